@@ -205,7 +205,7 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAfterATransition checks that an app is due again after each transition. The next transition may be due at once, and no
+// TestLooksAgainAfterATransition checks that an app is due again after each transition. The next transition may be due immediately, and no
 // other event may follow for hours.
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
@@ -274,8 +274,8 @@ func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{}, false, errors.New("no route")
 }
 
-// TestWhatARefusedCommitChanges checks that an app is held if the refused commit changes the app or its promotion file. A removed promotion
-// file counts: without it, the release would stop at its gate again.
+// TestWhatARefusedCommitChanges checks that an app is held if the refused commit changes the app or its promotion file. Removing the
+// promotion file counts as a change: without the file, the release would stop at its gate again.
 func TestWhatARefusedCommitChanges(t *testing.T) {
 	const file = ".gitrollout/prod/promote/shop.yaml"
 	base := tree{id: "base", files: map[string]string{
@@ -320,8 +320,8 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 	compare.CheckNamed(t, "a file broken in the same way: held, and changed", [2]bool{true, false}, [2]bool{held != nil, changed})
 }
 
-// TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned branch is deleted at
-// once, because its approvals would count for its successor.
+// TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned branch is deleted
+// immediately, because approvals of the old proposal would count for the next one.
 func TestKeptForTheForge(t *testing.T) {
 	at := func(phase rollout.Phase, release, stable rollout.Hash) rollout.State {
 		s := rollout.State{Phase: phase, Release: &rollout.Release{Hash: release}, Stable: &rollout.Release{Hash: stable}}
@@ -382,7 +382,7 @@ func routed(t *testing.T) map[string]string {
 	return files
 }
 
-// routedAtStep returns a world with a router whose app has v2 at a step, its first files, and the files of a version.
+// routedAtStep returns a world whose routed app has v2 at a step, the app's first files, and a function that returns a version's files.
 func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(version string) map[string]string) {
 	t.Helper()
 	files = routed(t)
@@ -397,8 +397,8 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 	return w, files, of
 }
 
-// TestRoutingIsKnownSince checks since when proxies may know a routing: from its apply on. Neither the time of the decision nor an earlier
-// routing counts.
+// TestRoutingIsKnownSince checks that proxies may know a routing from the time of the routing's apply on. Neither the time of the decision
+// nor an earlier routing counts.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
 	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
@@ -507,8 +507,8 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	}
 }
 
-// TestScalingWaitsForNothing checks that Git's replicas and an autoscaler's limits reach the cluster while a new version
-// pushed with them waits for the end of a freeze, and after that version was rejected. Everything else waits.
+// TestScalingWaitsForNothing checks that replicas in Git and the limits of an autoscaler reach the cluster while everything else waits. The
+// new version that was pushed with them waits for the end of a freeze, or was rejected.
 func TestScalingWaitsForNothing(t *testing.T) {
 	more := func(replicas, least, most int, image string) map[string]string {
 		return map[string]string{"apps/shop/more.yaml": fmt.Sprintf(`apiVersion: apps/v1
@@ -639,7 +639,7 @@ func TestOtherKeysAskAnew(t *testing.T) {
 	w.want(rollout.Healthy, 4)
 }
 
-// filesOfAStore returns edits that remove the files of the shop, and edits that make them files of a store.
+// filesOfAStore returns edits that remove the files of the app shop, and edits that add the same files to an app named store.
 func (w *world) filesOfAStore() (removed, moved map[string]string) {
 	removed, moved = map[string]string{}, map[string]string{}
 	for name, content := range w.git.commits[w.git.heads.Main].files {
@@ -650,7 +650,7 @@ func (w *world) filesOfAStore() (removed, moved map[string]string) {
 	return removed, moved
 }
 
-// handOver runs passes until the store has the record of the shop.
+// handOver runs passes until the app store has the record of the app shop.
 func (w *world) handOver() {
 	w.Helper()
 	for range 10 {
@@ -697,7 +697,7 @@ func TestRemovedInRollback(t *testing.T) {
 }
 
 // TestRestartWithoutConfiguration checks a restart of an app at a commit whose configuration cannot be read. The app's namespace is in an
-// older commit: until that is read, nothing of the app is rendered, written or pruned.
+// older commit: until that commit is read, nothing of the app is rendered, written or pruned.
 func TestRestartWithoutConfiguration(t *testing.T) {
 	w := worldOf(t, map[string]string{
 		configFile:                     plainConfig + "  namespace: shops\n",
@@ -715,8 +715,8 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and pods of v1", "[] 4", fmt.Sprint(w.cluster.pruned, w.pods("v1")))
 }
 
-// TestRestartAfterAnAppHasLeft removes an app's folder in a commit whose configuration cannot be read. A new process
-// holds the app for the same reason, and records nothing.
+// TestRestartAfterAnAppHasLeft removes an app's folder in a commit whose configuration cannot be read. After a restart, the app is still
+// held because the folder is gone, and nothing is recorded.
 func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("no shop, and a slip", map[string]string{
@@ -781,8 +781,8 @@ func TestSameApp(t *testing.T) {
 	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
 }
 
-// TestRevertOfAMovedBranch checks that autoRevert: push neither pushes nor proposes a revert over a branch that has moved: the new head is
-// read first.
+// TestRevertOfAMovedBranch checks the setting autoRevert: push when the branch has moved. The process reads the new head before it pushes
+// or proposes a revert.
 func TestRevertOfAMovedBranch(t *testing.T) {
 	w := paused(t, func(o *Options) { o.Source.Branch = "main" })
 	w.follow("push reverts", map[string]string{configFile: plainConfig + "autoRevert: push\n"})
@@ -830,7 +830,7 @@ func TestAnotherWriterStopsNoRelease(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.fights = fmt.Errorf("ConfigMap shop is changed by kim again and again: %w", rollout.ErrOverwritten)
 	w.commit("v2", shopAt("v2"))
-	w.passes(20) // at rest the other writer is an error
+	w.passes(20) // at rest, the other writer's change is an error
 	w.want(rollout.Paused, 2)
 	compare.Contains(t, w.state().Reason, "kim")
 	w.commit("promote", promotion(w, "full"))

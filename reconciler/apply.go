@@ -19,9 +19,9 @@ type applier struct {
 	current func() *gitView
 }
 
-// apply applies a state to the cluster, but nothing before the app follows a commit. Of a removed app it applies only a
-// rollback and the end of one, which unpins its Services; objects that another app has stay. In a rollback, a refused
-// object keeps back neither routes nor pods.
+// apply applies a state to the cluster. An app that follows no commit yet has nothing to apply. For a removed app,
+// apply executes only a rollback and the rollback's end, which unpins Services, and skips objects of other apps. In a
+// rollback, a refused object keeps back neither routes nor pods.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -52,7 +52,7 @@ func (k *applier) apply(
 		m.routing.held = strategies.Routing(state, rendered)
 	}
 	m.fought = nil
-	if isApplied && state.Release != nil { // gates of the release do not wait for the other writer
+	if isApplied && state.Release != nil { // a release does not wait for the other writer
 		m.fought, err = err, nil
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {
@@ -76,8 +76,8 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects one by one after applying them together failed; pods follow requests, so the order is kept.
-// It goes on after an InvalidError, such as for an object of another owner, and stops at any other error.
+// applyEach applies objects one by one after applying them together failed. It keeps their order, as pods must follow
+// requests. It goes on after an InvalidError, such as for an object of another owner, and stops at any other error.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})

@@ -10,7 +10,7 @@ import (
 // appQueue holds when each app is due. RunOnce uses the two maps; Run moves their apps to a work queue.
 type appQueue struct {
 	mu     sync.Mutex
-	now    map[string]bool      // apps that are due at once
+	now    map[string]bool      // apps that are due immediately
 	timers map[string]time.Time // when other apps are due
 	queue  queue                // nil for RunOnce
 }
@@ -24,7 +24,7 @@ type queue interface {
 	AddAfter(app string, wait time.Duration)
 }
 
-// after makes an app due after a wait, by the real clock. For RunOnce the app is due at once.
+// after makes an app due after a wait, by the real clock. For RunOnce the app is due immediately.
 func (a *appQueue) after(app string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -35,7 +35,7 @@ func (a *appQueue) after(app string, wait time.Duration) {
 	a.now[app] = true
 }
 
-// at makes an app due at a time, zero for never. RunOnce's timer replaces the former; Run's queue keeps the earlier.
+// at makes an app due at a time, or never if zero. RunOnce uses the last time that was set, Run the earliest one.
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

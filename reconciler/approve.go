@@ -15,7 +15,7 @@ import (
 // *rollout.InvalidError means that no promoter approved. After any other error, the approval is unknown.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
-// approvals caches the results of an Approver, which may fetch history: the Git pump calls it and repeats the pass.
+// approvals caches an Approver's results. The Approver may fetch history: the Git pump calls it and repeats the pass.
 type approvals struct {
 	ask    Approver // nil: every promotion file counts
 	touch  func(app string)
@@ -121,7 +121,7 @@ func (q *approvals) forgetApp(app string) {
 	delete(q.open, app)
 }
 
-// forget drops all answers, as when trusted keys have changed.
+// forget drops all answers, for example when trusted keys have changed.
 func (q *approvals) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -17,8 +17,8 @@ func (readable) Lookup(string) (rollout.Entry, bool, error) { return rollout.Ent
 func (readable) ReadDir(string) ([]rollout.Entry, error)    { return nil, nil }
 func (readable) ReadBlob(string) ([]byte, error)            { return nil, errors.New("no blobs") }
 
-// TestApprovals checks that a promotion waits while its approval is unknown. A known approval stays known on newer commits, and a missing
-// approval is checked again on each of them.
+// TestApprovals checks that a promotion waits while its approval is unknown. A known approval stays valid, and a missing approval is
+// checked again on each newer commit.
 func TestApprovals(t *testing.T) {
 	const hash = "h1-2222222222"
 	var answer error

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refusing is an origin that refuses requests with an error, for several goroutines.
+// refusing is an origin that refuses requests with an error. Several goroutines may use it.
 type refusing struct {
 	*origin
 	mu      sync.Mutex
@@ -149,8 +149,8 @@ func TestOneAppSlowsNothing(t *testing.T) {
 	})
 }
 
-// TestOneRefusedRecord checks that an app whose record the server never accepts delays no other app's, once the server is known
-// to accept others. It backs off itself, with at most 30 pushes in ten minutes, and its error is reported.
+// TestOneRefusedRecord checks an app whose record the server never accepts. The app delays no other record, once the server is known to
+// accept others. Its own pushes back off, at most 30 in ten minutes, and its error is reported.
 func TestOneRefusedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		till := func(n int) map[string]string {
@@ -208,8 +208,8 @@ func TestOneRefusedRecord(t *testing.T) {
 	})
 }
 
-// TestRefusedRemoval checks that a merged proposal's branch that the server does not remove is tried at most 30 times
-// in ten minutes, and delays no record.
+// TestRefusedRemoval checks a merged proposal's branch that the server refuses to remove. The removal is tried at most 30 times in ten
+// minutes, and delays no record.
 func TestRefusedRemoval(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.ShowsForge = true })
 	forge := "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
@@ -230,7 +230,7 @@ func TestRefusedRemoval(t *testing.T) {
 	}
 }
 
-// TestPanicWhileRecording checks that a panic ends with its pass, and that the next pass records the decisions of that push.
+// TestPanicWhileRecording checks that a panic during a push ends only that pass. The next pass records the decisions of the failed push.
 func TestPanicWhileRecording(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("v2", shopAt("v2"))

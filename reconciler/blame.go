@@ -18,15 +18,15 @@ type blame struct {
 	wanted func() // called when history is wanted
 
 	mu       sync.Mutex
-	unblamed map[string]string     // by app, the commit from which its head is to be traced
+	unblamed map[string]string     // by app, the first commit of the requested history
 	authors  map[string]authorship // authors of promotions that existed at the first fetch, by app
 }
 
 // authorship is the author of a promotion file, given as a blob: "" if unknown.
 type authorship struct{ file, author string }
 
-// head returns a head with the commit that last changed it among several of one push. A revert undoes that commit,
-// and its author is the release's. An error has no commit if that is unknown.
+// head returns a head with the commit that last changed it among several of one push. A revert undoes this commit, and
+// a release takes its author from it. A head with an error has no commit if the commit is unknown.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -78,8 +78,8 @@ func (s *transition) follows() bool {
 	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
-// withAuthor returns an app's promotion with its author. A process that started after it reads the author from history,
-// from the app's commit on. Until then there is none, and an error blocks everything but a rollback.
+// withAuthor returns an app's promotion with the promotion's author. A process that started after the promotion
+// requests the history from the app's commit on. Until the author is known, an error blocks everything but a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
@@ -98,7 +98,7 @@ func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion,
 	return file, fmt.Errorf("who wrote %s %w", a.promotion.Path, source.ErrNotReady)
 }
 
-// changed returns the newest commit of a line that changed any path, zero if none. The first commit is not examined.
+// changed returns a line's newest commit that changed any path, zero if none. The first commit is not examined.
 func changed(line []Snapshot, paths ...string) rollout.Commit {
 	for i := len(line) - 1; i > 0; i-- {
 		for _, name := range paths {
@@ -112,7 +112,7 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// setHistory sets the history that leads to an app's promotion; empty if unknown.
+// setHistory sets the author of an app's promotion from a history. An empty line names the newest commit's author.
 func (b *blame) setHistory(app string, v *gitView, line []Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,7 +127,7 @@ func (b *blame) forget(app string) {
 }
 
 // readHistory reads the requested history, if any, and reports whether there was a request. Without history the newest
-// commit is named; while Git is unreachable, passes request it again after the next fetch.
+// commit is named. If Git is unreachable, passes request the history again after a fetch.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

@@ -14,11 +14,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// pastOf has the history of an origin's commits, and counts the questions for a line of commits.
+// pastOf returns the history of an origin's commits, and counts the requests for history.
 type pastOf struct {
 	*origin
 	lines int
-	then  func() error // runs while it is read
+	then  func() error // runs while the history is read
 }
 
 func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, error) {
@@ -31,7 +31,7 @@ func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, erro
 	return p.origin.Between(ctx, from, to)
 }
 
-// meanwhile has a fetch find more commits while the history is read for the first time.
+// meanwhile lets commits be pushed and fetched while the history is read for the first time.
 func (p *pastOf) meanwhile(w *world, pushed func()) {
 	p.then = func() error {
 		p.then = nil
@@ -120,9 +120,9 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 	})
 }
 
-// TestAStartNamesWhoPromoted checks a promotion pushed while no process ran, followed by other commits. The release
-// passes in the name of the promotion's author, once that is known. Without history the newest commit is named, as
-// for releases. An abort does not wait, and a file that opens no gate reads no history.
+// TestAStartNamesWhoPromoted checks a promotion pushed while no process ran, followed by other commits. Once the promotion's author is
+// known, the record names that author. Without history it names the newest commit's author, like for releases. An abort does not wait, and
+// a file that opens no gate reads no history.
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
 		w := paused(t, nil)

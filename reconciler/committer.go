@@ -26,8 +26,8 @@ type committer struct {
 	shown   *rollout.Forge   // the configuration of the forge at the last full report
 }
 
-// flush records the due transitions and publishes their results. err is the push's; after ErrConflict all decisions
-// must be repeated. refused joins the errors of apps that the server refuses while it accepts others: these wait alone.
+// flush records the due transitions and publishes their results. err is the push's error: after ErrConflict all
+// decisions must be repeated. refused joins the errors of apps that the server refuses while it accepts others.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
 	if len(all) == 0 {
@@ -64,7 +64,7 @@ func (r *committer) flush(ctx context.Context, now time.Time) (refused, err erro
 	return refused, err
 }
 
-// isLater reports whether a failed push says nothing about its transitions.
+// isLater reports whether a push failed for a reason other than its transitions.
 func isLater(ctx context.Context, err error) bool {
 	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }
@@ -72,9 +72,9 @@ func isLater(ctx context.Context, err error) bool {
 // maxRefused is how many single transitions may fail in a row before the server is taken to refuse all.
 const maxRefused = 3
 
-// apart records transitions one by one after the server refused them together: one may never be accepted, such as
-// with text like a credential. Each call starts with another one. own has the errors by app if the server accepts
-// other apps; otherwise the error is the server's.
+// apart records transitions one by one after the server refused them together: it may never accept one, such as text
+// like a credential. Each call starts with another transition. own has the errors by app if the server is known to
+// accept other apps; otherwise err is the server's error.
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
@@ -103,7 +103,7 @@ func (r *committer) apart(
 	return done, own, nil
 }
 
-// after pushes reverts, reports to a newly configured forge, renews proposals and removes those merged a while ago.
+// after pushes reverts, reports to a newly configured forge, renews proposals and removes proposals merged a while ago.
 func (r *committer) after(ctx context.Context, now time.Time) error {
 	r.pushReverts(ctx)
 	r.resume(ctx, now)
@@ -111,7 +111,7 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push pushes all transitions in one commit with the proposals' commits, before any advance. A panic becomes an error.
+// push pushes one commit of all transitions, and the proposals' commits, before any advance. A panic becomes an error.
 func (r *committer) push(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {

@@ -11,7 +11,7 @@
 //	run.go appqueue.go            the pumps and the queue of due apps
 //	poller.go trust.go approve.go reads Git: the users' branch, signatures and approvals
 //	rendercache.go renderqueue.go renders apps at commits in the background
-//	fetcher.go blame.go           fetches their commits, and finds their authors
+//	fetcher.go blame.go           fetches missing commits, and finds authors
 //	pass.go routing.go apply.go   one app: gather, decide, apply
 //	outbox.go committer.go        writes Git: the queue of transitions and their commit
 //	statestore.go                 the states in Git

@@ -46,7 +46,7 @@ func (c *errorLog) isNew(what, problem string) bool {
 	return !said || was != problem
 }
 
-// before returns a subject's last text, or now if there is none. It then notes now or, if isOver, drops the entry.
+// before returns a subject's last text, or else the text now. It then stores now, or deletes the entry if isOver.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,7 +77,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 		switch {
 		case slices.Contains(gone, commit):
 			f.gone[commit] = "not in the repository any more (was the branch's history rewritten?)"
-		case slices.Contains(outside, commit): // a record or the mirror is no proof that users pushed it
+		case slices.Contains(outside, commit): // neither a record nor the mirror proves that users pushed it
 			f.gone[commit] = "not part of the users' branch (was its history rewritten, or the record edited?)"
 		default:
 			f.ours[commit] = true
@@ -90,7 +90,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow notes commits of the users' branch, as after a fetch. Unavailable commits may be requested again.
+// follow notes commits of the users' branch, for example after a fetch. Unavailable commits may be requested again.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

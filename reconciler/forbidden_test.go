@@ -16,8 +16,8 @@ const (
 	edge = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop, namespace: edge}\n"
 )
 
-// TestForbidden checks that an object forbidden by the configuration holds its app, and that no object of that commit is applied. The line
-// named in the message permits the object.
+// TestForbidden checks that an object forbidden by the configuration holds its app, and that no object of that commit is applied. The
+// configuration line that the message names permits the object.
 func TestForbidden(t *testing.T) {
 	w := newWorld(t, nil)
 	w.follow("to another namespace, with v2", map[string]string{"apps/shop/config.yaml": edge, "apps/shop/app.yaml": version("v2")})
@@ -96,8 +96,8 @@ func (c counting) Prune(ctx context.Context, app string, refs []rollout.Ref) ([]
 const tenantConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 	"- {path: apps/evil, namespace: evil, namespaces: [default, evil-*]}\n- path: apps/shop\n"
 
-// TestTenantAttacks tries attacks by a user with the right to push one app's folder and its included files. The rule's message holds the
-// attacker's app, none of its objects is written, and the other app continues.
+// TestTenantAttacks tries attacks by a user with the right to push one app's folder and its included files. The attacker's app is held with
+// the rule's message, none of its objects is written, and the other app continues.
 func TestTenantAttacks(t *testing.T) {
 	for name, tt := range attacks.Of("evil", attacks.Victim{App: "shop", Objects: "shop", Namespace: "default"}) {
 		if tt.Config == "" {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAHeldAppNamesTheCommitThatChangedIt checks which commit is named for a held app when several commits were pushed at once, some of
-// them reverted. Without history no commit is named.
+// TestAHeldAppNamesTheCommitThatChangedIt checks which commit is named for a held app when several commits were pushed together, and some
+// of them revert others. Without history no commit is named.
 func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 	broken := map[string]string{"apps/shop/app.yaml": strings.Replace(version("v2"), "setWeight: 50", "setWeight: 500", 1)}
 	in := func(namespace string) string {

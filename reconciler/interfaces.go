@@ -14,7 +14,7 @@ type Snapshot = source.Snapshot
 
 // Repository is a mirror of the Git server. Fetch updates refs and fetches new commits; after an error nothing changed.
 // Bring fetches commits by id in one request and returns the ids that the server lacks. Held reads a commit without the
-// network. Push returns the new commits by branch, and is atomic where the server can. Its error wraps
+// network. Push returns the new commits by branch, and is atomic if the server supports that. A Push error wraps
 // rollout.ErrConflict if a branch has moved. After any other error the outcome is unknown until the next Fetch, and the
 // same push may be repeated. A Push may run beside a Fetch.
 type Repository interface {
@@ -25,8 +25,8 @@ type Repository interface {
 }
 
 // Past relates commits, and fetches missing ones. Merge returns the effect of merging commit into onto. Between returns
-// the commits between two, both included, oldest first along first parents; an error means unknown. Outside returns
-// which of the given commits are not ancestors of commit, by any parent.
+// the commits from one commit to another, both included, oldest first along first parents; after an error they are
+// unknown. Outside returns which of the given commits are not ancestors of commit along any parents.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)
@@ -38,7 +38,7 @@ type Renderer = source.Renderer
 
 // Observer returns the cluster's objects from watched caches. Routes are objects whose status their routers write.
 // Serves asks the API server whether a Service has a ready endpoint among the pods whose Pin is podHash. SameTemplate
-// asks it whether applying a workload keeps the running template. OtherOwners returns other tools that own objects.
+// asks the server if applying a workload keeps the running template. OtherOwners returns other tools that own objects.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
@@ -47,9 +47,9 @@ type Observer interface {
 }
 
 // Applier writes to the cluster. Check is a dry run on the server: an error that wraps a *rollout.InvalidError is
-// final, any other leaves the objects undecided. Apply sends no request for objects that are as desired. Its error
-// names an object; all objects before that are applied, and Apply may be repeated. Prune returns the candidates that no
-// longer exist. Evict deletes a pod by its uid.
+// final, any other error leaves the objects undecided. Apply sends no request for objects that are as desired. Its
+// error names an object; all objects before that object are applied, and Apply may be repeated. Prune deletes
+// candidates, and returns those that no longer exist. Evict deletes a pod by its uid.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
@@ -66,8 +66,8 @@ type Jobs interface {
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// Analyzer takes measurements. Measure starts due ones in the background, leaves running ones alone, and stops those
-// for ended analyses. Measured returns each result of an app once; when one is ready, Touch is called.
+// Analyzer takes measurements. Measure starts due measurements in the background, keeps running ones, and stops the
+// measurements of ended analyses. Measured returns each result of an app once; when a result is ready, Touch is called.
 type Analyzer interface {
 	Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure)
 	Measured(app string) []strategies.Measured

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded returns the app's entry, with folder and permissions, from the configuration at its recorded commit, else
-// at the stable one. Only commits of the users' branch count. unread is true while neither can be read.
+// asRecorded returns the app's entry, with folder and permissions, from the configuration at its recorded commit, or
+// else at its stable commit. Only commits of the users' branch count. unread is true while neither commit can be read.
 func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -30,8 +30,8 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 	return a, s.Source != ""
 }
 
-// wasRemoved returns why the record holds an app that had already left the configuration, nil if it had not. unread
-// means that the commit that the recorded hold names is not fetched.
+// wasRemoved returns the recorded error of an app that had left the configuration when it was held, otherwise nil.
+// unread is true while the commit of that hold is not fetched.
 func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unread bool) {
 	if s.Held == nil {
 		return nil, false

@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries bounds RunOnce's decisions when each loses the race for the state branch: another writer makes progress.
+// maxTries limits how often RunOnce decides again after it lost the race for the state branch to another writer.
 const maxTries = 5
 
-// RunOnce runs each pump once, in order; without fetch on the last view, as after a change in the cluster. Each app
-// makes at most one transition. The error joins all failures; an app that it does not name was handled. The clock is
-// read for each app, as earlier ones may take long.
+// RunOnce runs each pump once, in order. Without fetch they use the last view, for example after a change in the
+// cluster. Each app makes at most one transition. The error joins all failures; an app that the error does not name was
+// handled. The clock is read for each app, because earlier apps may take long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
@@ -100,9 +100,9 @@ func (r *Reconciler) reconcileDue(
 		}
 	}()
 	for {
-		r.renders.drain() // a reason from the newest head is better than one from an older head
+		r.renders.drain() // so that a hold's reason comes from the newest head, not from an older head
 		for _, app := range r.queue.due(due) {
-			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // before another app's lost the race
+			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // recorded before a later push lost
 				done = append(done, app)
 				continue
 			}

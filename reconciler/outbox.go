@@ -17,11 +17,11 @@ type outbox struct {
 	isBehind bool                  // another writer was faster: nothing is pushed before the next fetch
 	notYet   time.Time             // no push before this time, because the last one failed
 	refused  map[string]refusal    // by app, transitions that the server refuses while it accepts others
-	waiting  map[string]transition // for a push, by app
+	waiting  map[string]transition // transitions to push, by app
 	pushing  map[string]bool
 	answered map[string]recorded
 	reverts  map[string]recorded // to be pushed to the users' branch
-	proposes map[string]recorded // whose proposals are to be compared
+	proposes map[string]recorded // transitions whose proposals are to be compared
 	reverted map[string]string   // by app, the head that a revert was pushed or tried on
 	compared map[string]string   // by app, the key of the last comparison of its proposals
 	failed   []string            // apps whose proposals could not be read or pushed: retried after the next fetch
@@ -40,8 +40,8 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue queues a transition, replacing an older one of the app. During a push of the app's former one it does
-// nothing: the new base is unknown, and the app is reconciled again.
+// enqueue queues a transition, which replaces an older transition of the app. While an older one is being pushed,
+// enqueue does nothing: the new base is unknown, and the app is reconciled again.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +103,7 @@ func (h *outbox) notify() {
 	}
 }
 
-// waits reports whether something is to be pushed, whether a rollback is, which does not wait, and the earliest push.
+// waits reports whether anything is to be pushed; urgent: that includes a rollback. notYet is the earliest push time.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,14 +121,14 @@ func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	return (due || !notYet.IsZero()) && !h.isBehind, urgent, rollout.Later(h.notYet, notYet)
 }
 
-// isNewRefusal reports whether the server was not known to refuse an app of these while it accepts others.
+// isNewRefusal reports whether an app of these transitions was not yet known to be refused while others are accepted.
 func (h *outbox) isNewRefusal(all []transition) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.ContainsFunc(all, func(t transition) bool { return h.refused[t.app.Name] == refusal{} })
 }
 
-// retryRefused makes refused transitions due, as no later push may come.
+// retryRefused makes refused transitions due now, because there may be no later push.
 func (h *outbox) retryRefused() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +143,7 @@ func (h *outbox) holdOff(until time.Time) {
 	h.notify()
 }
 
-// looked notes that the record is as Git has it.
+// looked notes that the record in memory is up to date with Git.
 func (h *outbox) looked() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +176,7 @@ func (h *outbox) dequeue(now time.Time) (all []transition) {
 	return all
 }
 
-// mayRename reports, under mu, whether the former name's record, if any, is unchanged with nothing queued or pushed.
+// mayRename reports, under mu, whether the former name's record, if any, is unchanged and has no transition to push.
 func (h *outbox) mayRename(former *rename) bool {
 	if former == nil {
 		return true

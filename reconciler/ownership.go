@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Git decides which app owns an object. If the newest commit has it in two apps, the app whose record has it keeps it.
-// Objects that are never deleted, such as Namespaces, are shared.
+// Git decides which app owns an object. If the newest commit has it in two apps, the app whose record has the object
+// keeps it. Objects that are never deleted, such as Namespaces, are shared.
 
 // claim is the claim of an app to an object in the app's head.
 type claim struct {
 	ref   rollout.Ref
 	app   string
-	isOld bool // the head is of an older commit; the newest one may not have the object any more
+	isOld bool // the head is of an older commit; the newest commit may not have the object any more
 }
 
 // updateOwners records the objects of an app's new head, and touches the other apps with an object of either head.
@@ -71,8 +71,8 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	return all
 }
 
-// comesFirst reports whether app may keep an object that other's head has as well: the app whose record has it may. If
-// both records have it, both may and the cluster decides; if neither, the name that sorts first.
+// comesFirst reports whether app may keep an object that the head of other has as well. The app whose record has the
+// object may. If both records have it, both may and the cluster decides; if neither, the name that sorts first.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

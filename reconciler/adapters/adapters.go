@@ -144,7 +144,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Spread lengthens a duration by up to a tenth, so that processes stopped by one outage do not retry at once.
+// Spread lengthens a duration by up to a tenth, so that processes do not all retry at one moment after an outage.
 func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
 // Grace is how long a pass may go on after a stop. Kubernetes kills a pod after 30 seconds.

@@ -33,7 +33,7 @@ type heldKeys struct {
 // keysFor is how long keys are cached: a render needs the keys once for each of its files.
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. Its error is recorded when it holds the app, so the text is constant.
+// Unlock is the callback of render.InProcess. An error that holds the app is recorded: one problem has one text.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {
@@ -43,7 +43,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // a render has no account, and an older commit may have had another namespace
+	now := k.App(app.Name) // a render's app has no account, and an older commit's app may have another namespace
 	k.mu.Lock()
 	held, known := k.known[app.Name]
 	k.mu.Unlock()

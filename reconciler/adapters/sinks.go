@@ -24,14 +24,14 @@ type Sinks struct {
 	config *rollout.Config
 }
 
-// ForgeReader publishes recorded transitions on a forge. Its methods return at once.
+// ForgeReader publishes recorded transitions on a forge. Its methods do not block.
 type ForgeReader interface {
 	Show(forge rollout.Forge, transitions []rollout.ForgeUpdate)
 	Resume(forge rollout.Forge, transitions []rollout.ForgeUpdate, branches []string)
 }
 
 // Notifier notifies users of the state branch's content. Notify is called when the configuration or the head changes,
-// and for each commit of this process (made). It returns at once.
+// and for each commit of this process, which is made. Notify does not block.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Supervised returns work that is abandoned when hung reports it stuck, or Grace + graceToEnd after its context ended.
-// The process then ends: decisions are in Git or will be repeated.
+// Supervised returns a function that runs work, but abandons work if hung names a problem, or Grace + graceToEnd after
+// the context ended. The process then ends: decisions are in Git or will be repeated.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {

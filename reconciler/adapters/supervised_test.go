@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestWorkThatHangsIsGivenUp checks that work that never ends is abandoned when it hangs, and some time after a request to end.
+// TestWorkThatHangsIsGivenUp checks that work that never ends is abandoned when hung reports it, or some time after its context ended.
 func TestWorkThatHangsIsGivenUp(t *testing.T) {
 	forEver := func(context.Context) error { select {} }
 	late := func(ctx context.Context) error {

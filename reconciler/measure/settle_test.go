@@ -76,7 +76,7 @@ func TestNothingIsRemembered(t *testing.T) {
 	compare.CheckNamed(t, "of an ended analysis: measurements, and forgotten", []any{0, true}, []any{len(b.Measured("shop")), forgotten()})
 }
 
-// TestJobsAreRemovedOnce checks that a failed Job requested again is removed once, after its end. A Job of a running
+// TestJobsAreRemovedOnce checks that a Job whose requests failed is requested again, and is removed once, after its end. A Job of a running
 // analysis stays, and a Job that never began is not removed.
 func TestJobsAreRemovedOnce(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}

@@ -76,8 +76,8 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts due measurements, except those that run or whose results are not collected yet. going lists the
-// unfinished runs. Measurements of other runs or removed metrics are cancelled, and their objects deleted.
+// Measure starts due measurements, except running ones and those with a result that is not collected yet. going lists
+// the unfinished runs. Measurements of other runs or removed metrics are cancelled, and their objects deleted.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +186,7 @@ func (w *Worker) clear(app string) {
 	}
 }
 
-// measure takes one measurement. A panic becomes an error without the panic's text, as error texts are written to Git.
+// measure takes one measurement. A panic's text is not part of its error, because error texts are written to Git.
 func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
 	failed := func(text string) strategies.Measured {
 		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
@@ -217,7 +217,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 	return got
 }
 
-// within limits a computation on third-party texts. A late computation goes on, and its result is dropped.
+// within limits the time of a computation on third-party texts. A late computation goes on; its result is dropped.
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
 	type outcome struct {
 		got      T
@@ -296,7 +296,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		case <-ctx.Done():
 			return result, ctx.Err()
 		}
-		asked = asked || ctx.Err() == nil // a slot may become free as the analysis ends
+		asked = asked || ctx.Err() == nil // a slot may become free just when the analysis ends
 		result, err = within(provider.Timeout(request)+grace, func() (provider.Result, error) {
 			defer func() { <-t.slots }()
 			return provider.Measure(ctx, w.Deps, request)

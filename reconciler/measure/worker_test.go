@@ -183,8 +183,8 @@ func TestMeasures(t *testing.T) {
 	compare.CheckNamed(t, "collected twice", 0, len(b.Measured("shop")))
 }
 
-// TestNotTwice checks that a pass that decided before the end of a measurement does not start it twice. Until its result is collected, a
-// due measurement is the same one.
+// TestNotTwice checks that a measurement is not started twice by a pass that decided before the measurement's end. Until its result is
+// collected, a measurement that is due again is the same measurement.
 func TestNotTwice(t *testing.T) {
 	release := make(chan struct{})
 	url, asked := serve(t, func(*http.Request) { <-release })
@@ -256,7 +256,7 @@ func (g *gates) locked(run func()) {
 	run()
 }
 
-// await waits until there were at least this many requests for Jobs, and this many deletions.
+// await waits for at least the given numbers of requests for Jobs and of deletions.
 func (g *gates) await(t *testing.T, asked, deleted int) {
 	t.Helper()
 	waitFor(t, fmt.Sprintf("%d requests for a Job and %d removals", asked, deleted), func() bool {
