@@ -20,8 +20,8 @@ func (q *queued) AddAfter(app string, wait time.Duration) {
 	*q = append(*q, fmt.Sprintf("%s %t", app, wait > 0))
 }
 
-// TestTimers checks that apps with events are due at once, and others at their timer. A new timer replaces the former
-// one, and a pass removes it.
+// TestTimers checks that apps with events are due immediately, and other apps when their timer ends. A new timer replaces the app's former
+// timer, and a pass removes the timer.
 func TestTimers(t *testing.T) {
 	a, noon := newAppQueue(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	take := func(at time.Time, want string) {

@@ -35,8 +35,8 @@ type pass struct {
 	cache *appCache
 }
 
-// pass applies an app's record, observes the app and decides. It returns nil for a removed app without a record, or an
-// unreadable record. A rollback is applied here, before it is recorded.
+// pass applies an app's record, observes the app and decides. It returns nil for a removed app without a record, and
+// for an app with an unreadable record. A rollback is applied here, before it is recorded.
 func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *pass) {
 	v := r.in.current()
 	if v == nil {
@@ -140,7 +140,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 
 // withheld returns why a decision may not be recorded: the history or the configuration has not been read.
 func (r *Reconciler) withheld(s *pass) (why error) {
-	held := s.decision.State.Held // isHeld: the hold is new, and because of the head
+	held := s.decision.State.Held // isHeld: the hold is new, and its cause is the head
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 	if (s.follows() || isHeld) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
 		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(s.before.Source), source.ErrNotReady)
@@ -176,7 +176,7 @@ func (k *applier) list(ctx context.Context, s *pass) {
 }
 
 // gather collects the decision's input. unknown is why the head, approval or cluster is unknown: only a rollback may
-// happen. The error means that the recorded commit is being read, which even a rollback needs to wait for proxies.
+// happen. err means that the recorded commit is still being read: even a rollback needs it, to wait for proxies.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
@@ -195,7 +195,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if app.Promotion != nil { // checked only once Gather has the commit that a rollback needs
+	if app.Promotion != nil { // only after Gather has read the commit that a rollback needs
 		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
@@ -237,7 +237,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		var refused *rollout.InvalidError
 		switch foreign, err = r.Observer.OtherOwners(ctx, s.app.Name, ask.Foreign, s.input.Now); {
 		case err == nil:
-			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // other owners may release the objects
+			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // retried, since the other owners may release the objects
 		case errors.As(err, &refused): // such as a kind that gitrollout may not read
 			s.input.Head.Render, s.input.Head.Err, s.refused, err = nil, refused, true, nil
 		}
@@ -253,7 +253,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	return err
 }
 
-// adoptable returns which running workloads already have their template in Git.
+// adoptable reports for each running workload whether its running template is the template in Git.
 func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {
@@ -267,7 +267,7 @@ func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[
 	return same, nil
 }
 
-// serving returns which versions have a ready endpoint in their Service, as proxies need one.
+// serving reports which versions have a ready endpoint in their Service, because proxies need an endpoint.
 func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {
@@ -312,7 +312,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// takeMeasurements adds new measurements to the analyses. A decision records only those needed after a restart.
+// takeMeasurements adds new measurements to the analyses. A decision records only those that a restart needs.
 func (s *pass) takeMeasurements(by Analyzer) {
 	if by == nil {
 		return
@@ -324,7 +324,7 @@ func (s *pass) takeMeasurements(by Analyzer) {
 	s.cache.runs = s.input.Runs
 }
 
-// measure starts due measurements of recorded analyses, as others' start times may change, and stops ended analyses.
+// measure starts due measurements, only of recorded analyses: other start times may change. It stops ended analyses.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

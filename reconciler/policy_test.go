@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// rules is a policy of one project, shop, for the apps shop and evil; tests change it.
+// rules is a policy of one project, web, for the apps shop and evil. Tests change the policy.
 type rules struct {
 	policy *rollout.Policy
 	err    error
@@ -69,7 +69,7 @@ func mustBeHeld(t *testing.T, w *world, words string) {
 }
 
 // TestPolicy checks that a refused app is held, with the project and the rule in the message. Nothing of the app's commit is applied, and
-// other apps continue. Without the rule the app continues, without a push.
+// other apps continue. When the rule is removed, the app continues without a push.
 func TestPolicy(t *testing.T) {
 	r, by := &rules{}, map[string]int{}
 	r.set(t, ", resources: {deny: [/Secret]}")
@@ -166,8 +166,8 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestForbiddenSkips checks that a promotion past a timed pause, an analysis or an experiment is ignored, in each
-// spelling. A promotion up to the step before it counts.
+// TestForbiddenSkips checks that a promotion past a timed pause, an analysis or an experiment is ignored, in each spelling. A promotion up
+// to the step before such a step counts.
 func TestForbiddenSkips(t *testing.T) {
 	const template = "---\napiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: ok}\n" +
 		"spec: {metrics: [{name: a, successCondition: 'true', provider: {web: {url: 'https://example.com', jsonPath: '{$.a}'}}}]}\n"

@@ -23,10 +23,10 @@ type poller struct {
 	looked func() // called after the record was read
 
 	seen        atomic.Pointer[gitView]
-	config      *rollout.Config // the last readable one
+	config      *rollout.Config // the last readable configuration
 	hasRead     bool            // the state branch was read once
 	unreachable bool            // the last fetch failed
-	judged      string          // the refused head by which all apps were judged
+	judged      string          // the refused head, and reason, for which all apps were checked
 }
 
 // gitView is the content of Git at one moment, without the record. It is immutable.
@@ -36,7 +36,7 @@ type gitView struct {
 	keys    string
 	apps    map[string]*appView
 	behind  error // why this view is known to be outdated: nothing advances
-	failed  bool  // because a commit could not be read
+	failed  bool  // outdated because a commit could not be read
 	// the users' branch from the former commit to this one; nil if unknown
 	line []Snapshot
 }
@@ -44,7 +44,7 @@ type gitView struct {
 // main returns the followed commit of the users' branch.
 func (v *gitView) main() string { return v.branch.Tree.Commit().ID }
 
-// settings returns the configuration in force, or the defaults before the first readable one.
+// settings returns the configuration in force, or the defaults before the first readable configuration.
 func (v *gitView) settings(cluster string) *rollout.Config {
 	if v != nil && v.branch.Config != nil {
 		return v.branch.Config
@@ -72,7 +72,7 @@ type appView struct {
 	unread    bool                  // its folder and permissions are not known yet
 	prunes    bool                  // it left the configuration, and its objects are to be deleted
 	refused   *rollout.InvalidError // why the head of the users' branch is not followed
-	head      *strategies.Head      // replaces the branch's head; nil: the branch's
+	head      *strategies.Head      // replaces the branch's head, unless nil
 }
 
 // named returns the app with a state's former names.
@@ -95,7 +95,7 @@ func sameText(a, b *rollout.InvalidError) bool {
 // current returns the latest view, nil before the first fetch.
 func (l *poller) current() *gitView { return l.seen.Load() }
 
-// look fetches Git once and publishes a view, or keeps the last one. After an unreadable commit nothing advances.
+// look fetches Git once and publishes a view, or keeps the last view. After an unreadable commit nothing advances.
 func (l *poller) look(ctx context.Context) error {
 	_, pushes := l.states.at()
 	heads, err := l.fetch(ctx)
@@ -131,7 +131,7 @@ func (l *poller) fetch(ctx context.Context) (rollout.Heads, error) {
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
 	next := &gitView{refused: heads.Refused, keys: heads.Keys}
-	// A head that was only read for the configuration is now to be followed.
+	// A head that was read only for its configuration is now followed.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
 	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
@@ -150,13 +150,13 @@ func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) 
 	}
 	next.behind = errors.Join(next.branch.Behind, unknown)
 	if was != nil && was.main() != heads.Main {
-		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // else the newest commit is named for releases
+		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // after an error, releases name the newest commit
 	}
 	l.judged = ""
 	return next, nil
 }
 
-// readPolicy puts the current policy in force and reports a change. If it is unreadable the last one stays.
+// readPolicy puts the current policy in force and reports a change. If it is unreadable, the last policy stays.
 func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil
@@ -168,7 +168,7 @@ func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	return l.reader.Policy.Swap(p) != p, nil
 }
 
-// behind notes that Git has something newer than the view.
+// behind notes that the view is older than Git, because a newer commit could not be read.
 func (l *poller) behind(was *gitView, err error) {
 	if was != nil {
 		next := *was
@@ -201,7 +201,7 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 	return touched, err
 }
 
-// verifyState refuses a state branch with a commit by another author, for all apps: the next commit would vouch for it.
+// verifyState returns an error for all apps if the branch has an untrusted head: the next commit would vouch for it.
 func (l *poller) verifyState(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil
@@ -219,7 +219,7 @@ func (l *poller) verifyState(tree Snapshot) error {
 	return nil
 }
 
-// findApps builds the view of each app that Git lists or has on record. One that left Git is only reported.
+// findApps builds the view of each app that Git lists or has on record. An app that left Git is only reported.
 func (l *poller) findApps(was, next *gitView) {
 	next.apps = map[string]*appView{}
 	for _, a := range next.branch.Apps {
@@ -245,7 +245,7 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// removedApp returns the view of an app on record, not in Git. If the configuration is unreadable, its commit's counts.
+// removedApp returns the view of a recorded app that Git does not list, or that an unreadable configuration may list.
 func (l *poller) removedApp(was, next *gitView, name string) *appView {
 	e, _ := l.states.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
@@ -287,7 +287,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 	if moved {
 		l.renders.look(next.branch.Tree, next.line, listed)
-		touched = append(touched, l.states.proposers()...) // to be compared with the existing proposals
+		touched = append(touched, l.states.proposers()...) // their proposals are to be compared with the new head
 	} else {
 		l.renders.retry(next.branch.Tree, next.line, listed)
 	}
@@ -298,7 +298,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 			}
 		}
 	}
-	if answers { // apps may have failed because of Git
+	if answers { // apps may have failed while Git was unreachable
 		touched = append(touched, l.states.names()...)
 	}
 	l.renders.prepare(l.states, next, touched)
@@ -311,8 +311,8 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 }
 
-// bring fetches all wanted commits at once, finds the commits of the users' branch, answers open approvals and traces
-// heads. It reports whether there was anything to do.
+// bring fetches all wanted commits in one request, checks which are on the users' branch, answers open approvals and
+// reads history. It reports whether there was anything to do.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
 	if v == nil { // nothing is wanted before the first fetch
@@ -342,7 +342,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	return true, failed
 }
 
-// leaving returns the apps in flight at sorted commits that the users' branch seems to roll back, by folders or aborts.
+// leaving returns likely rollbacks: apps in flight at the sorted commits, with a changed folder or an abort in Git.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

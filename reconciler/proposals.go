@@ -69,7 +69,7 @@ func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []r
 		if revert != nil && autoRevert == rollout.AutoRevertPush && !doubtful && p.IsNew {
 			return nil // the revert is pushed, not proposed
 		}
-		p.Wanted, p.IsKept = revert, after.Head.Render == nil // else the head is another release by now
+		p.Wanted, p.IsKept = revert, after.Head.Render == nil // without a revert, a rendered head is another release
 	}
 	return r.planned(ctx, v, s.app.Name, rollout.ProposeRevert, p)
 }
@@ -79,7 +79,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update that a proposal's branch needs, if any. An unreadable branch is compared after a fetch.
+// planned returns the update that a proposal's branch needs, if any. An unreadable branch is read again after a fetch.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {
@@ -106,7 +106,7 @@ func (r *committer) planned(
 	return nil
 }
 
-// wantProposals notes that an app's proposals may be outdated, as after a move of the users' or a proposal's branch.
+// wantProposals notes that an app's proposals may be outdated: the users' branch, a proposal or the record has changed.
 func (r *committer) wantProposals(s recorded) {
 	existing := ""
 	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
@@ -130,7 +130,7 @@ func proposalsOf(cluster, app string) []string {
 	}
 }
 
-// renewProposals pushes unmergeable or outdated proposals again, and removes unwanted ones. Transitions make new ones.
+// renewProposals replaces unmergeable or outdated proposals, and removes unwanted ones. Only transitions add proposals.
 func (r *committer) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes unused objects that have left the app; of a removed app it deletes all or none, as configured. It
-// returns the decision, whose subject names them, and whether the app's record is to be removed.
+// prune deletes unused objects that have left the app or, as configured, all or no objects of a removed app. The
+// decision's subject names the deleted objects. left means that the app's record is to be removed.
 func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
 	d = t.decision
 	next := &d.State
@@ -63,7 +63,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	return k.leave(t, d)
 }
 
-// leave drops a pruned app's record once its objects all hold data or are others'. A later app of that name is new.
+// leave drops a pruned app's record when only data and other apps' objects remain. A later app of that name is new.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
@@ -81,14 +81,14 @@ func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) 
 		if name != t.app.Name && k.isAnother(name, t.view) {
 			continue
 		}
-		absent, failed := k.Applier.Prune(ctx, name, refs) // Prune leaves objects labeled with another name alone
+		absent, failed := k.Applier.Prune(ctx, name, refs) // Prune does not delete objects labeled with another name
 		gone = slices.DeleteFunc(gone, func(ref rollout.Ref) bool { return !slices.Contains(absent, ref) })
 		err = errors.Join(err, failed)
 	}
 	return gone, err
 }
 
-// isAnother reports whether a former name is another app's now. A removed app without a record is the renamed app.
+// isAnother reports whether another app has a former name now. A removed app without a record is the renamed app.
 func (k *applier) isAnother(name string, v *gitView) bool {
 	a := v.apps[name]
 	e, _ := k.states.of(name)
@@ -103,8 +103,8 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants returns an app's object at the newest commit, nil if another app may have it. If the app cannot be rendered, a
-// recorded object is returned empty. An error means that the answer is not known yet. Any goroutine may call Wants.
+// Wants returns an app's object at the newest commit, or nil: another app may have it. If the app cannot be rendered,
+// an object on record is returned empty. An error means that the answer is not known yet. Any goroutine may call Wants.
 func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -131,7 +131,7 @@ func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	return head.Render.Objects[i], nil
 }
 
-// App returns an app with the newest commit's permissions, none if it was removed. Any goroutine may call it.
+// App returns an app with the newest view's permissions; an unknown app has none. Any goroutine may call App.
 func (k *applier) App(name string) rollout.App {
 	if v := k.current(); v != nil && v.apps[name] != nil {
 		return v.apps[name].App
@@ -160,8 +160,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "take it out, or have the rule changed, which is in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has an object, or may: that app is not rendered yet, or fails with files that
-// name the object. Such an object stays. why is a constant text if a user must mend an app first.
+// isElsewhere reports whether another app has an object or may have it: that app is not rendered yet, or fails and its
+// files name the object. Such an object stays. why is a constant text if a user must mend that app first.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
@@ -196,7 +196,7 @@ func ownFolder(v *gitView, app string) string {
 	return own
 }
 
-// names reports whether a file below a folder contains a text. An unreadable file counts as one that does.
+// names reports whether a file below a folder contains a text. An unreadable file counts as containing it.
 func names(tree Snapshot, dir, text string) bool {
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {

@@ -42,12 +42,12 @@ type Options struct {
 	// Know receives kinds of workloads before the Observer observes them, as in source.Gatherer.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy returns the operators' policy as of a fetch, the same pointer while unchanged; a nil func means no policy.
-	// One goroutine calls it. After an error the last policy counts, and nothing advances.
+	// Policy returns the operators' policy as of a fetch, the same pointer while it is unchanged; a nil func means no
+	// policy. One goroutine calls it. After an error the last policy counts, and nothing advances.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
 	Analyzer   Analyzer            // nil: nothing is measured, and analyses stay pending
-	Tell       func(report.Report) // nil, or called with each result, from several goroutines; must return at once
+	Tell       func(report.Report) // nil, or called with each result, from several goroutines; must not block
 	ShowsForge bool                // Tell publishes to the forge in the configuration
 	Trace      report.Tracer       // nil, or receives the parts of each pass
 	Ends       bool                // after RunOnce: measurements are recorded or dropped, and only a fetch starts new ones
@@ -70,7 +70,7 @@ type Reconciler struct {
 	out      *committer
 	queue    *appQueue
 	collects bool          // the pass is the last one: no later pass would record new measurements
-	asked    chan bool     // requests a fetch: true for one at once
+	asked    chan bool     // requests a fetch; true: immediately
 	wanted   chan struct{} // a commit or an approval is missing
 	stats    counters
 	errorLog errorLog
@@ -127,7 +127,7 @@ func (r *Reconciler) Stats() report.Stats {
 // ErrDeposed is returned by an exclusive process's RunOnce and Run when another writer has taken the state branch.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// reconcile is one pass of an app: it carries out the last transition's result, decides, and queues the next one. It
+// reconcile is one pass of an app: it applies the last recorded transition, decides, and queues the next transition. It
 // reports whether it decided, and returns the app's failure.
 func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() time.Time) (decided bool, err error) {
 	if !r.isOurs(app) {
@@ -187,7 +187,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// This process never applies that advance: the pending rollback starts from its state and is newer.
+		// The process never applies the recorded advance: the pending rollback starts from the advance's state and is newer.
 		m.on, m.pending.State.Serial = done.after, done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {
@@ -223,8 +223,8 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try: the time since the first failure, from 1 s to 1 min. So tries come 1,
-// 2, 4, 8 … s after it. Changes in Git or the cluster start passes at once; their failures do not lengthen the wait.
+// backoff returns the wait before the next try: the time since the first failure, but 1 s to 1 min. So tries come 1, 2,
+// 4 … s after that failure. Changes in Git or the cluster start extra passes, whose failures do not lengthen the wait.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
@@ -235,10 +235,10 @@ func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable
 // Touch marks an app as changed in the cluster. Any goroutine may call it.
 func (r *Reconciler) Touch(app string) { r.queue.after(app, debounce) }
 
-// touch makes an app due at once.
+// touch makes an app due immediately.
 func (r *Reconciler) touch(app string) { r.queue.after(app, 0) }
 
-// Poll makes Run fetch Git as soon as it can, at most once a second. Any goroutine may call it; it returns at once.
+// Poll makes Run fetch Git as soon as it can, at most once a second. Any goroutine may call it. It does not block.
 func (r *Reconciler) Poll() {
 	select {
 	case r.asked <- false:

@@ -16,8 +16,8 @@ type rename struct {
 	state rollout.State
 }
 
-// formerName returns the record of a removed app whose objects are now in an app without a record, nil if there is
-// none. The app continues that record, even in flight. The rename is recorded before anything else.
+// formerName returns the record of a removed app whose objects the app has now, nil if there is none. The app, which
+// has no record yet, continues that record, even in flight. The rename is recorded before anything else.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
@@ -29,14 +29,14 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 			continue
 		}
 		heir, _, _ := p.newName(v, e.state)
-		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer a removal not yet recorded
+		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer an unrecorded removal
 			state := e.state
 			state.App, state.Path, state.Held = a.Name, a.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
 			state.Hooks = append(rollout.Mapped(e.state.Hooks, func(run rollout.HookRun) rollout.HookRun {
 				run.App = cmp.Or(run.App, name)
 				return run
-			}), before.Hooks...) // the Jobs before a first deployment of the new name, and their objects
+			}), before.Hooks...) // Jobs that ran before the new name's first deployment, and their objects
 			state.Inventory = slices.Concat(e.state.Inventory, before.Inventory)
 			state.Inventory = strategies.Inventory(state, nil)
 			if former = (&rename{from: name, state: state}); !gone {
@@ -47,8 +47,8 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 	return former
 }
 
-// settled returns an app; a removed app's error names apps that may be its new name. The error is ErrNotReady while the
-// new name is unknown, or until that app continues the record. Until then nothing happens to the app.
+// settled returns an app; a removed app's error names apps that may be its new name. err is ErrNotReady while the new
+// name is unknown, or until the new app continues the record. Until then nothing happens to the old app.
 func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {
 		return a, nil
@@ -90,8 +90,8 @@ func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []s
 // isOfSomething reports whether a state has objects. A folder may be renamed before it has any.
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports whether objects include a workload of an inventory or, if that has no workload, any of its
-// objects. Namespaces and CustomResourceDefinitions, which apps may share, do not count.
+// sharesObjects reports whether objects include a workload of an inventory or, if the inventory has no workload, any of
+// its objects. Namespaces and CustomResourceDefinitions, which apps may share, do not count.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {
 		return ref.Kind == "Namespace" || ref.Kind == "CustomResourceDefinition"

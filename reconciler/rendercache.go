@@ -30,15 +30,15 @@ type renderCache struct {
 // headRender is the render of one app at the head of the users' branch.
 type headRender struct {
 	want       string     // the newest commit, which is to be rendered
-	line       []Snapshot // the commits from of to want, nil if unknown
+	line       []Snapshot // the commits from "of" to "want", nil if unknown
 	of         string     // the commit of head, "" before the first render
 	app        rollout.App
-	policy     *rollout.Policy // the policy that the render was checked by
+	policy     *rollout.Policy // the policy that the render was checked against
 	head       strategies.Head
 	missed     bool // a pass asked for the render and waits
-	looks      int  // fetches since the last try; pause is their number between two tries, while failures may be temporary
+	looks      int  // fetches since the last try of a failed render, which is tried again after pause fetches
 	pause      int
-	isUnblamed bool // the head names the newest commit because the line from an older one was unknown
+	isUnblamed bool // the head names the newest commit because the commits since an older head were unknown
 }
 
 // isOf reports whether h is the render of an app at a commit under a policy.
@@ -54,11 +54,11 @@ type built struct {
 }
 
 // kept is how many renders of older commits each app keeps, the most recently used ones. They cover stable, the release
-// and the release before it. Each pass uses the render to roll back to, so newer heads do not evict it.
+// and the release before it. Each pass uses the render of a rollback's target, so newer heads do not evict it.
 const kept = 4
 
-// head returns an app's render at the head of the users' branch. ready is false while that is being rendered: an older
-// head is no reason to advance or roll back.
+// head returns an app's render at the head of the users' branch. ready is false while the head is being rendered: an
+// older head is no reason to advance or roll back.
 func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,8 +161,8 @@ func (c *renderCache) all() []*rollout.Render {
 // mostLooks is the most fetches of Git between two tries of a failing render.
 const mostLooks = 32
 
-// retry queues apps whose heads could not be decrypted, as their key may have arrived. Renders that failed for a reason
-// outside the repository are retried after 1, 2, 4 … fetches.
+// retry queues apps whose heads could not be decrypted, because their keys may have arrived. Renders that failed for a
+// reason outside the repository are retried after 1, 2, 4 … fetches.
 func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) 
 	}
 }
 
-// work renders until the queue is closed. Several workers may run; no two render the same app.
+// work renders until the queue is closed. Several workers may run; no two workers render one app at a time.
 func (c *renderCache) work() { c.queue.run(c.do, true) }
 
 // drain renders all queued jobs in the caller's goroutine, and reports whether there were any.
@@ -214,7 +214,7 @@ func (c *renderCache) do(j job) {
 	c.touch(j.app.Name)
 }
 
-// keep adds a render of an older commit, and drops the least recently used one.
+// keep adds a render of an older commit, and drops the least recently used render.
 func (c *renderCache) keep(app string, b built) {
 	all := slices.Insert(c.at[app], 0, b)
 	c.at[app] = all[:min(len(all), kept)]
@@ -249,8 +249,8 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// isBlamed reports whether an app's head names the commit that last changed it, as far as can be known. A new process
-// lacks older commits, and requests them here when the app follows the head or is held at it.
+// isBlamed reports whether an app's head names the commit that last changed the app, as far as can be known. A new
+// process lacks older commits, and requests them here when the app follows the head or is held at the head.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -322,7 +322,7 @@ func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// rollbackRender returns the head's render if it equals stable's and so rolls back, despite new rules or lost keys.
+// rollbackRender returns the head's render if it equals stable's render: new rules or lost keys block no rollback.
 func (b *builder) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := b.states.of(app.Name)

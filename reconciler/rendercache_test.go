@@ -184,8 +184,8 @@ func TestNewerHeadWins(t *testing.T) {
 	wantBuilt(t, r, "shop", "second")
 }
 
-// TestHeadIsTheCommitThatMadeIt checks that among several fetched commits, the head is the commit that changed the app. The order of
-// questions does not matter, nor do later commits before the render.
+// TestHeadIsTheCommitThatMadeIt checks that among several fetched commits, the head is the commit that changed the app. Neither the order
+// of requests nor commits that arrive before the render change that.
 func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	shop := app("shop")
 	for name, look := range map[string]func(r *Reconciler){
@@ -252,7 +252,7 @@ func TestRendersEnd(t *testing.T) {
 	<-ended
 }
 
-// gated renders an app named bomb when its gate opens, and others at once.
+// gated renders the app bomb when the gate opens, and other apps immediately.
 type gated struct {
 	*shelf
 	gate, others chan string
@@ -267,7 +267,7 @@ func (g *gated) Render(tree rollout.Tree, app rollout.App, c rollout.Commit) (*r
 	return &rollout.Render{App: app, Commit: c, Digest: c.ID}, nil
 }
 
-// TestAnAppThatTakesLongHoldsUpItself checks that a slow app with a head and two older commits to render occupies a single worker of two.
+// TestAnAppThatTakesLongHoldsUpItself checks that a slow app with a head and two older commits to render occupies only one of two workers.
 func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	s, _ := newShelf("one", "two")
 	g := &gated{shelf: s, gate: make(chan string), others: make(chan string, 10)}

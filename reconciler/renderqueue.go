@@ -20,7 +20,7 @@ type job struct {
 	line []Snapshot // the commits from the former head to this one
 }
 
-// renderQueue holds the workers' jobs, apps in flight first. Each app has at most one worker, as it may be slow.
+// renderQueue holds jobs, apps in flight first. One worker per app at most: a slow app does not occupy all workers.
 type renderQueue struct {
 	isInFlight func(app string) bool
 
@@ -56,7 +56,7 @@ func (q *renderQueue) add(jobs ...job) {
 	}
 }
 
-// run does jobs until close or, unless it waits, until there are none. It reports whether there were any.
+// run does jobs until close or, unless waits is set, until no job is left. It reports whether there were any.
 func (q *renderQueue) run(do func(job), waits bool) (any bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +76,7 @@ func (q *renderQueue) run(do func(job), waits bool) (any bool) {
 	return any
 }
 
-// next takes the first job of an app that no worker renders.
+// next takes the first job whose app no worker is rendering.
 func (q *renderQueue) next() (j job, exists bool) {
 	for _, from := range []*[]job{&q.first, &q.jobs} {
 		i := slices.IndexFunc(*from, func(j job) bool { return !q.busy[j.app.Name] })
@@ -93,7 +93,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves jobs of some apps to the front of first, which may hold a thousand apps after a restart.
+// hasten moves jobs of some apps to the front of the list first, which may hold a thousand apps after a restart.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -69,7 +69,7 @@ func (r *committer) wantRevert(s recorded) {
 }
 
 // pushReverts commits reverts of rejected releases to the users' branch, if they affect only the app's folder and the
-// release. It pushes one at a time, each on the new head. A refused push becomes a proposal.
+// release. It pushes one revert at a time, each on the new head. A refused push becomes a proposal.
 func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts

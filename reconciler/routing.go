@@ -14,8 +14,8 @@ type routing struct {
 	began time.Time // the first pass after key was applied
 }
 
-// since returns when proxies could first learn a state's routing: at the first pass after it was applied. If it is
-// unapplied, or after a restart, that is now. Without routing it is zero.
+// since returns when proxies could first learn a state's routing: at the first pass after the routing was applied. If
+// the routing is not applied, or after a restart, since returns now. Without routing it returns zero.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}
@@ -30,7 +30,7 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	}
 }
 
-// looked notes at the start of a pass that the last apply has arrived. The time of the apply itself would be too early.
+// looked dates a newly applied routing at the start of the next pass. The time of the apply itself would be too early.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now

@@ -20,8 +20,8 @@ const debounce = 20 * time.Millisecond
 // pollSpacing is the least time between two fetches that Poll requests: a flood of webhooks costs one fetch a second.
 const pollSpacing = time.Second
 
-// gathering is how long a transition waits for the next one, mostGathering the longest wait of the first. Of fifty
-// apps, changed by one push and rendered in turn, most would otherwise miss the push. A rollback does not wait.
+// gathering is how long a transition waits for another to share its push; mostGathering bounds the first one's wait.
+// Fifty apps that change together are rendered in turn: most would otherwise miss the push. A rollback does not wait.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
@@ -161,7 +161,7 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }
 
-// pumpOut records passes' transitions, gathered while a push runs or, except rollbacks, during the push interval.
+// pumpOut records transitions, which gather while a push runs and, except for rollbacks, during the push interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
 	var since, last, pushed time.Time // first waiting transition; newest one; end of the last push
 	var failing time.Time             // since when pushes fail
@@ -211,8 +211,8 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt returns when transitions are pushed, given the arrivals of the first and the last one: not before earliest,
-// the end of the push interval, unless one is urgent.
+// pushAt returns when transitions are pushed. since and last are the arrivals of the first and the last transition.
+// Unless one is urgent, none is pushed before earliest, the end of the push interval.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since
@@ -220,7 +220,7 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	return rollout.Later(rollout.Soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
 }
 
-// flush records the waiting transitions. If another writer was faster, it requests a fetch at once and returns nil.
+// flush records the waiting transitions. If another writer was faster, it requests an immediate fetch and returns nil.
 func (r *Reconciler) flush(ctx context.Context) error {
 	refused, err := r.out.flush(ctx, time.Now())
 	if errors.Is(err, rollout.ErrConflict) {

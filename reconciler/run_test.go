@@ -105,7 +105,7 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// TestRunStopsAtOnce checks that a waiting Run ends at once when it is stopped.
+// TestRunStopsAtOnce checks that a waiting Run ends immediately when it is stopped.
 func TestRunStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{Repository: &away{err: func(int64) error { return errors.New("no route") }}, Log: slog.New(slog.DiscardHandler)})
@@ -267,7 +267,7 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 }
 
 // TestEachObjectIsTried checks that objects are applied one by one after they failed together. Each new reason is reported once. Objects of
-// other apps are skipped. Another refusal stops the sequence, since later objects may remove pods.
+// other apps are skipped. Any other refusal stops the sequence, since later objects may remove pods.
 func TestEachObjectIsTried(t *testing.T) {
 	objects := []rollout.Object{object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "b"), object("v1", "ConfigMap", "c")}
 	theirs := &rollout.InvalidError{Msg: "it is another app's"}
@@ -306,7 +306,7 @@ func TestNoTracerCostsNothing(t *testing.T) {
 	}
 }
 
-// meter measures at once and successfully. Uncollected measurements are lost at the end of a process.
+// meter returns a successful result immediately. Uncollected measurements are lost at the end of a process.
 type meter struct {
 	begun int
 	lost  []strategies.Measured

@@ -30,8 +30,8 @@ func (r *committer) forgeUpdates(
 	return shown
 }
 
-// resume reports all apps to the forge after a start or a change of its configuration. It leaves out a healthy app
-// without proposals, unless the newest commit is its last release, whose end may be unreported.
+// resume reports all apps to the forge after a start or a change of the forge's configuration. It omits a healthy app
+// without proposals, unless the newest commit is the app's last release, whose end may be unreported.
 func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {

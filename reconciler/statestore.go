@@ -106,7 +106,7 @@ func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]s
 }
 
 // read stores a fetch's proposals and changed state files, and returns the apps that have changed. pushes is the count
-// of pushes before the fetch: if it differs now, or a push is running, the fetch is outdated and ignored.
+// of pushes before the fetch: if the count differs now, or a push is running, the fetch is outdated and ignored.
 func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +149,7 @@ func (r *stateStore) ownersOf(proposals map[string]string) (apps []string) {
 	return apps
 }
 
-// moved returns the branches in now that are new or whose commit changed.
+// moved returns the entries of now with a new branch or another commit than before.
 func moved(before, now map[string]string) map[string]string {
 	all := maps.Clone(now)
 	maps.DeleteFunc(all, func(branch, commit string) bool { return before[branch] == commit })
@@ -175,7 +175,7 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 	return was.err != nil || !s.Equal(&was.state) // an equal state was written by this process
 }
 
-// check refuses a state branch of another cluster: its states would be applied to this one.
+// check refuses a state branch of another cluster: its states would be applied to this cluster.
 func (r *stateStore) check(c *rollout.Cluster) error {
 	r.isClaimed = c != nil
 	if c == nil {
@@ -191,8 +191,8 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 	return r.noteWriter(c.Writer)
 }
 
-// noteWriter compares the writer in Git with this process. Two alternating writers are safe, as every push names the
-// expected head. Nevertheless an exclusive process stands down, and any other logs a warning.
+// noteWriter compares the writer in Git with this process. Two alternating writers are safe, because every push names
+// the expected head. Nevertheless an exclusive process stands down, and any other process logs a warning.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
 	r.writer = w
@@ -210,7 +210,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process as the next writer, in its own epoch, a predecessor's with its id, or a new one.
+// nextWriter returns this process as writer with its own epoch, the epoch of a writer with the same id, or a new epoch.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:

@@ -19,7 +19,7 @@ const tidyAfter = 10 * time.Second
 
 type stale struct {
 	due     time.Time // when the branch is removed
-	failing time.Time // since when the server refuses that, zero if it does not
+	failing time.Time // since when the server refuses the removal, zero if it does not
 	why     string
 }
 
@@ -32,8 +32,8 @@ func (r *committer) hasForge(v *gitView) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }
 
-// keepsFor reports whether an unwanted proposal's branch is kept, as the forge may be merging it. An abandoned one
-// goes at once: its approvals must not count for its successor.
+// keepsFor reports whether an unwanted proposal's branch is kept, because the forge may be merging it. An abandoned
+// branch is deleted immediately: approvals of its proposal must not count for the next one.
 func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Rollback != nil {
 		return false
@@ -51,7 +51,7 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// markStale notes an app's unwanted proposals: merged ones that are kept for a while, even from before a restart.
+// markStale notes branches of an app's unwanted proposals, even from before a restart. tidy removes them after a while.
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	w := propose.WantedBy(in)
 	for kind, isWanted := range map[rollout.ProposalKind]bool{
@@ -68,7 +68,7 @@ func (r *committer) markStale(ctx context.Context, in strategies.Input, since ti
 	}
 }
 
-// tidy removes branches of proposals merged a while ago, and tells the forge. After a conflict it tries later.
+// tidy removes branches of proposals merged a while ago, and tells the forge. After a conflict it tries again.
 func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {

@@ -28,8 +28,8 @@ type recorded struct {
 	unpushed error         // why the Git server does not accept the transition
 }
 
-// numbered returns the decided state with its serial. A rollback is applied first and gets the serial when recorded, so
-// that a process without the record cannot undo it. If there is no record, the serial in the cluster continues.
+// numbered returns the decided state with its serial. A rollback is applied first, and its record gets a serial, so
+// that a process without the record cannot undo the rollback. Without a record, the serial in the cluster continues.
 func (t *transition) numbered() rollout.State {
 	state := t.decision.State
 	if t.before.IsTransition(&state) {

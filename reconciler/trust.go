@@ -46,8 +46,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns recorded commits that are no ancestors of the followed commit; after an error, all of them. It is
-// only needed after a restart (Blind), when no trusted head is known.
+// foreign returns recorded commits that are no ancestors of the followed commit; after an error, all recorded commits.
+// It returns none unless no trusted head is known, as after a restart (Blind).
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil

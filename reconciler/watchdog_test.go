@@ -27,8 +27,8 @@ func (s stuck) Fetch(ctx context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, errors.New("no route")
 }
 
-// TestWorkThatHangsIsNamed checks that a fetch hangs after 5 minutes, or ten intervals, without a heartbeat. Work with heartbeats, or work
-// that waits for its time, does not hang.
+// TestWorkThatHangsIsNamed checks that a fetch counts as hanging after 5 minutes, or ten intervals, without a heartbeat. Work with
+// heartbeats, or work that waits for its time, does not hang.
 func TestWorkThatHangsIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		interval time.Duration

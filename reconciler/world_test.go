@@ -344,7 +344,7 @@ func contents(files map[string]string) map[string][]byte {
 
 func (w *world) clock() time.Time { return w.now }
 
-// once advances a second, runs a pass and then the controllers.
+// once advances the clock by a second, runs a pass, and then runs the controllers.
 func (w *world) once() error {
 	w.now = w.now.Add(time.Second)
 	w.cluster.Now = w.now

@@ -90,7 +90,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 		return Change{}, err
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.At == "" && in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else the file may equal one that is used up
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else the file may equal a former file that was used already
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -130,7 +130,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates. The head then replaces even a running version that is not in Git.
+// promoteFully opens all gates. In an app held for adoption or renaming, the head replaces a version not in Git.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -159,7 +159,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway adopts an app of another controller; with full it also replaces a running version that is not in Git.
+// adoptAnyway adopts another controller's objects. If full, the head also replaces a running version not in Git.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held because another controller has it")
@@ -216,7 +216,7 @@ func upTo(p *rollout.Promotion) string {
 		return "past " + strings.Join(all, " and ")
 	case p.Through == rollout.Full:
 		return "fully"
-	case p.APIVersion == rollout.APIVersion: // a file of a version that counted steps from 0
+	case p.APIVersion == rollout.APIVersion: // v1alpha1 counts steps from 0
 		n, _ := strconv.Atoi(p.Through)
 		return fmt.Sprintf("past step %d", n+1)
 	default:
@@ -351,7 +351,7 @@ func retry(in strategies.Input) (decision, error) {
 		return decision{}, errors.New("nothing to try again: the version in Git was not rejected")
 	}
 	return decision{
-		// The time makes the file of a second retry differ.
+		// The time makes the file of a second retry differ from the first.
 		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry,
 			At: rollout.Second(in.Now).Format(time.RFC3339)},
 		subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),

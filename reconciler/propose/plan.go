@@ -25,7 +25,7 @@ type Plan struct {
 	Existing string         // the commit of the proposal's branch; "" if there is none
 	Wanted   *Change        // nil if no proposal is wanted
 	IsNew    bool           // the proposal's reason began with this transition
-	IsKept   bool           // the branch stays although no proposal is wanted, as a forge may be merging it
+	IsKept   bool           // the branch stays although no proposal is wanted, because a forge may be merging it
 	Merge    *rollout.Merge // the merge of the branch into the head; nil if it cannot be read
 }
 
@@ -40,7 +40,7 @@ const (
 )
 
 // Calculate returns the next step with its reason. A proposal that a user removed is not pushed again for the same
-// reason. A mergeable proposal with the same effect stays, as forges dismiss approvals when a branch moves.
+// reason. A mergeable proposal with the same effect stays, because forges dismiss approvals when a branch moves.
 func (p Plan) Calculate() (Step, string) {
 	switch {
 	case p.Wanted == nil && (p.Existing == "" || p.IsKept):

@@ -25,7 +25,7 @@ type Reversion struct {
 	Outside []string          // the edited files outside the app's own folder
 	Others  []rollout.Commit  // other commits whose changes it also reverts, oldest first; see Trace
 	Late    bool              // one of Others is newer than the release, or the history is unknown
-	Resized []string          // changed replicas that it may reset, because no file was found with them
+	Resized []string          // changed replicas that it may reset, because no file has their number
 
 	path   string
 	scaled bool // the app's replicas have changed since the older commit
@@ -59,8 +59,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion restores an app at the head from an older commit, with its present replicas. from and to are the app's
-// renders at both commits; all has every app at the head. It fails for unreadable files or a changed config entry.
+// NewReversion restores an app at head from old, an older commit, but keeps present replicas. from and to are the app's
+// renders at head and old; all has every app at head. An unreadable file or a changed config entry is an error.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path}
 	isOther, err := isConfigured(head, from, to)
@@ -166,7 +166,7 @@ type comparison struct {
 	from, to string                // the app's folder in each commit
 	scaled   map[[2]int64][]string // by replicas then and now: descriptions of the scaled objects
 	kept     map[[2]int64]int
-	any      bool // count each number as replicas, as there are no renders
+	any      bool // without renders, each number counts as replicas
 }
 
 func comparing(from, to *rollout.Render) *comparison {
@@ -200,8 +200,8 @@ func (c *comparison) lost() (all []string) {
 	return all
 }
 
-// differing returns the edits that give files of from their content in to. If the app's folder was renamed, replicas
-// come from the same file in the present folder.
+// differing returns the edits of the tree from that produce the files' content in the tree to. If the app's folder was
+// renamed, replicas come from the same file in the present folder.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -255,8 +255,8 @@ var (
 	counts  = regexp.MustCompile(ofAField + "|" + ofAnEntry + `|\bcount"? *: *[0-9]+\b`)
 )
 
-// keep returns an older version of a file with the present replicas. Numbers are matched by place, as parts may be
-// reordered. A number without a present place keeps its old value.
+// keep returns an older version of a file with the present replicas. Numbers are matched by place, because parts may be
+// reordered. A number whose place no longer exists keeps its old value.
 func (c *comparison) keep(path string, then, now []byte) []byte {
 	number := numbers
 	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {
@@ -290,7 +290,7 @@ func (c *comparison) note(pair [2]int64) {
 }
 
 // place describes a number's position without digits: the text before it in its line or braces, the parent line, the
-// document's kind, and a name. The name right after the number is preferred to the last one before it.
+// document's kind, and a name. The name right after the number is preferred to the last name before it.
 func place(content []byte, at []int) string {
 	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
 	lines := strings.Split(string(doc), "\n")

@@ -21,8 +21,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%s of %s", v.Hash, rollout.ShortID(v.Commit))
 }
 
-// Back finds the version to roll back to: with the hash or, if hash is "", the last one before the current release. It
-// searches the state, then the recorded versions, newest first.
+// Back finds the version to roll back to: the version with the hash or, if hash is "", the last version before the
+// current release. Back searches the state, then the recorded versions, newest first.
 func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
 	if hash == "" && s.Release != nil && s.Stable == nil {
 		return Version{},
@@ -61,7 +61,7 @@ func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
 	return Version{Hash: hash, Commit: r.Commit}, found
 }
 
-// UndoSubject returns the start of an undo proposal's subject. By it the reconciler finds undos that still apply.
+// UndoSubject returns the start of an undo proposal's subject. The reconciler uses it to find undos that still apply.
 func UndoSubject(s rollout.State) string {
 	what := rollout.ShortID(s.Source)
 	switch {

@@ -44,7 +44,7 @@ func (a App) Note() (reason string, warning bool) {
 type Shown struct {
 	Forge   rollout.Forge
 	Updates []rollout.ForgeUpdate
-	// Resume is set after a start or a forge change: updates are current states, Branches all proposals.
+	// Resume is set after a start or a forge change. Updates then has current states, and Branches all proposals.
 	Resume   bool
 	Branches []string
 }
@@ -60,7 +60,7 @@ type Stats struct {
 // Part names one part of a pass, for metrics and traces.
 type Part string
 
-// The parts. Render, Decide and Apply are of one app; Decide includes the Apply that heals the app first.
+// The parts. Render, Decide and Apply handle one app. Decide includes the apply of the record before the decision.
 const (
 	PartPass   Part = "pass"
 	PartFetch  Part = "fetch"

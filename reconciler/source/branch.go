@@ -20,16 +20,16 @@ type Snapshot interface {
 type Branch struct {
 	Cluster      string
 	Tree         Snapshot
-	Config       *rollout.Config      // in force: the commit's own, or the last readable one
+	Config       *rollout.Config      // in force: the commit's configuration, or the last readable one
 	Freeze       *rollout.Freeze      // nil if there is none
 	Apps         []rollout.App        // listed by Config, sorted by name
 	InvalidNames []render.InvalidName // folders listed by Config that cannot be apps
 	Policy       *rollout.Policy      // in force; nil if there is none
-	Behind       error                // why Config is not the commit's own, so that nothing may advance; nil if it is
+	Behind       error                // why the commit's configuration is not in force, so nothing advances; else nil
 }
 
-// Open reads a commit of the users' branch. If its configuration is invalid, last lists the apps; if last is nil,
-// Config is nil. An error means that the commit is unreadable.
+// Open reads a commit of the users' branch. If its configuration is invalid, last is in force, which may be nil. An
+// error means that the commit is unreadable.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
@@ -61,7 +61,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	return b, nil
 }
 
-// Find returns the app of that name in the configuration in force.
+// Find returns the app with this name in the configuration in force.
 func (b *Branch) Find(name string) (app rollout.App, listed bool) {
 	return rollout.Find(b.Apps, func(a rollout.App) bool { return a.Name == name })
 }

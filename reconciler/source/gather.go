@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Gatherer collects the input of an app's decision for reconciler, commands and pages. Only their RenderAt differs.
+// Gatherer collects the input of an app's decision for reconciler, commands and pages, which differ only in RenderAt.
 type Gatherer struct {
 	// RenderAt returns an app at a commit, as Reader.Render does. Its error is ErrNotReady until the render is done.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
@@ -27,8 +27,8 @@ type Gatherer struct {
 // ErrNotReady is returned by RenderAt while a commit is being fetched or rendered.
 var ErrNotReady = errors.New("is still being read")
 
-// Gather returns the input of an app's decision. It observes the cluster last, as reading commits takes time. The error
-// is ErrNotReady while the recorded commit is being read; the rest of the input is complete. If that commit is
+// Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time. The
+// error is ErrNotReady while the recorded commit is being read; the rest of the input is complete. If that commit is
 // unavailable, Source and error are nil: the state follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
@@ -60,7 +60,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have. applied is when its routing was applied (workloads.View).
+// Desired returns the objects that the cluster should have. applied is when the routing was applied (workloads.View).
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)

@@ -46,7 +46,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // a known head may be outdated, but may still roll back
+	case head.Render == nil && t.Unknown != nil: // a known head is used, even if outdated: it may roll back
 		head.Err = t.Unknown
 	}
 	if head.Err != nil {

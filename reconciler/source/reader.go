@@ -42,7 +42,7 @@ func (r *Reader) In(own string, within []string) *Reader {
 	return r
 }
 
-// maxConfigs bounds the cached configurations. The commits of a cluster's apps have few different ones.
+// maxConfigs bounds the cached configurations. The commits of a cluster's apps have few different configurations.
 const maxConfigs = 50
 
 // ConfigAt returns a commit's configuration, from a cache. A missing or invalid configuration is an InvalidError.
@@ -76,8 +76,8 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 }
 
 // AppAt returns an app at a commit, with the folder and namespace of that commit's configuration. Otherwise a moved
-// folder would make older commits unreadable, and a new namespace would apply before any decision. AppAt returns now
-// if that configuration lacks the app. Limits and decryption are always now's.
+// folder would make older commits unreadable, and a new namespace would apply before any decision. AppAt returns its
+// argument unchanged if that configuration lacks the app, and always keeps its limits and decryption.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -112,8 +112,8 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// inFolder returns an app with its folder at a commit whose configuration is unreadable: the present one, or one beside
-// it with a former name.
+// inFolder returns an app with its folder at a commit whose configuration is unreadable: the present folder, or a
+// folder beside it with a former name.
 func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
 		at := path.Join(path.Dir(now.Path), name)
@@ -155,7 +155,7 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do with 0 to n-1, at most most calls at a time, and waits for all calls.
+// Each calls do with 0 to n-1, limits concurrent calls to most, and waits for all calls.
 func Each(n, most int, do func(i int)) {
 	slots := make(chan struct{}, most)
 	var all sync.WaitGroup

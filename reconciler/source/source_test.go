@@ -227,7 +227,7 @@ func TestAppAt(t *testing.T) {
 	}
 }
 
-// TestGatherWaitsForWhatIsBeingRead checks that a commit that is still being read is an error, and a missing commit is none.
+// TestGatherWaitsForWhatIsBeingRead checks that a commit that is still being read is an error, and a missing commit is no error.
 func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	var problem error
 	g := Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
@@ -242,7 +242,7 @@ func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	}
 }
 
-// TestPromotion checks a promotion file, a missing one, and an invalid one.
+// TestPromotion checks a valid, a missing and an invalid promotion file.
 func TestPromotion(t *testing.T) {
 	file := ".gitrollout/prod/promote/shop.yaml"
 	if p := open(t, first, nil).Promotion(shop); p.ID != "" || p.File != nil || p.Err != nil {
@@ -346,7 +346,7 @@ func (linked) Lookup(string) (rollout.Entry, bool, error) {
 
 var errBroken = errors.New("broken")
 
-// failing is a commit whose reads succeed left times, and then fail once.
+// failing is a commit whose next *left reads succeed. One read after them fails.
 type failing struct {
 	commit
 	left *int

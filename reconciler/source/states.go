@@ -15,7 +15,7 @@ type States struct {
 	Cluster *rollout.Cluster // the cluster of the state; nil without cluster.yaml
 }
 
-// ReadStates lists the files of a state branch's commit, none for nil. An invalid cluster.yaml is an InvalidError.
+// ReadStates lists a state commit's files; a nil tree has none. An invalid cluster.yaml is an InvalidError.
 func ReadStates(tree Snapshot) (*States, error) {
 	s := &States{tree: tree, files: map[string]string{}}
 	if tree == nil {
