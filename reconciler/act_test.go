@@ -87,7 +87,7 @@ func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	w.want(rollout.Paused, 0)
 }
 
-// TestPruneWaitsForTheRest checks that objects that left Git stay until all others are applied.
+// TestPruneWaitsForTheRest checks that objects that left Git are not deleted before all other objects are applied.
 func TestPruneWaitsForTheRest(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.refuses = func(o rollout.Object) error {
@@ -397,8 +397,8 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 	return w, files, of
 }
 
-// TestRoutingIsKnownSince checks that proxies may know a routing from the time of the routing's apply on. Neither the time of the decision
-// nor an earlier routing counts.
+// TestRoutingIsKnownSince checks that a routing counts as known to proxies from its apply on. Neither the time of the decision nor an
+// earlier routing counts.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
 	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
@@ -573,8 +573,8 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: third}, min
 	compare.CheckNamed(t, "phase and recorded replicas", []any{rollout.Healthy, 0}, []any{w.state().Phase, len(w.state().Replicas)})
 }
 
-// TestReplicasWaitForTheirAutoscaler checks that replicas wait in a freeze with the removal, or the move, of the autoscaler that they
-// replace. Both reach the cluster when the freeze ends.
+// TestReplicasWaitForTheirAutoscaler checks that in a freeze, replicas wait together with the removal, or the move, of the autoscaler that
+// they replace. Both reach the cluster when the freeze ends.
 func TestReplicasWaitForTheirAutoscaler(t *testing.T) {
 	for name, then := range map[string]string{
 		"removed":             "",

@@ -76,9 +76,8 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects one by one after applying them together failed. It keeps their order, because pods must
-// follow requests. It goes on after an InvalidError, such as for an object of another owner, and stops at any other
-// error.
+// applyEach applies objects one by one after applying them together failed. It keeps their order: pods must follow
+// requests. It goes on after an InvalidError, such as for an object of another owner, and stops at any other error.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})

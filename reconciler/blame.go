@@ -25,8 +25,8 @@ type blame struct {
 // authorship is the author of a promotion file, given as a blob: "" if unknown.
 type authorship struct{ file, author string }
 
-// head returns a head with the commit that last changed it among several of one push. A revert undoes this commit, and
-// a release takes its author from it. A head with an error has no commit if the commit is unknown.
+// head returns a head that names the last of a push's commits that changed it. A revert undoes this commit, and a
+// release takes the commit's author. A head with an error has no commit if that commit is unknown.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}

@@ -121,8 +121,8 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 }
 
 // TestAStartNamesWhoPromoted checks a promotion pushed while no process ran, followed by other commits. Once the promotion's author is
-// known, the record names that author. Without history it names the newest commit's author, like for releases. An abort does not wait, and
-// a file that opens no gate reads no history.
+// known, the record names that author. Without history it names the newest commit's author, as for releases. An abort does not wait, and a
+// file that opens no gate reads no history.
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
 		w := paused(t, nil)

@@ -27,7 +27,7 @@ type committer struct {
 }
 
 // flush records the due transitions and publishes their results. err is the push's error: after ErrConflict all
-// decisions must be repeated. refused joins the errors of apps that the server refuses while it accepts others.
+// decisions must be repeated. refused joins the errors of apps that wait alone: the server refuses only them.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
 	if len(all) == 0 {

@@ -49,7 +49,7 @@ type Observer interface {
 // Applier writes to the cluster. Check is a dry run on the server: an error that wraps a *rollout.InvalidError is
 // final, any other error leaves the objects undecided. Apply sends no request for objects that are as desired. Its
 // error names an object; all objects before that object are applied, and Apply may be repeated. Prune deletes
-// candidates, and returns those that no longer exist. Evict deletes a pod by its uid.
+// candidates, and returns all that no longer exist. Evict deletes a pod by its uid.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error

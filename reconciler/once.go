@@ -12,7 +12,7 @@ import (
 // maxTries limits how often RunOnce decides again after it lost the race for the state branch to another writer.
 const maxTries = 5
 
-// RunOnce runs each pump once, in order. Without fetch they use the last view, for example after a change in the
+// RunOnce runs each pump once, in order. Without fetch, the pumps use the last view, for example after a change in the
 // cluster. Each app makes at most one transition. The error joins all failures; an app that the error does not name was
 // handled. The clock is read for each app, because earlier apps may take long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {

@@ -103,7 +103,7 @@ func (h *outbox) notify() {
 	}
 }
 
-// waits reports whether anything is to be pushed; urgent: that includes a rollback. notYet is the earliest push time.
+// waits reports whether anything is to be pushed, whether a rollback is (urgent), and the earliest time of a push.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +121,7 @@ func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	return (due || !notYet.IsZero()) && !h.isBehind, urgent, rollout.Later(h.notYet, notYet)
 }
 
-// isNewRefusal reports whether an app of these transitions was not yet known to be refused while others are accepted.
+// isNewRefusal reports whether the refusal of any of these apps is new, while the server accepts other apps.
 func (h *outbox) isNewRefusal(all []transition) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +135,7 @@ func (h *outbox) retryRefused() {
 	clear(h.refused)
 }
 
-// holdOff sets the earliest next push; zero when Git answers again.
+// holdOff sets the time before which nothing is pushed; zero when Git answers again.
 func (h *outbox) holdOff(until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +156,7 @@ func (h *outbox) looked() {
 	h.notify()
 }
 
-// dequeue removes and returns the due transitions, by app. An outdated one is dropped and its app reconciled again.
+// dequeue removes and returns the due transitions, by app. An outdated one is dropped, and its app is due again.
 func (h *outbox) dequeue(now time.Time) (all []transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -30,7 +30,7 @@ func TestPushAt(t *testing.T) {
 	}
 }
 
-// TestHanded checks that a transition waiting for its record is known to the next decision on the same record, but to no later one.
+// TestHanded checks that a transition that waits for its push is known to the next decision on the same record, and to no later decision.
 func TestHanded(t *testing.T) {
 	h := newOutbox(nil, func(string) {})
 	waits := func(when string, serial int, want bool) {

@@ -312,7 +312,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// takeMeasurements adds new measurements to the analyses. A decision records only those that a restart needs.
+// takeMeasurements adds new measurements to the analyses. A decision records only the ones that a restart needs.
 func (s *pass) takeMeasurements(by Analyzer) {
 	if by == nil {
 		return

@@ -50,7 +50,7 @@ type Options struct {
 	Tell       func(report.Report) // nil, or called with each result, from several goroutines; must not block
 	ShowsForge bool                // Tell publishes to the forge in the configuration
 	Trace      report.Tracer       // nil, or receives the parts of each pass
-	Ends       bool                // after RunOnce: measurements are recorded or dropped, and only a fetch starts new ones
+	Ends       bool                // the process ends after RunOnce: it records all results, and measures only with fetch
 	Log        *slog.Logger
 
 	Writer    string // the writer in cluster.yaml: a host's or a pod's name

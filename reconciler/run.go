@@ -30,8 +30,8 @@ const (
 func until(when time.Time) time.Duration { return time.Until(when) }
 
 // Run runs the pumps concurrently until the context ends. It fetches Git at each interval, reconciles an app after a
-// change or at a timer, and records decisions. It returns after the passes and the push in progress. Failures are
-// logged and retried; the only error is ErrDeposed.
+// change or at a timer, and records decisions. It returns when the passes and the push in progress have ended. Failures
+// are logged and retried; the only error is ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -75,7 +75,7 @@ func (a *appQueue) moveTo(q queue) {
 	clear(a.now)
 }
 
-// pumpApps reconciles apps. The queue hands no app to two workers.
+// pumpApps reconciles apps. The queue never gives an app to two workers at a time.
 func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface[string]) {
 	for {
 		app, ended := apps.Get()

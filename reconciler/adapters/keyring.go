@@ -33,7 +33,7 @@ type heldKeys struct {
 // keysFor is how long keys are cached: a render needs the keys once for each of its files.
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. An error that holds the app is recorded: one problem has one text.
+// Unlock is the callback of render.InProcess. Errors that hold the app are recorded, so one problem has one text.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {

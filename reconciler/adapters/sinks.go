@@ -31,7 +31,7 @@ type ForgeReader interface {
 }
 
 // Notifier notifies users of the state branch's content. Notify is called when the configuration or the head changes,
-// and for each commit of this process, which is made. Notify does not block.
+// and for each commit of this process, with made set. Notify does not block.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// lastWork is how long a stopping program publishes. The next start publishes the rest.
+// lastWork is how long a program may publish after a stop. The next start publishes the rest.
 const lastWork = 5 * time.Second
 
 // Worker publishes in the background after a pass. Flush finishes the pending work, but ends with its context.

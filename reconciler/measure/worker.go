@@ -76,8 +76,8 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts due measurements, except running ones and those with a result that is not collected yet. going lists
-// the unfinished runs. Measurements of other runs or removed metrics are cancelled, and their objects deleted.
+// Measure starts due measurements, except running or uncollected ones. going lists the unfinished runs. Measurements of
+// other runs or removed metrics are cancelled, and their objects deleted.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -147,7 +147,7 @@ func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	}
 }
 
-// TestNoConfiguration checks that the message names the clusters with a configuration, even a single one.
+// TestNoConfiguration checks that the message names the clusters with a configuration, also if there is only one.
 func TestNoConfiguration(t *testing.T) {
 	for cluster, want := range map[string]string{"staging": "name a cluster with --cluster: prod", "": "commit a Config there"} {
 		tree := first
