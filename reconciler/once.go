@@ -102,7 +102,7 @@ func (r *Reconciler) reconcileDue(
 	for {
 		r.renders.drain() // so that a hold's reason comes from the newest head, not from an older head
 		for _, app := range r.queue.due(due) {
-			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // recorded before a later push lost
+			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // recorded before a later push lost the race
 				done = append(done, app)
 				continue
 			}

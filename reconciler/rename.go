@@ -16,8 +16,8 @@ type rename struct {
 	state rollout.State
 }
 
-// formerName returns the record of a removed app whose objects the app has now, nil if there is none. The app, which
-// has no record yet, continues that record, even in flight. The rename is recorded before anything else.
+// formerName returns the record of a removed app whose objects app a has now, nil if there is none. App a, which has no
+// record yet, continues that record, even in flight. The rename is recorded before anything else.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil

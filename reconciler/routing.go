@@ -37,7 +37,7 @@ func (r *routing) looked(now time.Time) {
 	}
 }
 
-// applying notes that a routing is about to be applied. Even a failed apply may have replaced the former one.
+// applying notes that a routing is about to be applied. Even a failed apply may have replaced the former routing.
 func (r *routing) applying(key string) {
 	if key != r.held {
 		*r = routing{}

@@ -28,8 +28,8 @@ type Branch struct {
 	Behind       error                // why the commit's configuration is not in force, so nothing advances; else nil
 }
 
-// Open reads a commit of the users' branch. If its configuration is invalid, last is in force, which may be nil. An
-// error means that the commit is unreadable.
+// Open reads a commit of the users' branch. If the commit's configuration is invalid, last is in force, which may be
+// nil. An error means that the commit is unreadable.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
