@@ -15,12 +15,12 @@ type Violations struct {
 	Namespaces       []string // of the objects that are not allowed, sorted
 	ClusterResources []string // cluster-scoped kinds, written as in the configuration, sorted
 
-	First *rollout.Ref // the first such object, nil if there is none
+	First *rollout.Ref // the first object that is not allowed, nil if there is none
 	own   *rollout.Ref // an object in gitrollout's own namespace
 }
 
 // BeyondOf returns the objects of a render that the app's entry does not allow. own is gitrollout's namespace, which no
-// entry can allow. An object of an unknown kind counts as namespaced: the API server gives its scope before an apply.
+// entry can allow. Unknown kinds count as namespaced here: before an apply, the API server gives the kind's scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -91,7 +91,7 @@ func Quoted(text string) string {
 }
 
 // Allow returns an InvalidError with the reason Forbidden unless all objects of an app are allowed. config is the
-// entry's file, own is gitrollout's namespace. Use it for the newest commit only: new rules forbid no rollback.
+// entry's file, own is gitrollout's namespace. Call Allow only for the newest commit: new rules forbid no rollback.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
@@ -141,7 +141,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame adds the file that defines the object to an error.
+// Blame adds to an error the file that defines the object.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {

@@ -27,7 +27,7 @@ func (a *assembly) takeTemplate(object rollout.Object) error {
 
 type measured struct {
 	at        string // the path of the analysis in the document
-	named     string // the field below that path with the names of templates
+	named     string // the field below the path at that has the templates' names
 	templates []analysis.TemplateRef
 	args      []argument
 	rules     analysis.Rules // the document's own rules
@@ -156,7 +156,7 @@ func (m measured) values(document rollout.Object) analysis.Values {
 	return values
 }
 
-// findTemplate finds a template by the name in the document, to which kustomize may have added a prefix or suffix.
+// findTemplate finds the template that a document names. Kustomize may have added an affix to the template's own name.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {
@@ -169,7 +169,7 @@ func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *ana
 	return nil
 }
 
-// blameAnalysis adds the place of the error to it: in a template, or in the document that uses the template.
+// blameAnalysis adds to an error its place: a field of a template, or of the document that uses the template.
 func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		if invalid.Field == "templates" {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestArgoAnalyses checks that Argo Rollouts' analyses are read, and their templates are not applied. There are shared templates, a
+// TestArgoAnalyses checks that Argo Rollouts' analyses are read, and their templates are not applied. The input has shared templates, a
 // ClusterAnalysisTemplate, arguments of every kind, dry runs, and analyses in the background and at a step.
 func TestArgoAnalyses(t *testing.T) {
 	got := mustRender(t, New(InProcess{CheckProvider: provider.Check}), map[string]string{

@@ -46,7 +46,7 @@ func TestAnyValueAnywhere(t *testing.T) {
 				everywhere(tree, func(path string) { look(path, tree) })
 				texts := map[string]bool{}
 				everyText(tree, func(text string) any { texts[text] = true; return text })
-				for text := range texts { // replace equal texts together, for fields that must be equal
+				for text := range texts { // replace all equal texts in one change: some fields must be equal
 					look("each "+text, everyText(tree, func(is string) any {
 						if is == text {
 							return map[string]any{"a": "b"}
@@ -111,7 +111,7 @@ func everyText(tree any, becomes func(string) any) any {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range tree {
-			if out[key] = value; key != "name" && key != "kind" && key != "apiVersion" { // such a change would only hide the object from the checks
+			if out[key] = value; key != "name" && key != "kind" && key != "apiVersion" { // another kind would only hide the object from the checks
 				out[key] = everyText(value, becomes)
 			}
 		}

@@ -15,8 +15,8 @@ type InvalidName struct {
 	Err  error  // an InvalidError
 }
 
-// FindApps returns the apps of a configuration by name. They are matched folders with a kustomization, with a chart if
-// the entry has helm, or with manifests if it has directory. An InvalidName of FindAll is an error.
+// FindApps returns the apps of a configuration, sorted by name. An app is a matched folder with a kustomization, with a
+// chart if the entry has helm, or with manifests if the entry has directory. An InvalidName of FindAll is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -28,7 +28,7 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	return apps, nil
 }
 
-// FindAll returns the apps, and the folders that cannot be apps. Of two folders with one name, the first is the app.
+// FindAll returns the apps and the folders that cannot be apps. If two folders have one name, the first is the app.
 func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []InvalidName, err error) {
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
@@ -54,7 +54,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			if err != nil {
 				return nil, nil, err
 			}
-			if found && entry.Kind == rollout.Dir { // an explicit folder is an app: its render reports that no manifest is left
+			if found && entry.Kind == rollout.Dir { // an explicit folder is an app: its render reports missing manifests
 				dirs = []string{glob.Path}
 			}
 		}
@@ -79,12 +79,12 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	return apps, unnamed, nil
 }
 
-// linksTo returns the symbolic links to folders that match an entry. They are not apps.
+// linksTo returns the symbolic links that match an entry and lead to a folder. Such links are not apps.
 func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err error) {
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
-		return nil, err // nothing is there, or dir is a glob, whose folders are not searched for links
+		return nil, err // dir is missing, or is a glob: links below a glob are not searched
 	}
 	entries, err := tree.ReadDir(dir)
 	for _, e := range entries {
@@ -108,11 +108,11 @@ func LinkedApp(dir string) *rollout.InvalidError {
 		WithFix("list the folder that it leads to, or make it a folder")
 }
 
-// mostFolders bounds the matched folders: in a small tree, nested folders can share ids and expand to millions.
+// mostFolders bounds the matched folders: nested folders that share one Git tree object can expand to millions.
 const mostFolders = 20_000
 
 // expand returns the apps' folders below dir that match a glob's segments: kustomizations, and charts and manifests if
-// the entry allows them. It subtracts each folder that a wildcard matches from left, and stops below zero.
+// the entry allows them. It decrements left for each folder that a wildcard matches, and stops if left is negative.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)

@@ -33,7 +33,7 @@ type assembly struct {
 	deployments       map[rollout.Workload]rollout.Object
 	specs             []rollout.Spec
 	templates         map[rollout.Workload]rollout.Hash
-	generated         []rollout.Ref // by routers in releases
+	generated         []rollout.Ref // the objects that routers generate in releases
 }
 
 // assemble makes the Render from the built objects. It may change them.
@@ -73,7 +73,7 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	return a.hash()
 }
 
-// unique refuses two objects that are equal once the default namespace is set. Kustomize treats them as different.
+// unique refuses objects whose Ref is the same after the default namespace is set. Kustomize treats them as different.
 func unique(objects []rollout.Object, file string) error {
 	seen := make(map[rollout.Ref]bool, len(objects))
 	for _, object := range objects {
@@ -127,13 +127,13 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.app), object.APIVersion(), ref.Kind); is || p != nil {
-		a.deployments[w] = object // a workload must not count as removed when no document names it
+		a.deployments[w] = object // a workload that no document names must not count as removed
 	}
 	a.objects = append(a.objects, object)
 	return nil
 }
 
-// dropOwned removes annotations of controllers, as in the output of kubectl get -o yaml, since they would conflict.
+// dropOwned removes annotations that controllers write, because they would conflict. kubectl get -o yaml prints them.
 func dropOwned(object rollout.Object) (dropped []string) {
 	annotations := object.Map("metadata", "annotations")
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {

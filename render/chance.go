@@ -13,7 +13,7 @@ import (
 
 // A chart may generate a random password. If a chart's output depends on randomness, the app is built again with other
 // random values. All differences must be values of create-only Secrets (rollout.AnnotationCreateOnly). A third build
-// draws the real values. Ids and comparisons contain only the existence of such a Secret.
+// draws the real values. Digests and comparisons contain such a Secret without its data (rollout.Object.Told).
 
 // byChance returns the indices of the Secrets that need random values. Any other random difference is an InvalidError.
 func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, error) {
@@ -63,7 +63,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance returns the error for an object that differs at each render. Kustomize may have added to its name.
+// blameChance returns the error for an object that differs at each render. Kustomize may have extended its name.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {

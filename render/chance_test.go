@@ -63,7 +63,7 @@ func TestMadeOnce(t *testing.T) {
 	compare.CheckNamed(t, "passwords", 3, len(drawn))
 }
 
-// TestMadeOnceOtherwise checks the errors for random values elsewhere, and for the annotation where it has no effect.
+// TestMadeOnceOtherwise checks the errors for random values outside create-only Secrets, and for the annotation where it has no effect.
 func TestMadeOnceOtherwise(t *testing.T) {
 	const secret = "a/charts/db/templates/a.yaml: Secret/auth: stringData.password"
 	const wayOut = `; or have it made once, by a patch that annotates it gitrollout.dev/create-only: "true"`
@@ -113,7 +113,7 @@ func TestMadeOnceFromGit(t *testing.T) {
 	}
 }
 
-// TestMadeOnceOfEncryptedValues checks a Secret with random and encrypted values. Without keys it is sealed.
+// TestMadeOnceOfEncryptedValues checks a Secret with random and encrypted values. Without keys, the Secret is sealed.
 func TestMadeOnceOfEncryptedValues(t *testing.T) {
 	key := sopstest.Age(t)
 	app, files := encryptedApp(chanceChart("Secret", strings.Replace(chanceSecret, "user: me", "user: {{ .Values.user }}", 1)))

@@ -27,7 +27,7 @@ const (
 	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the default for its objects
 )
 
-// charts renders a kustomization's charts. Kustomize gets their objects as its last resources and may change them.
+// charts renders a kustomization's charts. Their objects become the kustomization's last resources: it may patch them.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -226,7 +226,7 @@ func isChart(lookup lookupFunc, dir string) (bool, error) {
 	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }
 
-// inflate renders the chart in folder dir into the generated file into.
+// inflate renders the chart in folder dir and writes the objects to the generated file named into.
 func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) error {
 	files, err := in.fs.chartFiles(dir)
 	if err != nil {
@@ -239,7 +239,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 	}
 	for _, c := range rendered.ByChance {
 		if c.Hook != "" && skipHooks || strings.TrimSuffix(c.Hook, "-success") == "test" {
-			continue // the object is omitted anyway
+			continue // the app does not include this hook
 		}
 		c.Why.File = path.Join(dir, c.Why.File)
 		in.fs.chances = append(in.fs.chances, c)
@@ -283,10 +283,10 @@ func within(dir string, err error) error {
 	return err
 }
 
-// noted returns the text of a chart's object with annotations for its notes, or "" if the text holds no object.
+// noted annotates a chart's object with its hook events and namespace. It returns "" if the text holds no object.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
-	if len(in.stack) > 0 { // in a kustomization, the annotation marks the namespace as set by Helm
+	if len(in.stack) > 0 { // tell kustomize that Helm has set the namespace
 		notes[konfig.HelmGeneratedAnnotation] = "true"
 	}
 	if hook != "" {
@@ -345,7 +345,7 @@ type chartWalk struct {
 	files   []chart.File
 }
 
-// folder reads a folder and follows symlinks. real is its path in the tree, below its path in the chart.
+// folder reads a folder and follows symlinks. real is the folder's path in the tree; below is its path in the chart.
 func (w *chartWalk) folder(real, below string) error {
 	entries, err := w.fs.tree.ReadDir(real)
 	if err != nil {

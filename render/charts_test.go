@@ -24,7 +24,7 @@ func shopChart(dir string) map[string]string {
 	}
 }
 
-// seen describes a rendered shop: its name, release namespace and labels, replicas and colour.
+// seen lists the objects rendered from the shop chart. For a Deployment, it adds the release namespace, replicas and colour.
 func seen(t *testing.T, r *rollout.Render) string {
 	t.Helper()
 	var all []string
@@ -71,7 +71,7 @@ func TestHelmCharts(t *testing.T) {
 	for name, c := range map[string]struct {
 		kustomization string
 		more          more
-		want          string // the rendered shop, or the error
+		want          string // the result of seen, or the error
 		warns         string
 	}{
 		"a chart":          {charts(""), nil, eu + "# web:red", ""},
@@ -147,7 +147,7 @@ func TestHelmCharts(t *testing.T) {
 	}
 }
 
-// chartShop returns the app of the chart in apps/shop, whose entry has this helm block.
+// chartShop returns the app of the chart in apps/shop. h is the helm block of the app's entry.
 func chartShop(h rollout.Helm) rollout.App {
 	return rollout.App{Name: "eu", Path: "apps/shop", Namespace: "shop", Helm: h, Kubernetes: "1.30.2", APIVersions: "example.com/v1 v2"}
 }
@@ -244,7 +244,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestSameKustomization checks that a kustomization that is rewritten without its charts has the same result.
+// TestSameKustomization checks that an added helmGlobals, for which render rewrites the kustomization, does not change the build.
 func TestSameKustomization(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
 	must(t, err)

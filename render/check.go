@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// check validates the objects of the whole app together, such as that selectors match labels and Services exist.
+// check validates the app's objects together: for example, that selectors match labels and that Services exist.
 func (a *assembly) check() error {
 	if err := a.checkNames(); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (a *assembly) check() error {
 	return checkTemplates(a)
 }
 
-// checkTemplates validates the templates that no Rollout names. Arguments without a value stay unresolved. If a
+// checkTemplates validates the templates that no Rollout uses. Arguments without a value stay unresolved. If a
 // template has arguments or uses other templates, only errors in its providers' blocks count.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
@@ -151,7 +151,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 // pins are the labels that identify the pods of one version.
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
-// checkPins refuses Services that select one revision: releases set that label, and a value in Git selects old pods.
+// checkPins refuses Services in Git that select one revision: releases set the label. Git's value selects old pods.
 func (a *assembly) checkPins() error {
 	if len(a.specs) == 0 {
 		return nil

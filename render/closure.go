@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// closure records which paths a build looked up, at one path and below. A folder's id covers all below it, so an
-// unchanged app costs about one lookup per folder. asked is false for folders on the way to such a path.
+// closure records a build's lookups at one path and below. A folder's id covers the folder's whole content, so an
+// unchanged app costs about one lookup per folder. asked is false for a folder that only leads to recorded paths.
 type closure struct {
 	asked    bool
 	was      string // the mark of the recorded result
@@ -35,7 +35,7 @@ func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	return root, root.fill("", tree)
 }
 
-// at returns the closure of a path below n. It creates missing ones.
+// at returns the closure of a path below n. It creates missing closures on the way.
 func (n *closure) at(p string) *closure {
 	for _, name := range segments(p) {
 		next := n.children[name]

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads a DaemonSet's update strategy. At a step, as many nodes may lack a ready pod as its
-// maxUnavailable says (default 1). If the DaemonSet uses maxSurge, one node may.
+// mergeDaemonSet reads a DaemonSet's update strategy. At a step, up to maxUnavailable nodes may lack a ready pod
+// (default 1), or one node if the DaemonSet uses maxSurge.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {
@@ -26,7 +26,7 @@ func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, othe
 // nodesElsewhere is the error for a nodeOrder on another kind of workload.
 const nodesElsewhere = "only a DaemonSet of apps/v1 has its nodes chosen"
 
-// mergeNodes reads the strategy of a workload with one pod per node. It refuses replicas and Services of one version.
+// mergeNodes reads the strategy of a workload with one pod per node. It refuses replicas and Services per version.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
 		second: "a node has only one", beside: "beside the one on each node",

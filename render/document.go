@@ -15,7 +15,7 @@ const (
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// ofOthers lists kinds of other controllers, with a fix. If applied, they would do nothing, or move the same pods.
+// ofOthers maps kinds of other controllers to fixes. Such objects do nothing, or their controller moves the same pods.
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout":        "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"rollouts.kruise.io/TrafficRouting": "write the routes into a Rollout, as in docs/coming-from-kruise-rollouts.md",
@@ -91,7 +91,7 @@ func (d *document) read(form *specForm) {
 	}
 }
 
-// readWorkload reads which workload the document releases: that in workloadRef, or a Deployment made from its template.
+// readWorkload reads which workload is released: workloadRef's, or a Deployment generated from the document's template.
 func (d *document) readWorkload() {
 	d.workload = rollout.Workload{Namespace: d.ref.Namespace, Name: d.ref.Name}
 	ref, template, selector := d.form.WorkloadRef, d.form.Template, d.form.Selector
@@ -152,7 +152,7 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 	d.spec.Scaling = scaling
 	switch c := d.spec.Canary; {
-	case d.workload.Kind != "": // pods have ordinals or nodes: inPlace refuses other values
+	case d.workload.Kind != "": // no Deployment: inPlace.refuse refuses other values
 		d.spec.Scaling = cmp.Or(scaling, rollout.InPlace)
 	case c.Traffic != nil:
 		if d.spec.Scaling = rollout.Surge; scaling == rollout.InPlace {
@@ -167,7 +167,7 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 }
 
-// scaleDownDelay is the default in seconds, as in Argo Rollouts: by then, no node sends requests to removed pods.
+// scaleDownDelay is the default in seconds, as in Argo Rollouts. After it, no node sends requests to the old pods.
 const scaleDownDelay = 30
 
 // readDelays reads after how many seconds the additional pods of a canary are removed.

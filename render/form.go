@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The types below are the form of a Rollout document. The reader, the schemas and the reference use their tags
-// (rollout.Field). Names are from Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go), whose other fields are
-// refused as unknown; a tag own marks gitrollout's fields. Fields that need no translation are in rollout.Spec.
+// The types below are the form of a Rollout document. The reader, the schemas and the reference use the struct
+// tags (rollout.Field). Names are from Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go), whose other fields
+// are refused as unknown. The tag own marks gitrollout's fields. Fields that need no translation are in rollout.Spec.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
 
-// Routers names the form's field with the routers' blocks of trafficRouting.
+// Routers is the name of the form's field that holds the routers' blocks of trafficRouting.
 const Routers = "routers"
 
 type documentForm struct {

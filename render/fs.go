@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is the repository's root for kustomize. It is not "/", where filepath.Join would hide too many "..".
+// mount is the repository's root for kustomize. If it were "/", filepath.Join would hide a ".." that leaves the root.
 const mount = "/repository-root"
 
 // The bounds of one build. The largest bundles of CRDs in use are below 4 MiB.
@@ -31,7 +31,7 @@ const (
 // lfsPointer is the start of a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-// Marks record a lookup's result for the closure. All folders have one mark: the paths below have their own marks.
+// Marks are the results of lookups in a closure. All folders have the same mark: paths below have their own marks.
 const (
 	markAbsent = ""
 	markDir    = "dir"
@@ -61,7 +61,7 @@ type treeFS struct {
 	asked   map[string]lookup
 	blobs   map[string][]byte // by path, with symlinks resolved
 	total   int
-	refused *rollout.InvalidError // the first refused path: kustomize may hide the error
+	refused *rollout.InvalidError // the first refusal, because kustomize may hide it
 	failed  error                 // the error of reading the tree
 
 	unlock    func([]sops.Lock) ([]byte, error) // returns the data key of encrypted files; nil: values are sealed
@@ -69,8 +69,8 @@ type treeFS struct {
 	keysIn    string                            // the Secret that has the keys
 	encrypted map[string][]sops.Lock            // the encrypted files that were read
 
-	draw    chart.Draw     // which results charts' random functions have
-	chances []chart.Chance // the uses of random functions
+	draw    chart.Draw     // how charts' random functions get their results
+	chances []chart.Chance // the objects that depend on random functions
 }
 
 var _ filesys.FileSystem = (*treeFS)(nil)
@@ -120,7 +120,7 @@ func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 		return "", entry, err
 	}
 	if found && (entry.Kind == rollout.File || entry.Kind == rollout.Dir) {
-		return p, entry, nil // if the path exists, no folder above it is a symlink
+		return p, entry, nil // Lookup finds no path below a symlink
 	}
 	return f.walk(p)
 }
@@ -235,7 +235,7 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	return content, nil
 }
 
-// inside converts a path of kustomize to a path of the repository. It is false outside mount.
+// inside converts a path of kustomize to a path of the repository. It returns false if the path is outside mount.
 func inside(p string) (string, bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	if p == mount {
@@ -294,7 +294,7 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	return withNames(data), nil
 }
 
-// errReadOnly is the error of methods that write or list. No build calls one: the byte-for-byte test would fail.
+// errReadOnly is the error of methods that write or list. No build calls them, or TestSameBytesAsKustomize would fail.
 var errReadOnly = errors.New("a commit's tree can only be read, file by file")
 
 func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }

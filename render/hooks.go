@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the hash of an app's objects, or "" if it has a Rollout. Encrypted values count in sealed form.
+// contentOf returns the hash of an app's objects, or "" if the app has a Rollout. Encrypted values count as sealed.
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -28,7 +28,7 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 }
 
 // withHooks returns the objects without hooks that gitrollout does not run, such as Helm's tests, and warns of them.
-// Jobs around releases stay. An unreadable hook of a chart is left out, because users cannot change it.
+// Jobs before and after releases stay. An unreadable hook of a chart is left out, because users cannot change it.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -76,7 +76,7 @@ func (a *assembly) warnOfServices(objects []rollout.Object) {
 	}
 }
 
-// generated matches a line with generateName and captures the prefix; between matches the separators of documents.
+// generated matches a line with generateName and captures the prefix. The regexp between matches document separators.
 var (
 	generated = regexp.MustCompile(`(?m)^( *)generateName: *["']?([a-z0-9.-]*[a-z0-9])[.-]*["']?[ \r]*(#.*)?$`)
 	between   = regexp.MustCompile(`(?m)^---.*\n`)

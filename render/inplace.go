@@ -10,10 +10,10 @@ import (
 // inPlace holds parts of messages: why a kind of workload can only replace pods in place.
 type inPlace struct {
 	second     string // why there is no second set of pods
-	beside     string // the end of "has no pods …"
-	experiment string // what an experiment's pods would be
-	replaced   string // what sets how many pods are replaced at once
-	change     string // the fix for a Rollout that sets that number
+	beside     string // the end of the message "has no pods …"
+	experiment string // the end of the message "its pods would belong to a <kind> …"
+	replaced   string // the end of the message "pods are replaced …"
+	change     string // the fix for a Rollout with maxSurge or maxUnavailable
 	unrouted   string // why routers cannot select new pods; "" if they can
 }
 
@@ -52,7 +52,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
-// refuseWeights refuses router settings that need weights: with a router, a weight here is still a share of the pods.
+// refuseWeights refuses router settings that need weights of requests: here, a weight is always a share of the pods.
 func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
 	const why = ", and with pods that are replaced in place a weight is a share of them"
 	if c.PingPong != nil {

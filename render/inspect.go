@@ -20,7 +20,7 @@ type plan struct {
 	warnings []string
 }
 
-// maxRoots bounds the kustomizations of a build. Each reference to a base counts: 30 small files could need 2^30.
+// maxRoots bounds a build's kustomizations. Each reference to a base counts: 30 files with 2 references each need 2^30.
 const maxRoots = 1000
 
 // inspector walks the kustomizations as kustomize will. It refuses by name anything that would leave the repository,
@@ -32,7 +32,7 @@ type inspector struct {
 	roots   int
 	total   shape
 	work    int
-	checked map[string]shape // files whose YAML is known to be sound
+	checked map[string]shape // the sizes of checked texts, by file and field
 	stack   []string         // folders of the kustomizations being entered
 
 	namespace string            // of the innermost kustomization with a namespace; "" if there is none
@@ -134,7 +134,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 // KustomizationNames are a kustomization's file names, in kustomize's order (konfig.RecognizedKustomizationFileNames).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load reads a folder's kustomization. It looks up all three names, as kustomize does, so that the closure has them.
+// load reads a folder's kustomization. It looks up all three names, as kustomize does: the closure needs all three.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte
@@ -169,7 +169,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 		return "", nil, invalidKustomization(found[0], err)
 	}
 	if _, made := in.fs.made[found[0]]; made && !in.fs.asked[found[0]].found {
-		return path.Clean(dir), k, nil // it is generated, so an error names the folder
+		return path.Clean(dir), k, nil // the file is generated, so errors name the folder
 	}
 	return found[0], k, nil
 }

@@ -2,7 +2,7 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// merger reads a workload kind's update strategy and refuses unsupported settings. Each kind has one line and one file.
+// merger reads a workload kind's update strategy and refuses unsupported settings. Each kind has an entry and a file.
 type merger struct {
 	merge    func(d *document, o rollout.Object, from *deploymentForm, own, other *rollout.Reader)
 	ordinals bool // the pods have ordinals, so pods above a partition can be rolled back

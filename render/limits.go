@@ -17,11 +17,11 @@ import (
 // The bounds of one build's input. Kustomize expands aliases, compares each object with every other, and recurses
 // without bounds. Without these bounds, a few hundred bytes could use all memory.
 const (
-	maxObjects = 2000       // 2,000 objects take kustomize about eight seconds, 4,000 fifty
-	maxWork    = 12_000_000 // the square of each kustomization's number of objects, summed
+	maxObjects = 2000       // 2,000 objects take kustomize about 8 seconds, 4,000 objects 50 seconds
+	maxWork    = 12_000_000 // sum of the squares of each kustomization's number of objects
 	maxNodes   = 1_000_000  // YAML values, with aliases expanded
 	maxCopies  = 16         // copy operations of JSON patches: each can double an object
-	maxDepth   = 200        // the deepest CRD schemas in use have about 60
+	maxDepth   = 200        // the deepest CRD schemas in use have about 60 levels
 	maxOutput  = 16 << 20   // bytes of the built objects as JSON; large bundles of CRDs have 4 MiB
 )
 
@@ -126,7 +126,7 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts YAML values, with aliases expanded. expanded holds each anchor's count, or -1 while its node is counted.
+// meter counts YAML values, with aliases expanded. expanded holds each anchor's count, or -1 during the count.
 type meter struct {
 	expanded map[*kyaml.Node]int
 	line     int // the line of the problem
@@ -185,7 +185,7 @@ func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
 // isTwice ends the error for a duplicate key.
 const isTwice = " is there twice"
 
-// checkKeys refuses keys that are no strings, which JSON lacks, and duplicate keys, for which kustomize names no file.
+// checkKeys refuses non-string keys, which JSON lacks, and duplicate keys: kustomize's error for them names no file.
 func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	seen := make(map[string]bool, len(mapping.Content)/2)
 	for i := 0; i < len(mapping.Content); i += 2 {

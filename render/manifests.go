@@ -44,7 +44,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	return all, nil
 }
 
-// orNoObject returns an error with a fix if a listed manifest is no object. Otherwise it returns kustomize's error.
+// orNoObject returns an error with a fix if a listed manifest is no object. Otherwise it returns err.
 func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	for _, name := range listed {
 		file := path.Join(dir, name)
@@ -62,7 +62,7 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	return err
 }
 
-// maxManifests bounds a plain folder's entries: in a small tree, nested folders can share ids and expand to millions.
+// maxManifests bounds a folder's entries: nested folders that share one Git tree object can expand to millions.
 const maxManifests = 10_000
 
 // manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is listed

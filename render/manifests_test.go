@@ -14,7 +14,7 @@ func configMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 }
 
-// plainShop returns the app of the manifests in apps/shop, whose entry has this directory block.
+// plainShop returns the app of the manifests in apps/shop. d is the directory block of the app's entry.
 func plainShop(d rollout.Directory) rollout.App {
 	return rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Plain: true, Directory: d}
 }
@@ -61,8 +61,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestFindFolders checks that a chart's folder is an app only if the entry has helm. A folder of manifests is one only if the entry has
-// directory. A folder that is named without a glob stays an app if the patterns exclude all its files.
+// TestFindFolders checks that a chart's folder is an app only if the entry has helm. A folder of manifests is an app only if the entry
+// has directory. A folder that is named without a glob stays an app if the patterns exclude all its files.
 func TestFindFolders(t *testing.T) {
 	tree := newTree(map[string]string{
 		"charts/shop/Chart.yaml": "x", "charts/both/Chart.yaml": "x", "charts/both/kustomization.yaml": "x",
@@ -79,7 +79,7 @@ func TestFindFolders(t *testing.T) {
 	}
 }
 
-// TestNewManifestIsSeen checks that a folder is built again if a file was added in it, and only then.
+// TestNewManifestIsSeen checks that an app is built again if a file is added below its folder, but not for a file in another folder.
 func TestNewManifestIsSeen(t *testing.T) {
 	files := map[string]string{"apps/shop/a.yaml": configMap("a"), "apps/web/x.yaml": configMap("x")}
 	r, app := New(InProcess{}), plainShop(rollout.Directory{Recurse: true})
@@ -97,7 +97,7 @@ func TestNewManifestIsSeen(t *testing.T) {
 	look(" b", 3)
 }
 
-// TestPatternsAreClosed checks that a pattern that begins with a brace must end with one.
+// TestPatternsAreClosed checks that a pattern with an opening brace and no closing brace is refused.
 func TestPatternsAreClosed(t *testing.T) {
 	_, err := rollout.ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"+
 		"apps: [{path: apps/*, directory: {include: '{a.yaml,b.yaml'}}]\n"))

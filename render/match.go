@@ -16,7 +16,7 @@ type routeReader struct {
 	traffic *rollout.Traffic // the canary's trafficRouting, nil if there is none
 }
 
-// read returns the route of a step that matches requests, or nil if the step matches none.
+// read returns the route of a step that matches requests, or nil if the step matches no requests.
 func (r routeReader) read(at string, form *stepForm) *rollout.ManagedRoute {
 	var route *rollout.ManagedRoute
 	switch {

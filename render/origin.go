@@ -18,8 +18,8 @@ func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame adds to an error the file that defines the object: About if that is set, and otherwise ref. Kustomize records
-// origins only in annotations. The search for the file takes time, but only for errors.
+// blame adds to an error the file that defines an object: the error's About if set, otherwise ref. It searches for the
+// file, because kustomize records origins only in annotations. Only errors cost such a search.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -33,8 +33,8 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// source returns the file that most likely defines an object, and the object's name there. Among documents of the kind,
-// the longest name within ref's name wins: kustomize may have extended it. The default is the app's kustomization.
+// source returns the file that most likely defines ref, and the name there. Among documents of ref's kind, it takes
+// the longest name that is part of ref's name: kustomize may have extended it. The default is the app's kustomization.
 func (o origins) source(ref rollout.Ref) (file, name string) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
@@ -58,7 +58,7 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 	return file, name
 }
 
-// renamed returns the built name of an object that from, a Rollout or scaler, names. Kustomize does not rewrite such
+// renamed returns the built name of an object that a Rollout or scaler (from) names. Kustomize does not rewrite such
 // names. If no object has the name, renamed tries it with from's own prefix and suffix.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
@@ -70,7 +70,7 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	return name
 }
 
-// affixed adds to a name the prefix and suffix that kustomize gave to the object like.
+// affixed extends a name with the prefix and suffix that kustomize added to the name of the object like.
 func (o origins) affixed(like rollout.Ref, name string) string {
 	_, source := o.source(like)
 	if source == "" {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// describe sets the description of the workload's kind, unless the kind is built in.
+// describe sets spec.Partition, the description of a workload's kind, if the kind is not built in.
 func (a *assembly) describe(d *document) error {
 	if _, builtIn := rollout.WorkloadOf(d.workload.Ref()); builtIn {
 		return nil
@@ -36,7 +36,7 @@ func (a *assembly) describe(d *document) error {
 	}
 }
 
-// mergePartitioned reads the strategy of a kind with a partition. Its updateStrategy says how pods are replaced.
+// mergePartitioned reads the strategy of a kind with a partition. updateStrategy says how pods are replaced.
 func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	p := d.spec.Partition
 	if p.Nodes != "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // plugin checks an entry of generators, transformers or validators: inline, or the path of a file or kustomization.
-// Built-in plugins have no side effects, but some load a path or URL. Others start a program, and are refused.
+// Built-in plugins have no side effects, but some load a path or URL. Other plugins start programs, and are refused.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -58,7 +58,7 @@ func (in *inspector) pluginDir(at referrer, dir string) error {
 	return nil
 }
 
-// configs checks the plugin configurations in a text. Their paths are relative to at's folder.
+// configs checks the plugin configurations in a text. Paths in the configurations are relative to at's folder.
 func (in *inspector) configs(at referrer, file, field string, content []byte) error {
 	if err := in.sound(file, field, content); err != nil {
 		return err

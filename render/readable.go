@@ -21,7 +21,7 @@ import (
 const newest = 36
 
 // checkReadable refuses objects of Kubernetes' own kinds that no API server can decode, such as `memory: 12x`. The API
-// server's error has no stable reason and looks temporary. Unknown fields pass if kubernetes.version is newer.
+// server's error has no stable reason and looks temporary. Unknown fields pass if kubernetes.version is after newest.
 func (a *assembly) checkReadable() error {
 	var minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)
@@ -138,7 +138,7 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 	}
 }
 
-// unique refuses list entries with the same merge key, as server-side apply does. Ports of two protocols are different.
+// unique refuses list entries with the same merge key, as server-side apply does. A port's key includes the protocol.
 func (r *typeReader) unique(at, key string, v any) {
 	list, _ := v.([]any)
 	seen := map[string]bool{}

@@ -1,7 +1,7 @@
 // Package chart renders Helm charts as `helm template` does. It uses Helm's engine, and only a chart's files and
-// values: no cluster, clock, randomness, environment, network or file system. lookup finds nothing. Objects with random
-// or time-dependent content are listed for the caller to refuse. Memory and time are not bounded. Package render reads
-// a chart's files from a commit, calls this package, and builds on the objects.
+// values: no cluster, clock, randomness, environment, network or file system. The function lookup finds nothing.
+// Objects with random or time-dependent content are listed for the caller to refuse. Memory and time are not bounded.
+// Package render reads a chart's files from a commit, calls package chart, and builds on the objects.
 package chart
 
 import (
@@ -25,7 +25,7 @@ import (
 // Release is the input for rendering a chart, besides its files.
 type Release struct {
 	Name, Namespace string
-	Values          map[string]any // merged over the chart's own
+	Values          map[string]any // merged over the chart's values
 	KubeVersion     string         // for .Capabilities: 1.36.3 or v1.36.3; "" for rollout.DefaultKubernetes
 	APIVersions     []string       // in addition to Kubernetes' own: group/version, group/version/Kind
 	CRDs            bool           // include the objects in crds folders
@@ -37,14 +37,14 @@ type Draw int
 
 // The results of Fixed and Other are constants, which never reach a cluster.
 const (
-	Fixed Draw = iota // objects that depend on them are in Rendered.ByChance
+	Fixed Draw = iota // objects that depend on these results are in Rendered.ByChance
 	Other             // other constants than Fixed
 	Drawn             // random results as in Helm
 )
 
 // Document is one rendered object.
 type Document struct {
-	Source string // of the template: chart/templates/web.yaml, chart/charts/sub/templates/web.yaml
+	Source string // the template: chart/templates/web.yaml, chart/charts/sub/templates/web.yaml
 	Text   string // YAML, without a separator
 	Hook   string // Helm's hook events, separated by commas; "" if the object is no hook
 }

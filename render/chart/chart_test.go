@@ -24,7 +24,7 @@ const (
 
 var eu = Release{Name: "eu"}
 
-// shop returns a chart of Chart.yaml and the given files, by name and content.
+// shop returns a chart with Chart.yaml and the given files: more alternates names and contents.
 func shop(more ...string) []File {
 	files := []File{{Main, []byte(main)}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -331,7 +331,7 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSchemasOfChartsBelow checks that subcharts' schemas read no URL or file either, and that large numbers stay exact.
+// TestSchemasOfChartsBelow checks that subcharts' schemas read no URL and no file, and that large numbers stay exact.
 func TestSchemasOfChartsBelow(t *testing.T) {
 	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+
 		`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",

@@ -21,8 +21,8 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 }
 
 // Check returns an InvalidError with the reason HeldPolicy unless a policy allows an app's objects; p may be nil. The
-// error names the project, the rule, and the object or file. own is gitrollout's namespace. Use it for the newest
-// commit only: new rules forbid no rollback.
+// error names the project, the rule, and the object or file. own is gitrollout's namespace. Call Check only for
+// the newest commit: new rules forbid no rollback.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
 	if err != nil || project == nil {
@@ -48,7 +48,7 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 // breach is a broken rule.
 type breach struct {
 	rule, field, msg, fix string
-	about                 *rollout.Ref // the object that breaks the rule; nil if file does, or the whole app
+	about                 *rollout.Ref // the object that breaks the rule; nil if a file or the app breaks it
 	file                  string
 }
 
@@ -85,13 +85,13 @@ func (j judge) kinds() *breach {
 	return nil
 }
 
-// made is an object that a release makes, with its origin in words.
+// made is an object that a release creates. by and fix are parts of the message.
 type made struct {
 	ref     rollout.Ref
 	by, fix string
 }
 
-// made returns the objects of all steps and measurements.
+// made returns the objects that releases create: for routers, experiments and metrics of the provider job.
 func (j judge) made() (all []made) {
 	for _, ref := range j.render.Generated {
 		all = append(all, made{ref, "a router makes " + ref.Name + " for a release", "use another router"})
@@ -189,7 +189,7 @@ func (j judge) rollouts() *breach {
 	return nil
 }
 
-// runsPods reports whether an object has long-running pods. Jobs and CronJobs have not.
+// runsPods reports whether an object has long-running pods. Pods of Jobs and CronJobs do not count.
 func runsPods(o rollout.Object) bool {
 	ref := o.Ref()
 	return ref.Group != "batch" && (len(o.Map("spec", "template", "spec")) > 0 || ref.Group == "" && ref.Kind == "Pod")
@@ -202,7 +202,7 @@ func (j judge) quota() *breach {
 			deployments++
 		}
 	}
-	for _, spec := range j.render.Specs { // one experiment at a time
+	for _, spec := range j.render.Specs { // only one experiment runs at a time: the largest counts
 		most, pods := 0, 0
 		for _, of := range templates(spec) {
 			made := len(of)
@@ -229,7 +229,7 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// share returns the weight that a step sets, out of full. It is a share of users, or of pods if there is no router.
+// share returns the weight that a step sets, out of full. The weight is a share of users, or without a router of pods.
 func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	full = 100
 	if t := s.Canary.Traffic; t != nil {
@@ -246,12 +246,12 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 		return *scale.Weight, 100
 	case s.Replicas != nil:
 		return *scale.Replicas, max(1, *s.Replicas)
-	default: // the replicas may be all pods
+	default: // scale.Replicas may be all pods
 		return *scale.Replicas, 1
 	}
 }
 
-// isAnyUser reports whether requests of any user may match, as for a path, a method or a network.
+// isAnyUser reports whether any user's requests may match: m names only a path, a method or a network.
 func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 }
 
 // before returns the steps of a canary that precede the first step with all users on the new version.
@@ -267,13 +267,13 @@ func before(s rollout.Spec) []rollout.Step {
 // FirstWeight returns the first percentage of users (without a router: of pods) that gets the new version. It is 100
 // without steps, for blue-green and for a fixed number of pods. Matched requests of a managed route do not count.
 func FirstWeight(s rollout.Spec) (first int) {
-	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // all users are switched at once
+	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
 	}
 	for _, step := range s.Canary.Steps {
 		weight, full := share(s, step)
 		switch scale := step.SetCanaryScale; {
-		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still have all unmatched requests
+		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still get all unmatched requests
 		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
 			return 100
 		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // no step has waited since the first weight
@@ -285,7 +285,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 	return cmp.Or(first, 100)
 }
 
-// Duration returns a release's minimum duration before all users have it: its timed pauses and experiments.
+// Duration returns the minimum time before all users have a new version: the timed pauses and experiments.
 func Duration(s rollout.Spec) time.Duration {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second
@@ -293,7 +293,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the duration of steps. A step that waits for people or analyses counts as open.
+// lasting returns the duration of steps. A step that waits for people or analyses counts as the duration open.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
@@ -310,7 +310,7 @@ func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// week is the assumed duration of a step without an end, within which a measurement must happen.
+// week is the assumed duration of a step without an end. A metric must be able to fail within this time.
 const week = 7 * 24 * time.Hour
 
 // isAnalysed reports whether a metric can fail a release before all users have the new version.
@@ -331,7 +331,7 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
-// judging lists the providers that decide success themselves. Without a condition, metrics of others always succeed.
+// judging lists the providers that decide success themselves. Without a condition, all other metrics succeed.
 var judging = []string{"job", "kayenta", "webhook"}
 
 // ends reports whether an analysis, which may be nil, can fail within a duration and so abort a release.

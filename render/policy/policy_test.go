@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// parsed returns a policy of one project, which has the further fields in more.
+// parsed returns a policy with one project. more adds fields to the project.
 func parsed(t *testing.T, more string) *rollout.Policy {
 	t.Helper()
 	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
@@ -91,12 +91,12 @@ func based(on string) map[string]string {
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}
 }
 
-// tried returns a step with an experiment and its analysis, each with further fields.
+// tried returns a step with an experiment. The parameters add fields to the experiment and to its analysis.
 func tried(fields, analysis string) string {
 	return "{experiment: {" + fields + "templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge" + analysis + "}]}}"
 }
 
-// experiment returns an app whose experiment's template has further fields, and that has no Service.
+// experiment returns an app without a Service and with an experiment. more adds fields to the experiment's template.
 func experiment(more string) map[string]string {
 	files := staged(steps("{setWeight: 5}, {experiment: {duration: 1m, templates: [{name: c, specRef: canary, " + more + "}]}}"))
 	words := strings.NewReplacer(service, "", "image: web}", "image: web, ports: [{containerPort: 80}]}")
@@ -327,7 +327,7 @@ func TestOrderOfRules(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "rule rollouts.maxFirstWeight:")
 }
 
-// TestAppsAreMatched checks that everything is allowed without a policy, and nothing for an app without a project.
+// TestAppsAreMatched checks that everything is allowed without a policy, and that a policy allows nothing for an app without a project.
 func TestAppsAreMatched(t *testing.T) {
 	files := maps.Clone(app(config("name: a")))
 	compare.CheckNamed(t, "without a policy", nil, judged(t, nil, files))
