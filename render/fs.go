@@ -65,7 +65,7 @@ type treeFS struct {
 	failed  error                 // the error of reading the tree
 
 	unlock    func([]sops.Lock) ([]byte, error) // returns the data key of encrypted files; nil: values are sealed
-	twin      bool                              // use the other of the two seals
+	twin      bool                              // seal values with the twin's substitutes
 	keysIn    string                            // the Secret that has the keys
 	encrypted map[string][]sops.Lock            // the encrypted files that were read
 

@@ -89,9 +89,9 @@ fields mean is in [Writing a Rollout](../writing-a-rollout.md), [Blue-green](../
 	checkPage(t, "../docs/reference/fields.md", b.String())
 }
 
-// TestFieldsAreDocumented checks that each field is on a page: on any page if it is read, otherwise on Argo Rollouts' page.
+// TestFieldsAreDocumented checks that each field that gitrollout reads is on a page, and each other field on Argo Rollouts' page.
 func TestFieldsAreDocumented(t *testing.T) {
-	var pages [2]string // the pages with fields that are read, and the page with others
+	var pages [2]string // the text of all pages, and of Argo Rollouts' page
 	for _, name := range []string{"writing-a-rollout", "blue-green", "traffic", "analysis", "windows", "coming-from-argo-rollouts"} {
 		page, err := os.ReadFile("../docs/" + name + ".md")
 		must(t, err)

@@ -28,12 +28,12 @@ func isWeb(p string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// isInline reports whether an entry is inline YAML, not a path. Text with a remote prefix is not: it may get cloned.
+// isInline reports whether an entry is inline YAML, not a path. Kustomize may clone an entry with a remote prefix.
 func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
 }
 
-// unroot returns "" for the repository's root, as trees name it.
+// unroot returns p, or "" for the repository's root: trees name the root "".
 func unroot(p string) string {
 	if p == "." {
 		return ""
@@ -69,7 +69,7 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 		return real, entry, nil
 	}
 	if refused := in.fs.refused; refused != nil {
-		// The refusal names its own path; the user needs the reference that leads there.
+		// The refusal names the refused path. The user also needs the reference that leads to it.
 		in.fs.refused = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
 		return "", none, in.fs.refused
 	}
@@ -111,7 +111,7 @@ func (in *inspector) yamlFile(at referrer, p string) error {
 	return in.sound(real, "", content)
 }
 
-// patchText checks an entry that is a patch or the path of one.
+// patchText checks an entry that is a patch or a path of a patch.
 func (in *inspector) patchText(at referrer, text string) error {
 	if isInline(text) {
 		return in.inline(at, text)
@@ -137,7 +137,7 @@ func (in *inspector) keyed(at referrer, source string) error {
 	return in.data(at, source)
 }
 
-// reference is an entry of a kustomization that is inline YAML or refers to files, with its check.
+// reference is an entry of a kustomization, inline YAML or a reference to files, with the function that checks it.
 type reference struct {
 	at    referrer
 	entry string

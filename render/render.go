@@ -11,19 +11,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is the number of cached results per app: head and stable alternate; a superseding push and its revert need two.
+// kept is the number of cached results per app: for head, stable, a superseding push, and the push's revert.
 const kept = 4
 
 // Builder builds an app from a tree, in this process or another one.
 type Builder interface {
-	// Build returns the app's Render without a commit. Even with an error it returns the paths that the result depends on.
+	// Build returns the app's Render with an empty Commit. looked, the result's dependencies, is valid even with an error.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
 // Looked holds the paths of a tree that a build depends on.
 type Looked struct {
 	At  []string // paths, including the paths of missing files
-	All []string // folders whose whole content counts
+	All []string // folders whose whole content the build uses
 }
 
 // Renderer builds apps and caches results. It is safe for concurrent use, but two calls for one app may both build it.
@@ -48,8 +48,8 @@ func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][
 // Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render builds one app at a commit. If the paths that a cached build depends on are unchanged, it returns that result
-// with the new commit. An InvalidError is a mistake in the repository; after any other error a retry may succeed.
+// Render builds one app at a commit. If the paths that a cached build depends on are unchanged, it returns the cached
+// result with the new commit. An InvalidError is a mistake in the repository; other errors may be temporary.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
 	// Permissions and the service account do not change the objects.
@@ -103,7 +103,7 @@ func (r *Renderer) keep(c *cached) {
 	r.cache[c.app.Name] = list[:min(kept, len(list))]
 }
 
-// KeepOnly drops the cached builds of all other apps.
+// KeepOnly drops the cached builds of all apps that are not in the list.
 func (r *Renderer) KeepOnly(apps []rollout.App) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
-// InProcess builds apps in the calling process. Only the inspection bounds their memory and time.
+// InProcess builds apps in the calling process. Only the inspection bounds a build's memory and time.
 type InProcess struct {
 	// CheckProvider validates the providers' blocks of analysis templates; nil accepts all.
 	CheckProvider func(kind string, config map[string]any) error

@@ -10,7 +10,7 @@ import (
 type scaler struct {
 	ref    rollout.Ref
 	target map[string]any // spec.scaleTargetRef, or spec.targetRef of a VPA
-	sizes  bool           // it is a VPA, which sets the pods' requests, not their number
+	sizes  bool           // the scaler is a VPA, which sets resource requests and not replicas
 	kind   string
 	group  string
 	name   string
@@ -42,7 +42,7 @@ func scalersAmong(objects []rollout.Object) []scaler {
 	return out
 }
 
-// scale points autoscalers of a Rollout at its workload, and removes replicas that would undo their scaling.
+// scale makes autoscalers that target a Rollout target its workload, and removes replicas that would undo scaling.
 func (a *assembly) scale() {
 	for _, s := range scalersAmong(a.objects) {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}

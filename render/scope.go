@@ -15,7 +15,7 @@ import (
 type groupKind struct{ group, kind string }
 
 // clusterScoped lists cluster-scoped kinds that kustomize's older schema lacks. Their CRDs are usually not in the app's
-// build. Other unknown kinds count as namespaced, as nearly all custom resources are.
+// build. Other unknown kinds count as namespaced, like nearly all custom resources.
 var clusterScoped = map[groupKind]bool{
 	{"networking.k8s.io", "ServiceCIDR"}:                                 true,
 	{"networking.k8s.io", "IPAddress"}:                                   true,

@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built three times: sealed (substitutes stand for encrypted values), as the twin (with
-// other substitutes), and open. The sealed build and the twin may differ only in values of Secrets. The sealed objects
-// are applied with values from the open Secrets, so that names, hashes and output do not depend on keys. The open build
-// may differ elsewhere only if a template tests a value; then the app is refused.
+// An app with encrypted files is built three times: the sealed build has substitutes for the encrypted values, the twin
+// has other substitutes, and the open build has the values. The sealed build and the twin may differ only in values of
+// Secrets. The sealed objects are applied with the values of the open Secrets, so that names, hashes and output do not
+// depend on keys. If the open build differs elsewhere, a template tests a value: the app is refused.
 
 // decrypt returns the content of an encrypted file: decrypted if there are keys, and sealed otherwise.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
@@ -76,7 +76,7 @@ func (f *treeFS) undecryptable(real string, why error) error {
 	return err
 }
 
-// open sets the values of Secrets that are encrypted in Git. Without keys it marks those Secrets as sealed.
+// open puts decrypted values into the app's Secrets. Without keys, it marks Secrets with encrypted values as sealed.
 func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object, error) {
 	if err := neverEncrypted(sealed, a.origins); err != nil || len(a.fs.encrypted) == 0 {
 		return sealed, err
@@ -138,7 +138,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app again with other settings. If the tree cannot be read, InProcess.Build fails with of.failed.
+// again builds an app again with other settings. It stores a tree's error in of.failed, which InProcess.Build returns.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -147,8 +147,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns the error of a failed build. If the twin builds, or fails differently, the failure depends on
-// encrypted values, such as a number that a schema bounds. Then orDepends returns that as the error.
+// orDepends returns the error of a failed build: err, or dependsOn's error if the failure depends on encrypted values.
+// In this case the twin builds, or fails differently: for example, because a schema bounds an encrypted number.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -172,15 +172,15 @@ func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere returns the error for an app that depends on encrypted values outside Secrets. It names no place: a
-// hundred objects that each test one character would reveal a password.
+// dependsSomewhere returns the error for an app that depends on encrypted values outside Secrets. It names no place:
+// otherwise, a hundred objects that each test one character would reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that ask about them, and encrypt only values of Secrets " +
 			"(sops encrypt --encrypted-regex); the place is not told, for it would tell of the values"}
 }
 
-// neverEncrypted refuses objects that contain SOPS' encrypted values in fields where no key would be used.
+// neverEncrypted refuses encrypted values in files without SOPS' metadata, and wrong annotations about encryption.
 func neverEncrypted(objects []rollout.Object, in origins) error {
 	for _, o := range objects {
 		const annotated = "metadata.annotations[" + rollout.AnnotationDecryption + "]"
@@ -249,7 +249,7 @@ func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origin
 	return nil, err
 }
 
-// keep marks the Secrets whose values are unknown with rollout.AnnotationSealed, and returns all objects.
+// keep adds rollout.AnnotationSealed to the Secrets whose values are unknown, and returns all objects.
 func keep(sealed, twin []rollout.Object) []rollout.Object {
 	for i, o := range sealed {
 		if !o.IsSecret() || reflect.DeepEqual(o["data"], twin[i]["data"]) &&
@@ -267,7 +267,7 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 	return sealed
 }
 
-// merge puts the values of open's Secrets into sealed. Its errors name no object, as a name may contain such a value.
+// merge puts the values of open's Secrets into sealed. Its errors name no object: a name may contain a value.
 func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	open, lone := counterparts(sealed, open)
 	if lone != (rollout.Ref{}) {

@@ -14,7 +14,7 @@ import (
 // valueFields are the fields of a Secret whose values may be encrypted.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts sorts other, a second build, in the order of the first. lone is an object that only one build has.
+// counterparts returns the objects of other, a second build, in the order of the first. lone is in only one build.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -80,7 +80,7 @@ func (c *comparison) first(sealed, other []rollout.Object) (object int, field st
 	return -1, ""
 }
 
-// differ reports whether two values at path at differ, and returns the path of the first difference.
+// differ reports whether two values differ, and returns the path of the first difference. at is the values' path.
 func (c *comparison) differ(at string, sealed, other any) (string, bool) {
 	switch sealed := sealed.(type) {
 	case map[string]any:
@@ -117,10 +117,10 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is a digest's least number of digits. In annotations, which have no effect, hexadecimal may have fewer.
+// leastDigest is a digest's minimum length. In annotations, which have no effect, 8 digits with a letter are enough.
 const leastDigest = 40
 
-// isDigest reports whether a field holds digests. The twin's comparison decides by the texts; later ones look that up.
+// isDigest reports whether a field holds digests. The first comparison decides by the texts; later ones reuse this.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false

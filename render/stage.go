@@ -106,8 +106,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes the document's settings into the workload's spec, and takes missing settings from there. own receives
-// the errors in the document, other the errors in the workload.
+// merge writes the document's settings into the workload's spec, and takes missing settings from the workload. own
+// receives the errors in the document, and other receives the errors in the workload.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -143,8 +143,8 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	kind.merge(d, o, from, own, other)
 }
 
-// mergeReplicas returns the replicas. It is nil if no manifest has them: another controller may set them; the default
-// is 1. A Deployment that an Argo Rollout scaled to 0, as Argo's migration guide requires, gets Argo's default, 1.
+// mergeReplicas returns the replicas, or nil if no manifest sets them: then another controller may set them, and the
+// default is 1. If an Argo Rollout scaled its Deployment to 0, as Argo's migration guide requires, the result is 1.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:
@@ -207,7 +207,7 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 	}
 }
 
-// recreate refuses settings that do not work with Recreate. said: the document sets maxSurge or maxUnavailable.
+// recreate refuses settings that do not work with Recreate. said: the document has maxSurge or maxUnavailable.
 func (d *document) recreate(said bool, other *rollout.Reader) {
 	const at = "spec.strategy.type"
 	switch {

@@ -153,7 +153,7 @@ func (a *assembly) checkTraffic() error {
 				return err
 			}
 		}
-		// Write all Rollouts' routes into the same objects, because no two may write to one place.
+		// Write all Rollouts' routes into the same objects, because two Rollouts must not write to one field.
 		if err := traffic.Overlay(all, spec.Canary.Traffic.Routers, routes[0]); err != nil {
 			return a.blameTraffic(err, d)
 		}

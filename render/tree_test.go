@@ -167,7 +167,7 @@ func readFiles(t testing.TB, dir string) map[string]string {
 	return files
 }
 
-// writeFiles writes such a map to disk, like a checkout.
+// writeFiles writes files to disk, like a checkout. It is the inverse of readFiles.
 func writeFiles(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {

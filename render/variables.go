@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// variables are the values of ${name} in an app's objects, as in Flux's post-build substitution. Nil turns it off.
+// variables are the values of ${name} in an app's objects, as in Flux's post-build substitution. Nil disables it.
 type variables map[string]string
 
 // substituteKey is the label or annotation whose value "disabled" excludes an object from substitution.
@@ -169,7 +169,7 @@ func (v variables) eval(text string) (out, unset string, err error) {
 		return "", "", fmt.Errorf("there are %d of them", parts)
 	}
 	if bad := unsupported.FindString(strings.ReplaceAll(text, "$$", "")); bad != "" {
-		return "", "", fmt.Errorf("%s… is none of Flux's", bad) // the library would take the word for a default
+		return "", "", fmt.Errorf("%s… is none of Flux's", bad) // the library would treat :? and :+ like :-
 	}
 	parsed, err := envsubst.Parse(text)
 	if err != nil {

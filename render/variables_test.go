@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withVariables returns the app in folder a, whose entry has variables.
+// withVariables returns the app in folder a with the variables in values and in files.
 func withVariables(values map[string]string, files ...string) rollout.App {
 	return rollout.App{Name: "a", Path: "a", Namespace: "default", Variables: rollout.NewVariables(values, files)}
 }

@@ -62,7 +62,7 @@ func fileSchema(kind string) node {
 	if kind == "Config" {
 		services(s["properties"].(node))
 	}
-	if kind == "Promotion" { // in StepsVersion, a Promotion's steps count from 0
+	if kind == "Promotion" { // steps count from 1 in StepsVersion, from 0 in APIVersion
 		return headed(s, kind, rollout.StepsVersion+" "+rollout.APIVersion)
 	}
 	return headed(s, kind, rollout.APIVersion)

@@ -1,7 +1,7 @@
 // Package schema generates a JSON Schema for each kind of document, for editors. It reads the tables and types of the
-// document reader, so both always agree. Checks that need the whole app are left to gitrollout validate: for example,
-// that a Service exists. It is pure. rollout, render, traffic and analysis with its providers define the fields;
-// cmd/gitrollout prints it.
+// document reader, so that schemas and reader agree. gitrollout validate makes the checks that need the whole app: for
+// example, that a Service exists. Package schema is pure. The packages rollout, render, traffic and analysis (with its
+// providers) define the fields; cmd/gitrollout prints the schemas.
 package schema
 
 import (

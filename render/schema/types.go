@@ -14,7 +14,7 @@ type maker struct {
 	argo  bool            // the schema is for documents of Argo Rollouts
 	args  bool            // numbers and durations may be {{args.name}}
 	omit  bool            // a field without omitempty is required
-	names map[string]node // by the names tag: the schemas of further fields, or of the one field
+	names map[string]node // by the tag names: schemas of more fields, or of the tagged field
 }
 
 // of returns the schema of a Go type.

@@ -170,7 +170,7 @@ func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	return notes, nil
 }
 
-// place sets a value by its flat name, such as age__list_0__map_enc. A list becomes a mapping by number.
+// place sets a value by its flat name, such as age__list_0__map_enc. A list becomes a mapping with numbers as keys.
 func place(into map[string]any, name, value string) {
 	parts := strings.FieldsFunc(strings.NewReplacer("__list_", "\x00", "__map_", "\x00").Replace(name),
 		func(r rune) bool { return r == 0 })
@@ -234,7 +234,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	return nil
 }
 
-// entries returns the mappings in a list, or in a mapping by number that place has made.
+// entries returns the mappings in a list, or in a mapping that place has made from a list.
 func entries(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case []any:
@@ -267,7 +267,7 @@ func (f *File) NoKey(name, secret string) error {
 type rules struct {
 	suffix, regex string
 	matches       *regexp.Regexp
-	encrypts      bool // matching values are encrypted; otherwise all others are
+	encrypts      bool // matching values are encrypted; if false, all other values are
 }
 
 func (r *rules) read(is func(string) string) (err error) {

@@ -83,7 +83,7 @@ func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	return nil, ErrLocked
 }
 
-// message decrypts an OpenPGP message by the keys.
+// message decrypts an OpenPGP message with the keys.
 func (k *Keys) message(armored string) (io.Reader, error) {
 	block, err := pgparmor.Decode(strings.NewReader(armored))
 	if err != nil {

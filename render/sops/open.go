@@ -31,7 +31,7 @@ var errPlain = &Error{"is to be encrypted, and is not", "run sops encrypt, or so
 // partlySeed is the text that SOPS hashes first for a MAC that covers only encrypted values.
 var partlySeed = sha256.Sum256([]byte("sops"))
 
-// Open returns the decrypted file without comments. It is ErrChanged if the MAC does not match. Call it only once.
+// Open returns the decrypted file without comments, or ErrChanged if the MAC does not match. Call Open only once.
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
@@ -66,7 +66,7 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 // IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord explains a decoded substitute to users. Three divide its length, so it is also a prefix in base64.
+// sealWord marks a decoded substitute for users. Its length is a multiple of 3, so it is also a prefix in base64.
 const sealWord = "gitrollout-sealed:"
 
 var (
@@ -242,7 +242,7 @@ func typed(kind string, opened []byte) (v any, err error) {
 	return v, err
 }
 
-// seal returns the substitute of an encrypted value, or the twin's substitute. A whole number is a valid port.
+// seal returns the substitute of an encrypted value, or the twin's. The substitute of a whole number is a valid port.
 func seal(sealed, kind string, twin bool) any {
 	sum := sha256.Sum256([]byte(sealed))
 	n := int(sum[0])<<8 + int(sum[1])
