@@ -17,7 +17,7 @@ var (
 )
 
 // TestPagesOfWorkloads checks that the examples in the pages about kinds of workloads render, with the workload and a router's objects
-// added. Their steps must equal the page's. An example with a list of kinds is read as part of a Config.
+// added. The test lists their numbers of steps. An example with a list of kinds is read as part of a Config.
 func TestPagesOfWorkloads(t *testing.T) {
 	head := strings.NewReplacer("web", "search", "Deployment", "StatefulSet").Replace(ownHead) + "  strategy:\n"
 	for page, want := range map[string][]string{

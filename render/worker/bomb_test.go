@@ -22,11 +22,11 @@ func TestBombs(t *testing.T) {
 	var before, after runtime.MemStats
 	bombs := attacks.Bombs()
 	for _, name := range slices.Sorted(maps.Keys(bombs)) {
-		b, limit := bombs[name], 5*time.Minute // long, so that even on a busy machine a bomb does not fail because of the time
+		b, limit := bombs[name], 5*time.Minute // long, so that no bomb reaches the time limit on a busy machine
 		if b.Want == attacks.OutOfBounds {
 			limit = 2 * time.Second
 			if testing.Short() && !slices.Contains([]string{"a template that goes on for 8 hours", "a large file in 60 overlays"}, name) {
-				continue // these two test one bound each
+				continue // with -short, two bombs suffice: one for each bound
 			}
 		}
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestBombs(t *testing.T) {
 			if err != nil {
 				t.Logf("%.200s", err)
 			}
-			// Sys never shrinks. In the parent a bomb may only need memory for its files, once per message.
+			// Sys never shrinks. In the parent, a bomb may need memory only for its files, once in each message.
 			if grown := int64(after.Sys-before.Sys) >> 20; grown > 128 {
 				t.Errorf("the asking process has grown by %d MiB", grown)
 			}

@@ -27,7 +27,7 @@ const (
 	isRouter
 )
 
-// short is the length up to which a text is sent once and then by number: keys, kinds and names recur.
+// short is the maximum length of a text that is sent once and then by its number: keys, kinds and names recur.
 const short = 64
 
 var errGarbled = errors.New("the message is garbled")

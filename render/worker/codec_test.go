@@ -81,7 +81,7 @@ func TestWhatDoesNotCross(t *testing.T) {
 	}
 }
 
-// FuzzDecode decodes any bytes, without a panic and without more memory than their number justifies.
+// FuzzDecode decodes any bytes. There must be no panic, and the memory must be in proportion to the number of bytes.
 func FuzzDecode(f *testing.F) {
 	data, err := encode(exact(f))
 	must(f, err)

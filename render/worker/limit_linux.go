@@ -34,7 +34,7 @@ func Limit(memory int64) error {
 func soften(memory int64) {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20)
-	debug.SetGCPercent(500) // most of a worker's memory is garbage of a build: 10 MiB of at most 50 remain
+	debug.SetGCPercent(500) // after a build, most of a worker's memory is garbage: of 50 MiB, 10 remain
 }
 
 // cpu returns the CPU time that this process has used.

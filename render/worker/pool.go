@@ -1,5 +1,5 @@
 // Package worker builds apps in processes with bounds of memory and time, so that a failing build affects no other
-// work. A worker is the same program with an empty environment, and requests files over standard output and input.
+// work. A worker is its parent's program with an empty environment. It requests files over standard output and input.
 package worker
 
 import (
@@ -20,19 +20,19 @@ import (
 type Options struct {
 	// Command returns a program that calls Limit with memory, in bytes, and then Serve on its standard input and output.
 	Command func(memory int64) *exec.Cmd
-	// Most is the maximum number of workers, including idle ones. It is at least 1.
+	// Most is the maximum number of workers, including idle ones. 0 means 1.
 	Most int
 	// Idle is how long an idle worker is kept: a new one costs about a second of CPU time.
 	Idle time.Duration
-	// Stall times the render time is the longest wall-clock time of a build, for busy or suspended machines. Default 4.
+	// Stall (default 4) times limits.renderTime is a build's longest wall-clock time, for busy or suspended machines.
 	Stall int
-	// Trouble, if set, is called for each build that panics or ends its worker. stack is a panic's stack or the output.
+	// Trouble, if set, is called for a build that panics or ends its worker. stack is the stack or the worker's output.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys: workers have no keys. Set it before the first build. If nil, Secrets stay sealed.
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. One app uses one worker at a time, so it cannot block others.
+// Pool is a render.Builder that starts workers on demand. An app uses one worker at a time, so no app blocks others.
 type Pool struct {
 	Options
 
@@ -60,8 +60,8 @@ const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering has been given up: the program ends")
 
-// Build implements render.Builder. It is an InvalidError if the app exceeds its bounds or ends its worker twice. Other
-// errors come from the machine, such as a killed worker: a retry may succeed.
+// Build implements render.Builder. Its error is an InvalidError if the app exceeds its bounds or ends its worker twice.
+// Other errors come from the machine, such as a killed worker: a retry may succeed.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		case w.isLate():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s to render", limits.RenderTime), widen("renderTime")
 		case !again:
-			continue // the kernel may have killed it, and on a busy machine the collector may fall behind the garbage
+			continue // the kernel may have killed the worker, or garbage collection was late on a busy machine
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
 		case w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes()):
@@ -158,7 +158,7 @@ func (p *Pool) finish(app string, asked []string) {
 	p.news.Broadcast()
 }
 
-// take returns a worker with the given bound of memory. It waits until one may run.
+// take returns a worker with the given memory limit. It waits while Most workers are busy.
 func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +174,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 		p.busy[w] = true
 		return w, nil
 	}
-	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // idle workers with another bound make room
+	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // end idle workers, which have another memory limit
 		p.idle[0].end()
 		p.idle = p.idle[1:]
 	}

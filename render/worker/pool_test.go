@@ -71,7 +71,7 @@ func TestWorkersStayWarm(t *testing.T) {
 	}
 }
 
-// TestAKilledWorkerIsReplaced checks that after the death of an idle worker a build succeeds in a new one.
+// TestAKilledWorkerIsReplaced checks that a build succeeds in a new worker after an idle worker was killed.
 func TestAKilledWorkerIsReplaced(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
@@ -117,7 +117,7 @@ func TestIdleWorkersEnd(t *testing.T) {
 	builds(t, p)
 }
 
-// TestAnOrphanEnds checks that a worker ends at once when its parent has closed the input, even during an endless build.
+// TestAnOrphanEnds checks that a worker ends immediately when its parent closes the input, even during an endless build.
 func TestAnOrphanEnds(t *testing.T) {
 	p := pool(t, 1)
 	w, err := p.start(256 << 20)

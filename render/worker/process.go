@@ -101,8 +101,8 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 // fatal matches the line with Go's reason for the end of a program. The last form is a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last is a nil pointer in the runtime: Go 1.26 does
-// not check whether its collector got memory (newSpanSPMC). A nil pointer in the program itself is a panic instead.
+// outOfMemory matches Go's messages about memory and threads. The last one is a nil pointer in the runtime: Go 1.26
+// does not check whether its collector got memory (newSpanSPMC). A nil pointer in the program is a panic instead.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
@@ -130,12 +130,12 @@ type session struct {
 	unlock Unlock
 }
 
-// known returns all paths that were sent to the worker. Its result may depend on them.
+// known returns all paths that were sent to the worker. The build's result may depend on them.
 func (s *session) known() render.Looked {
 	return render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}
 }
 
-// worthwhile returns the paths to send ahead next time: those sent ahead this time, and those requested.
+// worthwhile returns the paths to send ahead in the next build: the paths that this build sent ahead or requested.
 func (s *session) worthwhile() []string {
 	all := append(slices.Clone(s.ahead), s.asked...)
 	return all[:min(len(all), mostAhead)]
@@ -144,7 +144,7 @@ func (s *session) worthwhile() []string {
 // The bounds of the data that is sent ahead.
 const (
 	mostAhead   = 40        // paths
-	mostEntries = 200       // of a folder
+	mostEntries = 200       // entries of a folder
 	mostFile    = 32 << 10  // bytes
 	mostFiles   = 256 << 10 // bytes
 )
@@ -180,7 +180,7 @@ func (s *session) readDir(dir string) order {
 	return s.orFailed(order{Answer: &answer{Path: dir, Folder: entries}}, err)
 }
 
-// answer returns the entry at a path, with the content of its folder if that is small.
+// answer returns the entry at a path. If the entry's folder is small, the answer has the folder's content.
 func (s *session) answer(p string) (*answer, error) {
 	entry, found, err := s.tree.Lookup(p)
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *session) list(dir string, a *answer) {
 
 var isManifest = regexp.MustCompile(`(?i)^kustomization$|\.(ya?ml|json|env|properties)$`)
 
-// unlocked returns the order with a file's data key, or with the reason why there is none.
+// unlocked returns an order with a file's data key, or with the reason why there is no key.
 func (s *session) unlocked(app rollout.App, locks []sops.Lock) order {
 	if s.unlock == nil {
 		return order{Locked: sops.ErrLocked.Error()}
@@ -253,7 +253,7 @@ type lastWords struct {
 // mostWords bounds the kept output of a worker, in bytes.
 const mostWords = 64 << 10
 
-// Write appends output. Beyond the bound, the first half and the newest output stay.
+// Write appends output. Beyond mostWords, it keeps the oldest half and the newest half.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,7 +25,7 @@ type order struct {
 	Locked  string  // the reason why there is no key
 }
 
-// answer is the entry at Path. It includes the rest of a small folder, which is usually requested next.
+// answer is the entry at Path. It includes the other entries of a small folder, which a worker usually requests next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry

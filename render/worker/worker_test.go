@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deeds is a Builder that builds apps, except if the app's name is a deed, such as "panics": then it does that.
+// deeds is a Builder that fails as the app's name says, such as "panics". It builds apps with other names.
 type deeds struct{ render.Builder }
 
 func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
@@ -286,7 +286,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 			}
 			break
 		}
-		if err != io.ErrNoProgress && err != nil { // other errors are retried, or the answer is not needed
+		if err != io.ErrNoProgress && err != nil { // nil if the failed answer was not needed or was requested again
 			t.Errorf("after %d questions: error %v, want the tree's error", n, err)
 		}
 	}
@@ -295,7 +295,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
 
-// faulty is a tree whose n-th question fails, where n is after. Other questions succeed.
+// faulty is a tree whose request number after fails. Other requests succeed.
 type faulty struct {
 	files
 	after int
