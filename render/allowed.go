@@ -16,7 +16,7 @@ type Violations struct {
 	ClusterResources []string // cluster-scoped kinds, written as in the configuration, sorted
 
 	First *rollout.Ref // the first object that is not allowed, nil if there is none
-	own   *rollout.Ref // an object in gitrollout's own namespace
+	own   *rollout.Ref // an object in gitrollout's own namespace, nil if there is none
 }
 
 // BeyondOf returns the objects of a render that the app's entry does not allow. own is gitrollout's namespace, which no

@@ -27,17 +27,17 @@ func (a *assembly) takeTemplate(object rollout.Object) error {
 
 type measured struct {
 	at        string // the path of the analysis in the document
-	named     string // the field below the path at that has the templates' names
+	named     string // the field with the templates' names, relative to at
 	templates []analysis.TemplateRef
 	args      []argument
-	rules     analysis.Rules // the document's own rules
+	rules     analysis.Rules // the document's own rules for metrics
 	into      *rollout.Analysis
 	finite    bool // a step waits for the end of the analysis
 
 	experiment bool // the analysis belongs to an experiment: its arguments may name the experiment's pods
 }
 
-// readAnalysis reads an analysis of a document, nil if there is none. instantiate finds its templates later.
+// readAnalysis returns an analysis of a document, or nil if form is nil. instantiate finds the templates later.
 func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rollout.Analysis {
 	if form == nil {
 		return nil

@@ -111,7 +111,7 @@ func everyText(tree any, becomes func(string) any) any {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range tree {
-			if out[key] = value; key != "name" && key != "kind" && key != "apiVersion" { // another kind would only hide the object from the checks
+			if out[key] = value; key != "name" && key != "kind" && key != "apiVersion" { // a new name or kind would hide the object from the checks
 				out[key] = everyText(value, becomes)
 			}
 		}

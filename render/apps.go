@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// InvalidName is a listed folder that cannot be an app: its name is invalid or taken, or it is a symbolic link.
+// InvalidName is a matched folder that cannot be an app: its name is invalid or taken, or it is a symbolic link.
 type InvalidName struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError

@@ -36,7 +36,7 @@ type assembly struct {
 	generated         []rollout.Ref // the objects that routers generate in releases
 }
 
-// assemble makes the Render from the built objects. It may change them.
+// assemble makes the Render from the built objects. It may change these objects.
 func (a *assembly) assemble(built []rollout.Object) error {
 	schema.shared(func() { defaultNamespaces(built, a.app.Namespace) })
 	built, err := a.withHooks(built)

@@ -195,7 +195,7 @@ func TestDeployments(t *testing.T) {
 		"annotations": map[string]any{"keep": "me"}}, meta)
 }
 
-// TestArgoCompanions checks that objects that users have beside Argo Rollouts are converted, or cause a warning.
+// TestArgoCompanions checks that objects that users apply with Argo Rollouts are converted, or cause a warning.
 func TestArgoCompanions(t *testing.T) {
 	const vpa = "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n" +
 		"spec: {targetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}}\n"

@@ -62,7 +62,7 @@ func kustomize(fs *treeFS, dir string, p *plan, v variables) ([]rollout.Object, 
 	return decode(fs, built, p, v)
 }
 
-// decode returns the built objects as plain values. It decodes JSON, as kustomize's printer does, to get equal scalars.
+// decode returns the built objects as plain values. It decodes JSON, like kustomize's printer, to get the same scalars.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
@@ -113,7 +113,7 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 }
 
 // options returns the options of the kustomize command: no plugins, no Helm, only files below the kustomization.
-// Objects are in legacy order unless sortOptions are set; the library's default differs.
+// Objects are in legacy order unless sortOptions are set; the library's default order differs.
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

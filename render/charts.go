@@ -286,7 +286,7 @@ func within(dir string, err error) error {
 // noted annotates a chart's object with its hook events and namespace. It returns "" if the text holds no object.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
-	if len(in.stack) > 0 { // tell kustomize that Helm has set the namespace
+	if len(in.stack) > 0 { // in a kustomization: tell kustomize that Helm has set the namespace
 		notes[konfig.HelmGeneratedAnnotation] = "true"
 	}
 	if hook != "" {

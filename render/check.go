@@ -151,7 +151,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 // pins are the labels that identify the pods of one version.
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
-// checkPins refuses Services in Git that select one revision: releases set the label. Git's value selects old pods.
+// checkPins refuses Services in Git that select one revision: releases set the label; a fixed value selects old pods.
 func (a *assembly) checkPins() error {
 	if len(a.specs) == 0 {
 		return nil

@@ -26,7 +26,7 @@ func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, othe
 // nodesElsewhere is the error for a nodeOrder on another kind of workload.
 const nodesElsewhere = "only a DaemonSet of apps/v1 has its nodes chosen"
 
-// mergeNodes reads the strategy of a workload with one pod per node. It refuses replicas and Services per version.
+// mergeNodes reads the strategy of a workload with one pod per node. It refuses replicas and the canary's Services.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
 		second: "a node has only one", beside: "beside the one on each node",

@@ -91,7 +91,7 @@ func (d *document) read(form *specForm) {
 	}
 }
 
-// readWorkload reads which workload is released: workloadRef's, or a Deployment generated from the document's template.
+// readWorkload sets d.workload: the workload that workloadRef names, or the Deployment generated from the template.
 func (d *document) readWorkload() {
 	d.workload = rollout.Workload{Namespace: d.ref.Namespace, Name: d.ref.Name}
 	ref, template, selector := d.form.WorkloadRef, d.form.Template, d.form.Selector
@@ -152,7 +152,7 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 	d.spec.Scaling = scaling
 	switch c := d.spec.Canary; {
-	case d.workload.Kind != "": // no Deployment: inPlace.refuse refuses other values
+	case d.workload.Kind != "": // not a Deployment: inPlace.refuse refuses other values
 		d.spec.Scaling = cmp.Or(scaling, rollout.InPlace)
 	case c.Traffic != nil:
 		if d.spec.Scaling = rollout.Surge; scaling == rollout.InPlace {
@@ -167,7 +167,7 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 }
 
-// scaleDownDelay is the default in seconds, as in Argo Rollouts. After it, no node sends requests to the old pods.
+// scaleDownDelay is the default in seconds, as in Argo Rollouts. Afterwards, no node sends requests to the old pods.
 const scaleDownDelay = 30
 
 // readDelays reads after how many seconds the additional pods of a canary are removed.

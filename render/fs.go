@@ -21,7 +21,7 @@ import (
 // mount is the repository's root for kustomize. If it were "/", filepath.Join would hide a ".." that leaves the root.
 const mount = "/repository-root"
 
-// The bounds of one build. The largest bundles of CRDs in use are below 4 MiB.
+// The bounds of one build, in bytes and symlinks. The largest bundles of CRDs in use are below 4 MiB.
 const (
 	maxFile  = 16 << 20
 	maxTotal = 64 << 20
@@ -64,7 +64,7 @@ type treeFS struct {
 	refused *rollout.InvalidError // the first refusal, because kustomize may hide it
 	failed  error                 // the error of reading the tree
 
-	unlock    func([]sops.Lock) ([]byte, error) // returns the data key of encrypted files; nil: values are sealed
+	unlock    func([]sops.Lock) ([]byte, error) // returns the data key of encrypted files; if nil, values are sealed
 	twin      bool                              // seal values with the twin's substitutes
 	keysIn    string                            // the Secret that has the keys
 	encrypted map[string][]sops.Lock            // the encrypted files that were read
@@ -101,7 +101,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 		return rollout.Entry{}, false, f.failed
 	}
 	if p != "" && !fs.ValidPath(p) {
-		return rollout.Entry{}, false, nil // no tree has such a path; it may be a symlink's target in Latin-1
+		return rollout.Entry{}, false, nil // no tree has such a path, for example a symlink's target in Latin-1
 	}
 	entry, found, err := f.tree.Lookup(p)
 	if err != nil {

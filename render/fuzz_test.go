@@ -51,7 +51,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// fuzzRender renders files twice, with the same result. It returns nil if the input is refused.
+// fuzzRender renders files twice and checks that the results are equal. It returns nil if the input is refused.
 func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
 	got, err := rendered(files, demo)
 	again, errAgain := rendered(files, demo)

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the hash of an app's objects, or "" if the app has a Rollout. Encrypted values count as sealed.
+// contentOf returns the hash of an app's objects, with encrypted values sealed, or "" if the app has a Rollout.
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {

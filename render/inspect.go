@@ -88,7 +88,7 @@ func (r referrer) invalid(fix, format string, args ...any) *rollout.InvalidError
 	return &rollout.InvalidError{File: r.file, Field: r.field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 }
 
-// enter inspects a folder's kustomization, which the reference at from names.
+// enter inspects the kustomization of a folder. from is the reference to this folder.
 func (in *inspector) enter(dir string, from referrer) error {
 	if in.roots++; in.roots > maxRoots {
 		return from.invalid("enter each base once", "brings the build to more than %d kustomizations", maxRoots)

@@ -33,8 +33,8 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// source returns the file that most likely defines ref, and the name there. Among documents of ref's kind, it takes
-// the longest name that is part of ref's name: kustomize may have extended it. The default is the app's kustomization.
+// source returns the file that most likely defines ref, and ref's name in that file. Of the documents of ref's kind, it
+// takes the longest name within ref's name: kustomize may have extended it. The default is the app's kustomization.
 func (o origins) source(ref rollout.Ref) (file, name string) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
@@ -70,7 +70,7 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	return name
 }
 
-// affixed extends a name with the prefix and suffix that kustomize added to the name of the object like.
+// affixed extends a name with the prefix and suffix that kustomize added to like's name.
 func (o origins) affixed(like rollout.Ref, name string) string {
 	_, source := o.source(like)
 	if source == "" {

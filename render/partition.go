@@ -74,7 +74,7 @@ func (d *document) mergePods(own *rollout.Reader) {
 	}.refuse(d, own)
 }
 
-// mergeMinReady returns minReadySeconds, which some kinds with a partition have outside of spec.
+// mergeMinReady returns minReadySeconds. Some kinds with a partition have it in another field, p.MinReady.
 func (d *document) mergeMinReady(from *deploymentForm, o rollout.Object, other *rollout.Reader) int {
 	p := d.spec.Partition
 	if p == nil {

@@ -33,7 +33,7 @@ func (in *inspector) plugin(at referrer, entry string) error {
 	return in.configs(at, real, "", content)
 }
 
-// pluginDir checks a kustomization of plugin configurations. It may only list files: patches and generators could
+// pluginDir checks a kustomization of plugin configurations. It may only have resources: patches and generators could
 // compose a configuration that the inspection does not see, for example with a URL.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {

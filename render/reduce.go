@@ -13,7 +13,7 @@ import (
 // maxMessage bounds kustomize's errors, in bytes: they quote whole objects.
 const maxMessage = 400
 
-// rootPart matches the part of kustomize's error that names a folder, once for each level of bases.
+// rootPart matches the part of kustomize's error that names a folder. Each level of bases adds such a part.
 var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
 	`recursed merging from path) '([^']*)': `)
 

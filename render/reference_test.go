@@ -26,7 +26,7 @@ func checkPage(t *testing.T, page, want string) {
 	compare.CheckNamed(t, page+" differs from the code, rewrite it with -update", want, string(got))
 }
 
-// fieldRows returns the table rows for the fields of a mapping and of nested mappings. A mapping that occurs in several places has its rows
+// fieldRows returns the table rows for the fields of a mapping and of nested mappings. If a mapping occurs in several places, it has rows
 // at the first place.
 func fieldRows(path string, of reflect.Type, seen map[reflect.Type]string) []string {
 	seen[of] = path
@@ -159,7 +159,7 @@ func TestTags(t *testing.T) {
 	})
 }
 
-// about matches the object at the end of a message. Messages that differ only in the object are the same.
+// about matches the object at the end of a message. Messages that differ only in the object count as the same.
 var about = regexp.MustCompile(` \((Rollout|Deployment|AnalysisTemplate|ClusterAnalysisTemplate|Service|Ingress|[A-Z][A-Za-z]+)/[^)]*\)$`)
 
 func TestErrorsPage(t *testing.T) {

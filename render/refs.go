@@ -41,7 +41,7 @@ func unroot(p string) string {
 	return p
 }
 
-// find resolves a reference of a kustomization, and refuses one that is remote or leaves the repository.
+// find resolves a reference of a kustomization. It refuses remote references and references out of the repository.
 func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) {
 	var none rollout.Entry
 	joined := path.Join(at.dir, p)

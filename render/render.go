@@ -42,7 +42,7 @@ type cached struct {
 	invalid *rollout.InvalidError
 }
 
-// New returns a Renderer, with an empty cache, for b.
+// New returns a Renderer for b with an empty cache.
 func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][]*cached{}} }
 
 // Builds returns the number of kustomize builds so far.

@@ -32,7 +32,7 @@ func manyApps(n int) (map[string]string, []rollout.App) {
 	return files, apps
 }
 
-// TestBuildsOnlyWhatChanged checks which apps a change builds again.
+// TestBuildsOnlyWhatChanged checks which apps are built again after a change.
 func TestBuildsOnlyWhatChanged(t *testing.T) {
 	const n = 20
 	files, apps := manyApps(n)

@@ -45,7 +45,7 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 // comparison finds differences between an app's builds. Digests, such as a chart's checksum/secret annotation, reveal
 // nothing and may differ. The sealed build and its twin show which texts are digests.
 type comparison struct {
-	names   *strings.Replacer // from names of generated Secrets to their names in the first build
+	names   *strings.Replacer // replaces the second build's names of generated Secrets by the first build's names
 	digests map[string]bool   // by index of the object and field
 	learns  bool
 	object  int
@@ -120,7 +120,7 @@ var (
 // leastDigest is a digest's minimum length. In annotations, which have no effect, 8 digits with a letter are enough.
 const leastDigest = 40
 
-// isDigest reports whether a field holds digests. The first comparison decides by the texts; later ones reuse this.
+// isDigest reports whether a field holds digests. The twin's comparison decides by the texts; others reuse the result.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false

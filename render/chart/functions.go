@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// functions overrides template functions whose results vary. Renders with two sets of constant results are compared.
+// functions overrides template functions whose results vary. Render compares the outputs for two sets of constants.
 type functions struct {
 	draw   Draw
 	called map[string]bool // the called functions, by name
@@ -203,7 +203,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix proposes values to set: from source's lines that call the functions or, if there are none, from all templates.
+// fix names values to set, from lines that call the functions: lines of source or, if it has none, of all templates.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

@@ -229,7 +229,7 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// share returns the weight that a step sets, out of full. The weight is a share of users, or without a router of pods.
+// share returns the weight that a step sets, out of full. The weight is a share of users or, without a router, of pods.
 func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	full = 100
 	if t := s.Canary.Traffic; t != nil {
@@ -293,7 +293,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the duration of steps. A step that waits for people or analyses counts as the duration open.
+// lasting returns the duration of steps. A step that waits for people or analyses counts with the duration in open.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {

@@ -14,7 +14,7 @@ type maker struct {
 	argo  bool            // the schema is for documents of Argo Rollouts
 	args  bool            // numbers and durations may be {{args.name}}
 	omit  bool            // a field without omitempty is required
-	names map[string]node // by the tag names: schemas of more fields, or of the tagged field
+	names map[string]node // by the value of the names tag: schemas of more fields, or of one field
 }
 
 // of returns the schema of a Go type.

@@ -30,9 +30,9 @@ type answer struct {
 	Path   string
 	Entry  rollout.Entry
 	Found  bool
-	Listed bool // Folder is the whole content of the folder
+	Listed bool // Folder has all entries of the folder that contains Path
 	Folder []rollout.Entry
-	Files  map[string][]byte // contents of small files of the folder, by id
+	Files  map[string][]byte // contents of the folder's small files, by id
 }
 
 // word is a message from a worker: a request about the tree, or the build's result. One field is set.
