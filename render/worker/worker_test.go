@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deeds is a Builder that fails as the app's name says, such as "panics". It builds apps with other names.
+// deeds is a Builder with a special action for some app names, such as "panics". It builds all other apps.
 type deeds struct{ render.Builder }
 
 func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
