@@ -14,8 +14,8 @@ import (
 
 // alb is the AWS Load Balancer Controller. In an Ingress, a backend with the port name use-annotation names an action
 // instead of a Service. The action, an annotation with two Services and their weights, splits the requests
-// (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). Weights
-// are shares of their sum, each from 0 to 999 (ELBv2 TargetGroupTuple).
+// (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). A weight,
+// 0 to 999, counts as a share of the sum of the weights (ELBv2 TargetGroupTuple).
 var alb = router{
 	kind: "alb", title: "AWS Load Balancer Controller", since: "v2.0",
 	features: features{
@@ -33,7 +33,7 @@ type albConfig struct {
 	ServicePort      int64          `json:"servicePort"`                // port of the stable and the canary Service
 	RootService      string         `json:"rootService,omitempty"`      // name of the action; default the stable Service
 	AnnotationPrefix string         `json:"annotationPrefix,omitempty"` // default alb.ingress.kubernetes.io
-	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // also between releases, unlike sticky
+	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // unlike sticky, also between releases
 }
 
 // albStickiness keeps a user at the Service of the first request, by the load balancer's cookie AWSALBTG.
@@ -170,7 +170,7 @@ func albOther(annotation string, r Route) string {
 			}
 		}
 	}
-	_ = json.Unmarshal([]byte(annotation), &action) // keys in any case, as in the controller; invalid JSON is replaced
+	_ = json.Unmarshal([]byte(annotation), &action) // ignores case, like the controller; invalid JSON is replaced
 	for _, g := range action.ForwardConfig.TargetGroups {
 		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
 			return cmp.Or(g.ServiceName, cmp.Or(g.TargetGroupName, g.TargetGroupARN))
@@ -187,8 +187,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
-	// A cookie has effect even at weight 0, so it is set only while both versions get requests. It also keeps users at
-	// stable, so that the weight is the canary's share of new users.
+	// A cookie has effect even at weight 0, so it is set only while both versions get requests. The cookie also keeps
+	// users at stable, so that the weight is the canary's share of new users.
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
@@ -200,7 +200,7 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 }
 
 // match adds a path for matched requests before each split path, with annotations for action and conditions. The
-// controller sorts paths: Exact, then Prefix from long to short, then others. A copy stays before its original.
+// controller sorts paths: Exact, then Prefix from long to short, then others. Added paths sort before split paths.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {
@@ -271,7 +271,7 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	return nil
 }
 
-// ownConditions returns the user's conditions for the split action, nil if no request is to be matched.
+// ownConditions returns the user's conditions for the split action, nil if the Route has no managed routes.
 func (c *albConfig) ownConditions(object rollout.Object, r Route) ([]any, error) {
 	key := c.key("conditions", c.action(r))
 	value := object.Annotation(key)

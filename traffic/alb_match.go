@@ -25,8 +25,8 @@ func albConditions(m rollout.Match) []any {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// A condition has at most three values. They can anchor the end of a cookie with an exact value, or the start of
-		// one with a prefix, but not both: beta=on also matches the cookie xbeta=on.
+		// A condition has at most three values, too few to anchor a cookie at both ends. An exact value is anchored
+		// at the end, so that beta=on also matches the cookie xbeta=on. A prefix is anchored at the start.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -71,7 +71,7 @@ func albSource(m rollout.StringMatch) string {
 	}
 }
 
-// paths adds, for each split path, the paths for one match to added, by rule and path.
+// paths adds copies of the split paths, limited to the requests that m matches, to added (by indices of rule and path).
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {

@@ -53,7 +53,7 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping sets a Mapping's Service to stable, which pingPong alternates, and generates a release's Mappings.
+// ambassadorMapping sets a Mapping's Service to stable, which pingPong changes, and generates a release's Mappings.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])
@@ -143,7 +143,7 @@ func ambassadorService(service string, r Route, to string) (string, bool) {
 	return scheme + to + rest[len(name):], true
 }
 
-// ambassadorMatch combines a Mapping's conditions with a step's match, false if no request can match both.
+// ambassadorMatch returns a Mapping's conditions combined with a step's match, false if no request can match both.
 func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	fields := map[string]any{}
 	for _, field := range []string{"headers", "regex_headers", "query_parameters", "regex_query_parameters"} {
@@ -174,7 +174,7 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 		return nil, false, wrong(ref, "spec.method", "%q is an expression, to which the step's method cannot be added", own).
 			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
-		// The copy would have the same conditions as the original, and would share its requests.
+		// The copy and the original would have the same conditions, and would share the requests.
 		return nil, false, wrong(ref, "spec.method", "is %s, and the step's match asks for nothing more", own).
 			WithFix("set the weight instead, or match a header too")
 	case own != "":

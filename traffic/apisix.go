@@ -7,9 +7,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisix is the ingress controller of Apache APISIX. The backends of an ApisixRoute's rules have weights, which are
-// shares of their sum (default 100). For matched requests, another ApisixRoute is generated during a release: a copy of
-// the rules with further match.exprs and a higher priority, which decides between rules of one path
+// apisix is the ingress controller of Apache APISIX. The weight of a rule's backend (default 100) counts as a share of
+// the sum. For matched requests, a release generates another ApisixRoute: a copy of the rules with further match.exprs
+// and a higher priority, because the priority decides between rules with the same path
 // (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). apisix.apache.org/v2 needs 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",

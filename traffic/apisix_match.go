@@ -48,7 +48,7 @@ func apisixManaged(
 	return out, nil
 }
 
-// apisixMatch combines a rule's match with a step's, false if no request can match both. All of its exprs must hold.
+// apisixMatch returns a rule's match combined with a step's, false if no request can match both. All exprs must hold.
 func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	exprs := list(both["exprs"])
@@ -98,7 +98,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources returns the addresses of a rule's list, where an empty list means all, that are in a network.
+// apisixSources returns the addresses that are both in a rule's list and in a network. An empty list allows all.
 func apisixSources(own []any, network string) ([]any, error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -131,7 +131,7 @@ func TestALBPathsMatchBoth(t *testing.T) {
 	for _, own := range owns {
 		for _, m := range someTexts {
 			if m.Regex != "" {
-				continue // the table of routers says that it is unsupported
+				continue // the table of routers lists regex as unsupported
 			}
 			both, plain := albBoth(own, m)
 			if !plain {
@@ -191,7 +191,7 @@ func TestApisixSourcesAreInBoth(t *testing.T) {
 	}
 }
 
-// TestPatternsAreForTheWholeText checks that pattern, once anchored, matches exactly the texts that the match matches.
+// TestPatternsAreForTheWholeText checks that the anchored pattern of a StringMatch matches exactly the texts that the StringMatch matches.
 func TestPatternsAreForTheWholeText(t *testing.T) {
 	values := []string{"", "on", "only", "xon", "o.n", "oxn", "a|b", "a", "b", "ab", "(on)", "on;off"}
 	for _, m := range []rollout.StringMatch{
@@ -207,7 +207,7 @@ func TestPatternsAreForTheWholeText(t *testing.T) {
 	}
 }
 
-// TestCookiePatterns checks that cookiePattern matches a Cookie header exactly if a server would find a matching cookie in it.
+// TestCookiePatterns checks that cookiePattern matches a Cookie header exactly if a server would find a matching cookie in the header.
 func TestCookiePatterns(t *testing.T) {
 	for _, m := range []rollout.StringMatch{{Exact: "on"}, {Prefix: "on"}, {Regex: "on|1"}, {Regex: "o.*"}, {Exact: "a.b"}} {
 		cookie := rollout.NamedMatch{Name: "beta", StringMatch: m}

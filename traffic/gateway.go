@@ -8,9 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayAPI is the Kubernetes Gateway API, which most ingress controllers and meshes support. The overlay sets the
-// weights in each rule with the stable Service, and adds a canary backend for a release. For matched requests it copies
-// the rule with a further match: specific rules win (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
+// gatewayAPI is the Kubernetes Gateway API of most ingress controllers and meshes. The overlay sets the weights in each
+// rule with the stable Service, and adds a canary backend for a release. Matched requests get a copy of the rule with a
+// further match: the more specific rule wins (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
@@ -34,7 +34,7 @@ type gatewayConfig struct {
 	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty"`
 	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty"`
 
-	// In Argo Rollouts a label keeps other tools from changing weights. The fields are accepted without effect.
+	// The label that keeps other tools from changing weights in Argo Rollouts. The fields are accepted without effect.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
 	InProgressLabelValue   string `json:"inProgressLabelValue,omitempty"`
 	DisableInProgressLabel bool   `json:"disableInProgressLabel,omitempty"`

@@ -15,7 +15,7 @@ func ingressRef(namespace, name string) rollout.Ref {
 
 type namedIngress struct{ field, name string }
 
-// ingressNames returns the names of Ingresses from a field for one name or a field for a list. Only one may be set.
+// ingressNames returns Ingress names from a field for one name or a field for a list. Only one field may be set.
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:
@@ -62,7 +62,7 @@ func (p ingressPath) kind() string { return text(p.path["pathType"]) }
 
 func (p ingressPath) text() string { return text(p.path["path"]) }
 
-// carried returns an error if a router does not support one of the managed routes.
+// carried returns an error for the first managed route that a router does not support.
 func carried(kind string, routes []rollout.ManagedRoute) error {
 	for _, route := range routes {
 		if field, why := Unsupported(kind, route); why != "" {

@@ -12,9 +12,9 @@ import (
 )
 
 // istio splits the routes of VirtualServices between two Services, or two subsets of a DestinationRule. The first route
-// that matches wins, so a route for matched requests is right before the original
-// (https://istio.io/latest/docs/reference/config/networking/virtual-service/). Weights are shares of their sum
-// (HTTPRouteDestination.weight), which is 100 in older versions. Istio writes a status from 1.6 on.
+// that matches wins, so a route for matched requests is inserted right before the original
+// (https://istio.io/latest/docs/reference/config/networking/virtual-service/). A weight counts as a share of the sum
+// of the weights (HTTPRouteDestination.weight), which must be 100 in older versions. Istio writes a status from 1.6 on.
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
@@ -33,7 +33,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil: Services are split
 }
 
-// istioVirtualService names a VirtualService and its routes to split. Default: its only http, tls or tcp route.
+// istioVirtualService names a VirtualService and the routes to split: by default, the only http, tls or tcp route.
 type istioVirtualService struct {
 	Name      string       `json:"name"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -52,7 +52,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// Destinations with these subsets keep their weights. Stable's weight is reduced by them.
+	// The subsets whose destinations keep their weights. The stable weight is reduced by the weights of these subsets.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -211,7 +211,7 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 		}
 	}
 	if section == "http" && len(routes) == 0 {
-		return nil, nil // Argo Rollouts ignores routes for a VirtualService without HTTP routes
+		return nil, nil // like Argo Rollouts, ignore the Rollout's list of routes
 	}
 	wanted := v.wanted(section)
 	for _, w := range wanted {
@@ -277,7 +277,7 @@ func (r istioRoute) String() string {
 	return strings.Join(parts, " ")
 }
 
-// is reports whether r selects a route. As in Argo Rollouts, the matches must have one port and exactly the SNI hosts.
+// is reports whether r selects a route. As in Argo Rollouts, the matches have only r's port and exactly r's SNI hosts.
 func (r istioRoute) is(route map[string]any) bool {
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
@@ -318,7 +318,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports whether observedGeneration is of an older generation. It may be text, as in protobuf's JSON.
+// isOlder reports whether observedGeneration is less than the object's generation. protobuf's JSON writes text.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

@@ -63,7 +63,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	return out, nil
 }
 
-// both combines a route's match (HTTPMatchRequest) with a step's match, false if no request can match both.
+// both returns a route's match (HTTPMatchRequest) combined with a step's match, false if no request can match both.
 func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	out := copyMap(own)
 	for _, named := range []struct {
@@ -114,7 +114,7 @@ func istioText(m rollout.StringMatch) map[string]any {
 	}
 }
 
-// bothTexts combines a route's StringMatch with a step's, false if no text can match both.
+// bothTexts returns a route's StringMatch combined with a step's, false if no text can match both.
 func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
 	has := rollout.StringMatch{Exact: text(own["exact"]), Prefix: text(own["prefix"]), Regex: text(own["regex"])}
 	switch {

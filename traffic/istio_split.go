@@ -34,8 +34,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost reports whether a destination's host and other are one Service. A short host is in the VirtualService's
-// namespace, as in Istio, and a short other is in the Rollout's namespace.
+// sameHost reports whether a destination's host and other name the same Service. Without a namespace, host is in the
+// VirtualService's namespace, as in Istio, and other is in the Rollout's namespace.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -135,12 +135,12 @@ func (t istioTarget) destination(route map[string]any) map[string]any {
 	return out
 }
 
-// sticks reports whether users get a cookie. Its value is the pod hash, so that cookies of older releases do not match.
+// sticks reports whether users get a cookie. The value is the pod hash: cookies of older releases do not match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// setCookie adds the cookie to responses of a destination, the canary (HTTPRouteDestination.headers.response.add).
+// setCookie adds the cookie to the responses of the canary destination (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
 	for key := range add {

@@ -51,7 +51,7 @@ func ingress(port string) string {
 	return manifest(ingressKind, "rules: [{http: {paths: [{path: /, pathType: Prefix, backend: "+backend+"}]}}]")
 }
 
-// checkLaid checks that the objects contain want after the overlay with fields of a Route. If want begins with !, it is in the error.
+// checkLaid applies a Route with fields to objects, which then must contain want. If want begins with !, the error must contain the rest.
 func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 	t.Helper()
 	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Max: 100, Active: true}
@@ -131,7 +131,7 @@ func TestMatches(t *testing.T) {
 		"ExactRoot":      {httpRoute, own("path: {type: Exact, value: /}"), "path: {prefix: /a}", noRule},
 		"BelowRoot":      {httpRoute, own("path: {value: /}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
 		"BelowNothing":   {httpRoute, own("path: {type: PathPrefix}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
-		// Requests for a longer path, for which a rule leads to another Service, are not moved.
+		// If a rule leads requests for a longer path to another Service, the overlay does not move these requests.
 		"TakenPath":    {httpRoute, beside(anyPath, belowA), "path: {prefix: /a/b}", noRule},
 		"TakenSame":    {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a}", noRule},
 		"NotTaken":     {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},

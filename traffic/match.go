@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns why a router does not support a managed route, and the field below the step; "" if it does.
+// Unsupported returns why a router does not support a managed route, with the field in the matches; "" if it does.
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -103,7 +103,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	}
 }
 
-// pattern returns a regular expression that matches a whole text exactly if m does, in both RE2 and PCRE.
+// pattern returns a regular expression for RE2 and PCRE. Anchored, it matches the same texts as m.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":
@@ -115,7 +115,7 @@ func pattern(m rollout.StringMatch) string {
 	}
 }
 
-// cookiePattern returns a regular expression for a whole Cookie header, "a=1; b=2" (RFC 6265, 4.2.1), with a cookie.
+// cookiePattern returns a regular expression for Cookie headers ("a=1; b=2", RFC 6265, 4.2.1) that contain cookie c.
 func cookiePattern(c rollout.NamedMatch) string {
 	value := group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*"))
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
@@ -132,7 +132,7 @@ func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	return headers
 }
 
-// compares reports whether a field of a router's match already compares a name. Case does not count for headers.
+// compares reports whether a field of a router's match already compares a name. It ignores the case of headers.
 func compares(match map[string]any, field, name string) bool {
 	for key := range mapping(match[field]) {
 		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {
@@ -165,13 +165,13 @@ func matches(m rollout.StringMatch, s string) bool {
 	}
 }
 
-// combine calls both for each own match (an empty one if none) and each of matches, and returns the possible results.
+// combine calls the function both with each match in own and each in matches, and returns the possible results.
 func combine(
 	place string, own []any, matches []rollout.Match,
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
 ) (combined []any, err error) {
 	if len(own) == 0 {
-		own = []any{map[string]any{}}
+		own = []any{map[string]any{}} // no match: all requests
 	}
 	for i, o := range own {
 		for _, m := range matches {
@@ -199,6 +199,6 @@ func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 			routes = append(routes, *step.Route)
 		}
 	}
-	rank := func(r rollout.ManagedRoute) int { return slices.Index(order, r.Name) } // -1 if not listed: first
+	rank := func(r rollout.ManagedRoute) int { return slices.Index(order, r.Name) } // -1, so first, if not in order
 	return slices.SortedStableFunc(slices.Values(routes), func(a, b rollout.ManagedRoute) int { return rank(a) - rank(b) })
 }

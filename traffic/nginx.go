@@ -18,7 +18,7 @@ import (
 //   - There is one canary per Service and port, not per path. Other Ingresses with the stable Service are also split.
 //   - Only paths of the stable Ingress, with their pathType, can be split, and only if no path of the host leads to the
 //     canary Service itself. So steps cannot match a path: an Ingress for the path would end the split.
-//   - A session cookie decides before header, cookie and weight, in this order.
+//   - A session cookie has precedence over the header, the header over the cookie, and the cookie over the weight.
 //   - A total weight of less than 100 counts as 100.
 var nginx = router{
 	kind: "nginx", title: "ingress-nginx", since: "0.22 / controller v1",
@@ -36,7 +36,7 @@ type nginxConfig struct {
 	// The prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// Annotations of the canary Ingress. AnnotationPrefix is added to additional ones without it; canary ones win.
+	// Annotations of the canary Ingress. Additional keys get a missing AnnotationPrefix; CanaryIngressAnnotations win.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -79,7 +79,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !nginxSticks(r) {
-			// The weight is applied before the cookies are removed. Otherwise canary users would see stable again.
+			// Apply the weight before the cookies of the stable Ingress are removed. Otherwise canary users would see stable.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -89,8 +89,8 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// canary returns the canary Ingress without annotations. As in Argo Rollouts, it has stable's paths, and the TLS
-// section and class of the stable Ingress. ingress-nginx ignores other fields.
+// canary returns the canary Ingress without annotations. As in Argo Rollouts, it has the paths to the stable
+// Service, and the TLS section and class of the stable Ingress. ingress-nginx ignores other fields.
 func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollout.Object, error) {
 	ref := stable.Ref()
 	var rules []any
@@ -131,7 +131,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["tls"]; ok {
 		spec["tls"] = value
 	}
-	// The API server rejects a new Ingress with both. If an existing one has both, ingress-nginx reads the annotation.
+	// The API server rejects a new Ingress with annotation and ingressClassName. ingress-nginx prefers the annotation.
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
@@ -174,7 +174,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for name, value := range users {
 		out[c.key(name)] = value
 	}
-	// ingress-nginx takes a total below 100 for 100, so 3 of 30 is written as 12 of 120.
+	// ingress-nginx reads a total below 100 as 100, so the weight 3 of 30 is written as 12 of 120.
 	times := 1
 	if r.Max > 0 && r.Max < 100 {
 		times = (100 + r.Max - 1) / r.Max
@@ -188,7 +188,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	case nginxSticks(r):
 		out[c.key("affinity-canary-behavior")] = "sticky"
 	case r.Weight == 0 && stable.Annotation(c.key("affinity")) != "":
-		// Session cookies of the stable Ingress would keep users at a failed canary.
+		// By default, session cookies of the stable Ingress would keep users at a failed canary.
 		out[c.key("affinity-canary-behavior")] = "legacy"
 	}
 	return out, nil
@@ -199,9 +199,9 @@ func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
-// stick turns on session affinity at the stable Ingress; the canary Ingress inherits it. The cookie names Service and
-// pod, so users of stable also stay, and the weight is the canary's share of new users. The cookie's name has the pod
-// hash, so that each release has another. An affinity in Git is kept, and has the same effect.
+// stick turns on session affinity at the stable Ingress; the canary Ingress inherits it. The cookie's value identifies
+// Service and pod, so users of stable also stay, and the weight is the canary's share of new users. The cookie's name
+// contains the pod hash, and so differs for each release. An affinity in Git is kept, and has the same effect.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -218,8 +218,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether the stable Service, with one port, is the only Service of its hosts in an Ingress. Then
-// one cookie is for all paths. Otherwise each path needs a cookie, which another Service's cookie would replace.
+// nginxAlone reports whether an Ingress has one port of a Service, and no other Service on the same hosts. Then one
+// cookie serves all paths. Otherwise each path needs a separate cookie: another Service would replace a shared one.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

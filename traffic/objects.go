@@ -71,7 +71,7 @@ func (o *Objects) number() {
 	}
 }
 
-// Claim records that a Rollout writes to a place in an object. A second Rollout is refused: both would set the weights.
+// Claim records that a Rollout writes to a place in an object. It refuses a second Rollout: both would set the weights.
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	if other, taken := o.claims[key]; taken && other != by.Name {

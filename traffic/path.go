@@ -205,7 +205,7 @@ func plain(value any) string {
 	}
 }
 
-// nothing returns why a step finds nothing. places are the values at the path of the steps before.
+// nothing returns why a step finds nothing. places are the values at before, the path of the previous steps.
 func (s pathStep) nothing(before path, places []place) string {
 	where := "the object"
 	if len(before) > 0 {
@@ -234,7 +234,7 @@ func (s pathStep) nothing(before path, places []place) string {
 	return fmt.Sprintf("%s has %d elements", where, length)
 }
 
-// parents returns the mappings at the path without its last step, which must be a field, and that field.
+// parents returns the mappings at the path without the last step, and the last step, which must be a field.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
 	if last.kind != atField {

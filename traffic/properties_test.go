@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// at returns the example's Route during a release with another weight, without managed routes and cookie.
+// at returns the example's Route during a release with another weight, without managed routes and without a cookie.
 func (e example) at(weight int) Route {
 	r := e.route
 	r.Weight, r.Active, r.Managed, r.Sticky = weight, true, nil, nil
@@ -40,7 +40,7 @@ func (e example) lay(t testing.TB, objects []rollout.Object, r Route) []rollout.
 	return out.List()
 }
 
-// weighted returns, for each list in an object that splits requests, by path, the weight of each entry by its name.
+// weighted returns the weights in an object: for the path of each list that splits requests, the weights by name of the entry.
 func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	all := map[string]map[string]int64{}
 	add := func(place string, entries []any, name func(map[string]any) string) {
@@ -93,7 +93,7 @@ func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	return all
 }
 
-// checkShares checks each list that the overlay changes for some weight: its weights add up to Max, and the canary's is the Route's weight.
+// checkShares checks each list that the overlay changes for some weight: the weights add up to Max, and the canary has the Route's weight.
 func checkShares(t testing.TB, e example, at map[int][]rollout.Object) {
 	t.Helper()
 	moved := map[string]bool{}
@@ -323,7 +323,7 @@ func TestOverlaysCanBeRepeated(t *testing.T) {
 	}
 }
 
-// spoil changes one field of a JSON value: it removes it, doubles it, or sets a value of another type.
+// spoil changes a JSON value in one place: it removes or doubles an element, or sets a value of another type.
 func spoil(random *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -410,7 +410,7 @@ func checkSpoiled(t testing.TB, e example, seed uint64) {
 	}
 }
 
-// silent is a testing.TB that ignores the error of an object which no weight changes.
+// silent is a testing.TB that ignores the error that no weight changes an object.
 type silent struct{ testing.TB }
 
 func (s silent) Errorf(format string, args ...any) {

@@ -42,7 +42,7 @@ func (q request) is(m rollout.Match) bool {
 	return (m.Path == nil || matches(*m.Path, q.path)) && (m.Method == nil || matches(*m.Method, q.method))
 }
 
-// istioTakes reports whether a route of Istio matches a request: if it has no match, or all fields of any match (HTTPMatchRequest) do.
+// istioTakes reports whether a route matches a request: it has no match, or all fields of one HTTPMatchRequest match the request.
 func istioTakes(route map[string]any, q request) bool {
 	own := list(route["match"])
 	for _, item := range own {

@@ -14,7 +14,7 @@ type shares struct {
 	stable, canary int    // -1 if absent
 }
 
-// sharesOf finds the Rollout's Services among entries, by their names and, if is is not nil, by is.
+// sharesOf finds the entries with the names of the Rollout's Services. The function is, unless nil, must accept them.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -25,8 +25,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third entry with a weight. what and owner are for the message: the word for an entry, such as
-// "backend", and the object that may have the third entry alone, such as "a rule".
+// alone refuses a third entry with a weight. In the message, what is the word for an entry, such as "backend". owner
+// is the object, such as "a rule", to which the user can move the third entry.
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])

@@ -52,7 +52,7 @@ type feature string
 // The features, in the order of the docs.
 const (
 	splits   feature = "weight" // an exact share of the requests
-	byHeader feature = "header" // the parts of a request that match steps compare
+	byHeader feature = "header" // byHeader to bySource: the part of a request that a match compares
 	byCookie feature = "cookie"
 	byQuery  feature = "query"
 	byPath   feature = "path"

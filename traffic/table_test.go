@@ -45,7 +45,7 @@ func (c *fakeConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// TestAnotherRouterIsOneRow checks that a router works if it is added to the table, without another change of code.
+// TestAnotherRouterIsOneRow checks that a router works if it is added to the table, without any other change of code.
 func TestAnotherRouterIsOneRow(t *testing.T) {
 	table = append(table, fake)
 	defer func() { table = table[:len(table)-1] }()
@@ -106,8 +106,8 @@ func matchesOf() map[feature]map[comparison]rollout.Match {
 	return all
 }
 
-// plainObjects returns an example for each router, with which every supported match is possible: its objects have one route or path,
-// which leads to the stable Service.
+// plainObjects returns an example for each router. The objects have one route or path, which leads to the stable Service, so that every
+// supported match is possible.
 func plainObjects(t *testing.T) map[string]example {
 	t.Helper()
 	all := map[string]example{}

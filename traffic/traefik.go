@@ -16,7 +16,7 @@ import (
 // pkg/server/service/loadbalancer/wrr):
 //
 //   - An entry with weight 0 counts as absent, also for users with a cookie.
-//   - Without allowEmptyServices, one entry without endpoints breaks all.
+//   - Without allowEmptyServices, one entry without endpoints breaks the whole TraefikService.
 //   - A cookie also keeps users at stable, so that with sticky the weight is the canary's share of new users.
 var traefik = router{
 	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
@@ -204,7 +204,7 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 }
 
 // mirror generates a TraefikService that forwards requests to service, the weighted TraefikService or stable, and
-// mirrors them to the canary. It returns the name of that TraefikService, or of an equal one that already exists.
+// mirrors them to the canary. It returns the name, and reuses an equal TraefikService.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

@@ -12,7 +12,7 @@ import (
 // traefikCopy returns the match and priority of the copy of route own[i] for the managed route k. Traefik tries routes
 // by priority, by default the match's length in bytes (pkg/muxer/http/mux.go, GetRulePriority). The copy for the last
 // managed route has the original's priority plus 1, and earlier copies have higher priorities. A copy excludes the
-// requests of other routes with a priority in between, which would have won before.
+// requests of routes whose priority is above the original's and not above the copy's: these had precedence before.
 //
 //	Host(`shop`)                   own priority    12
 //	(Host(`shop`)) && …            two copies  14, 13
@@ -49,7 +49,7 @@ func traefikRule(matches []rollout.Match) string {
 	return "(" + strings.Join(all, " || ") + ")"
 }
 
-// traefikParts returns Traefik's matchers for a match. Patterns are searched anywhere; PathPrefix compares characters.
+// traefikParts returns a match as Traefik's matchers. Traefik does not anchor patterns; PathPrefix compares characters.
 func traefikParts(m rollout.Match) []string {
 	var all []string
 	add := func(matcher string, args ...string) {

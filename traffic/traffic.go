@@ -23,7 +23,7 @@ type Route struct {
 	PodLabel   string `json:"podLabel,omitempty"` // "" for rollout.LabelPodHash
 
 	Weight  int                    `json:"weight"`            // weight of the canary, out of Max
-	Max     int                    `json:"max"`               // the weight that is all traffic
+	Max     int                    `json:"max"`               // total weight of both versions
 	Managed []rollout.ManagedRoute `json:"managed,omitempty"` // in the order of their precedence
 	Sticky  *rollout.Sticky        `json:"sticky,omitempty"`
 	Active  bool                   `json:"active,omitempty"` // a release is in flight, so that generated objects exist
@@ -73,7 +73,7 @@ func decode(r router, raw any) (editor, error) {
 	return e, nil
 }
 
-// Overlay applies a Route to the objects of each router. With the Routes of Stages, a render finds its errors early.
+// Overlay applies a Route to the objects of each router. A render applies the Routes of Stages to find errors early.
 func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	for _, service := range []string{r.Stable, r.Canary} {
 		if service == "" {
@@ -86,7 +86,7 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	}
 	for _, configured := range routers {
 		e, ok := configured.Config.(editor)
-		if !ok { // Parse has not made it
+		if !ok { // Config is not from Parse
 			return misfit(configured.Kind, "is not a router that gitrollout knows")
 		}
 		if err := e.overlay(o, r); err != nil {
@@ -101,7 +101,7 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
-// NeedsServices reports whether a router splits requests between two Services, not between subsets of one.
+// NeedsServices reports whether a router splits requests between two Services, and not between subsets of one Service.
 func NeedsServices(r rollout.Router) bool {
 	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
@@ -144,7 +144,7 @@ func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rol
 		for _, ref := range e.watched(namespace) {
 			route, exists := seen[ref]
 			if !exists || len(route.Status) == 0 {
-				continue // the router reports no status, as some never do
+				continue // no status: some routers never write one
 			}
 			v := e.verify(ref, route)
 			v.Text = fmt.Sprintf("%s/%s %s", ref.Kind, ref.Name, v.Text)

@@ -33,7 +33,7 @@ func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a 
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	// The edit is committed on the branch's newest commit. It names the release by hash, so it approves no newer one.
+	// The parent is the branch's newest commit. The edit names the release by hash, so it cannot approve a newer one.
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
 	})

@@ -37,7 +37,7 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app does not show the listing's note
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
-	if slices.Contains(errs, nil) { // the other apps' rows have their errors
+	if slices.Contains(errs, nil) { // each other app's row shows the app's error
 		return l, nil
 	}
 	return l, errors.Join(errs...)
@@ -102,7 +102,7 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	return a, nil
 }
 
-// proposals returns the proposal branches. With Detail it omits those whose merge differs from the current proposal.
+// proposals returns the proposal branches. With Detail, it omits a branch whose merge is not the current proposal.
 func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{

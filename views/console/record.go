@@ -25,7 +25,7 @@ func (w *Session) Record(
 }
 
 // Repaired returns an app's record from the state branch or, if from is set, from an older commit. The record is
-// checked and sealed, with a serial above the cluster's. It is nil if the record is valid and sign is false.
+// checked and sealed, with a serial above the cluster's. Repaired returns nil if the record is valid and sign is false.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State
@@ -63,7 +63,7 @@ func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*r
 // removeWithin bounds Remove's wait for pods that use an app's configuration.
 const removeWithin = 3 * time.Minute
 
-// Remove deletes objects of an app: first the workloads, then the objects that these used.
+// Remove deletes objects of an app: first the workloads, then the objects that the workloads used.
 func (w *Session) Remove(ctx context.Context, app string, refs []rollout.Ref) error {
 	ctx, stop := context.WithTimeout(ctx, removeWithin)
 	defer stop()

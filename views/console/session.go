@@ -28,7 +28,7 @@ type Options struct {
 	Own      string           // gitrollout's own namespace, forbidden to apps; "" if it has none
 	Now      func() time.Time
 	Command  func(line string) string // completes a command line so that users can copy it
-	// Detail reads the commits of an app's record even if no decision depends on them. With many apps that is slow.
+	// Detail reads the commits of an app's record even if no decision depends on them, which is slow with many apps.
 	Detail bool
 
 	Signers  git.Verifier // verifies the signature below a new commit; nil for no check
