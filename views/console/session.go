@@ -21,7 +21,7 @@ import (
 
 // Options select a cluster and hold a Session's dependencies.
 type Options struct {
-	Cluster  string           // its folder below .gitrollout/
+	Cluster  string           // the cluster's folder below .gitrollout/
 	Branch   string           // the users' branch
 	Repo     *git.Repo        // a mirror of the repository
 	Renderer *render.Renderer // the apps' renderer
@@ -31,7 +31,7 @@ type Options struct {
 	// Detail reads the commits of an app's record even if no decision depends on them, which is slow with many apps.
 	Detail bool
 
-	Signers  git.Verifier // verifies the signature below a new commit; nil for no check
+	Signers  git.Verifier // verifies that a new commit has a signed parent; nil for no check
 	Unsigned string       // the fix that the error about unsigned commits names
 }
 
@@ -43,16 +43,16 @@ type Session struct {
 	State  source.Snapshot // nil while there is no state branch
 	States *source.States
 	UID    string                 // the cluster's uid on the state branch, "" if unknown
-	Apps   map[string]rollout.App // listed in Git, or only on record
+	Apps   map[string]rollout.App // apps in Git, and apps that only have a record
 
 	Client *cluster.Client // nil if the cluster is not read
 	Within []string        // the namespaces that are read; nil for all
-	Note   string          // why the cluster is not read, or only in part, for users
+	Note   string          // tells users why the cluster is not read, or only in part
 
 	reader  *source.Reader
 	mu      sync.Mutex
-	seen    map[string]status.App // status of apps at rest, until a change
-	touched map[string]int        // number of changes by app
+	seen    map[string]status.App // cached status of healthy apps
+	touched map[string]int        // number of calls of Touch by app
 }
 
 // New returns a Session before its first Refresh.
@@ -91,7 +91,7 @@ func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	return true, w.At(ctx, heads.Main)
 }
 
-// At sets the apps of both branches as of a commit.
+// At sets Tip to a commit, and Apps to the apps of that commit and of the state branch.
 func (w *Session) At(ctx context.Context, commit string) error {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -147,7 +147,7 @@ func (w *Session) Config() *rollout.Config { return w.Tip.Config }
 // Names lists the apps.
 func (w *Session) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
-// Selected returns the named app, with Detail on, or all apps.
+// Selected returns the app named in args, and sets Detail; it returns all apps if args is empty.
 func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
@@ -170,7 +170,7 @@ func Namespaces(apps map[string]rollout.App, states *source.States) (all []strin
 	})
 }
 
-// NoAppError is the error for an unknown app, with a similar name.
+// NoAppError is the error for an unknown app. It suggests a similar name.
 type NoAppError string
 
 // Error returns the message.

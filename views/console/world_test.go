@@ -110,8 +110,8 @@ func TestUnreadableAppIsShown(t *testing.T) {
 	compare.CheckError(t, "get shop", err, "app shop: ")
 }
 
-// TestAContestedApp checks that the input of one app has its recorded contested reason, although no other app is rendered, and that the
-// decision keeps it. A commit that changes the app removes the reason.
+// TestAContestedApp checks that an app's input has the recorded contested reason, although no other app is rendered, and that the
+// decision keeps the reason. A commit that changes the app removes the reason.
 func TestAContestedApp(t *testing.T) {
 	repo := gittest.New(t)
 	held := repo.CommitFiles("two apps", map[string]string{

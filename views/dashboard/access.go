@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Access is the file with the users' rights, read for each request so that a revoked right ends at once.
+// Access is the file with the users' rights, read for each request so that a revoked right ends with the next request.
 type Access struct{ File string }
 
 // rules are the contents of the file.
@@ -169,7 +169,7 @@ func (r *rules) byToken(token string) (found Person, is bool) {
 	return found, is
 }
 
-// may returns the verbs that a user may perform on an app. A token that was removed from the file grants none.
+// may returns the verbs that a user may perform on an app. A token that was removed from the file grants no verb.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	var granted []rollout.Verb
 	for _, rule := range r.People {

@@ -14,7 +14,7 @@ type Actor interface {
 }
 
 // act handles POST /api/v1/apps/{app}/actions. A browser's request must come from this page: ServeHTTP checks Origin,
-// receive the content type, and act the session's token in X-CSRF-Token.
+// receive checks the content type, and act checks the session's token in X-CSRF-Token.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	var a propose.Action
 	if !receive(w, r, &a) {

@@ -39,7 +39,7 @@ type shown struct {
 	rowAsBefore []byte
 }
 
-// maxGone bounds the remembered removals. A watcher that may have missed a forgotten one gets all apps.
+// maxGone bounds the remembered removals. A watcher that may have missed a forgotten removal gets all apps.
 const maxGone = 1000
 
 // NewBoard returns a cluster's empty board. The note tells users why the board is empty.
@@ -181,7 +181,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after number, and the newest number. whole: f has all apps, because number is too old.
+// since returns the changes after number, and the newest number. If whole, f has all apps, as number is too old.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

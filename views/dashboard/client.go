@@ -77,7 +77,7 @@ func (v *Client) Names(ctx context.Context) ([]string, error) {
 // Listing returns the data of the last Refresh.
 func (v *Client) Listing() status.Listing { return v.seen }
 
-// get requests and decodes one resource. It ignores the fields of a newer server.
+// get requests and decodes one resource. It ignores unknown fields, which a newer server may send.
 func (v *Client) get(ctx context.Context, into any, path ...string) error {
 	address := v.base.JoinPath(path...)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)

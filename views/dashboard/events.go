@@ -24,7 +24,7 @@ type message struct {
 }
 
 // events streams changes of the fleet, or of one app (?app=NAME). A reconnecting browser sends the id of its last event
-// (Last-Event-ID, or ?since=) and gets the changes after it. Without a valid id it gets everything.
+// (Last-Event-ID, or ?since=) and gets the changes after that event. Without a valid id, the browser gets everything.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.FormValue("app")
 	known := s.Board.parse(r.Header.Get("Last-Event-ID"), r.FormValue("since"))

@@ -17,14 +17,14 @@ type Row struct {
 	Held     string        `json:"held,omitempty"` // the short label of a held app: held, waiting or running hooks
 	Text     string        `json:"text,omitempty"` // the reason, or the awaited condition
 	Due      *time.Time    `json:"due,omitempty"`
-	Step     int           `json:"step,omitempty"` // of the least advanced workload, from 1; 0 if none moves
+	Step     int           `json:"step,omitempty"` // of the least advanced workload, from 1; 0 if no workload moves
 	Of       int           `json:"of,omitempty"`
 	Name     string        `json:"name,omitempty"`   // the step in words
 	Weight   int           `json:"weight,omitempty"` // desired percent
 	Real     int           `json:"real,omitempty"`   // actual percent
 	Ready    int           `json:"ready,omitempty"`
 	Replicas int           `json:"replicas,omitempty"` // desired pods of both versions; 0 if the cluster was not read
-	Commit   string        `json:"commit,omitempty"`   // of the release, or of stable
+	Commit   string        `json:"commit,omitempty"`   // of the release in flight, or of stable
 	Subject  string        `json:"subject,omitempty"`
 	Author   string        `json:"author,omitempty"`
 	Since    time.Time     `json:"since,omitzero"`

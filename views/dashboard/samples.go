@@ -32,7 +32,7 @@ type moves struct {
 	of      map[string][]Sample
 }
 
-// add records a sample of an app while a release is in flight, and once at rest. A nil m has no samples.
+// add records a sample of an app while a release is in flight, and a last one at rest. A nil m has no samples.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {
@@ -68,7 +68,7 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 	return s
 }
 
-// appended adds s unless it equals the last sample. A full list drops every second one, and so still spans the release.
+// appended adds s unless it equals the last sample. A full list drops every second sample, and still spans the release.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
 		last := list[n-1]

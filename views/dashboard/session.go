@@ -44,7 +44,7 @@ func newSessions(now func() time.Time, secure bool) (*sessions, error) {
 	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}, err
 }
 
-// seal encodes data with a MAC for one purpose. It cannot be opened for another purpose or by another process.
+// seal encodes data with a MAC for one purpose. open refuses the result for another purpose or in another process.
 func (s *sessions) seal(purpose string, data any) (string, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestSilentReadersCostLittle has 60 readers follow 2,000 apps without reading. Their unsent data is kept in memory
-// once per reader, and does not grow when the apps change.
+// TestSilentReadersCostLittle opens event streams of 2,000 apps for 60 clients that do not read. It checks that the
+// memory for unsent data is bounded for each client, and does not grow when the apps change.
 func TestSilentReadersCostLittle(t *testing.T) {
 	const apps, readers, most = 2000, 60, 1 << 20 // bytes for each reader
 	board := NewBoard("prod", "")

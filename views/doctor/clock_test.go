@@ -45,7 +45,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestClockOfASlowServer checks that Date counts for the middle of a request, and that the health is Unknown without a response.
+// TestClockOfASlowServer checks that Date is compared with the middle of a request, and that the health is Unknown without a response.
 func TestClockOfASlowServer(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	server := dated(t, at.Format(http.TimeFormat))

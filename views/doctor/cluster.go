@@ -33,9 +33,9 @@ const oldestKubernetes = 25
 // App is an app in Git, with its record.
 type App struct {
 	Name   string
-	Known  bool            // it has a record: gitrollout has adopted it
+	Known  bool            // the app has a record: gitrollout has adopted the app
 	Render *rollout.Render // nil if it cannot be rendered
-	Has    []rollout.Ref   // its recorded objects in the cluster
+	Has    []rollout.Ref   // the app's recorded objects in the cluster
 
 	Encrypted map[string][]byte // the files of Render.Unopened
 }
@@ -45,14 +45,14 @@ type Cluster struct {
 	Config *rest.Config
 	As     string // the account whose rights are checked, "" for the account of Config
 	Name   string // the cluster's name in Git
-	UID    string // the cluster's uid on the state branch, "" if it has none yet
+	UID    string // the cluster's uid on the state branch, "" if not recorded yet
 	Apps   []App  // nil if Git cannot be read
 	Wait   time.Duration
 
 	Namespaces   []string // the namespaces that gitrollout may use; empty for the whole cluster
 	IdentifiedBy string   // the namespace whose uid is on the state branch
 
-	// OtherOwners returns the signs that another controller owns objects; nil if unknown.
+	// OtherOwners returns the signs that another controller owns objects. It is nil if the signs cannot be read.
 	OtherOwners func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
@@ -132,7 +132,7 @@ func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, n
 	Clock(ctx, e, "clock.cluster", "the API server", client, host.JoinPath("version").String(), now)
 }
 
-// examineHands looks for other controllers of the apps' objects, which would fight over them.
+// examineHands reports other controllers that own the apps' objects, and so would overwrite gitrollout's changes.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.OtherOwners == nil {
 		e.Add("cluster.controllers", Unknown, "", "other controllers of the objects of the apps cannot be seen")
@@ -173,8 +173,8 @@ type rightsExam struct {
 	namespaces []string // Cluster.Namespaces
 }
 
-// needs collects the rights that every cluster needs, and those for each kind and namespace of the apps. A watch serves
-// all apps: it covers the whole cluster, or each of Cluster.Namespaces.
+// needs collects the rights that gitrollout needs in every cluster, and the rights for each kind and namespace of apps.
+// A watch serves all apps, so it needs rights in the whole cluster or in each of Cluster.Namespaces.
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
@@ -211,7 +211,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp adds an app's rights, and unknown kinds to missing.
+// needsOfApp adds the rights that an app needs, and adds unknown kinds to missing.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -266,7 +266,7 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 		as("", "", "", "nodes", "list", "watch")
 	}
 	p := spec.Partition
-	if spec.Workload.Kind != "" && (p == nil || p.Ordered) { // its controller does not replace unready pods
+	if spec.Workload.Kind != "" && (p == nil || p.Ordered) { // the workload's controller does not replace unready pods
 		as("", namespace, "", "pods", "delete")
 	}
 	for _, m := range spec.Metrics() {
@@ -279,7 +279,7 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	}
 }
 
-// ask checks each right with the API server, and reports missing ones by resource.
+// ask asks the API server for each right, and reports missing rights by resource.
 func (x *rightsExam) ask(ctx context.Context) {
 	wanted := map[right]bool{}
 	for r := range x.wanted {
@@ -368,7 +368,7 @@ func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clie
 	}
 }
 
-// examineUID compares the cluster's uid with the state branch's.
+// examineUID compares the cluster's uid with the uid on the state branch.
 func (c Cluster) examineUID(ctx context.Context, e *Examination, client clients) {
 	of, role := c.IdentifiedBy, "its Role there"
 	if of == metav1.NamespaceSystem {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// examineKeys tries each app's keys on its encrypted files. It keeps no decrypted data.
+// examineKeys tries to decrypt each app's encrypted files with the app's keys. It keeps no decrypted data.
 func (c Cluster) examineKeys(ctx context.Context, e *Examination, client clients) {
 	for _, app := range c.Apps {
 		if len(app.Encrypted) == 0 {

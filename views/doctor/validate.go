@@ -106,7 +106,7 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-// unmatched warns about paths that match no folder. A glob may match none, as long as any entry matches a folder.
+// unmatched warns about paths that match no folder. A glob may match none if another entry matches a folder.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
 	if len(folders) == 0 {
@@ -138,7 +138,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. Another app's object is refused, unless it is equal and never deleted.
+// claim makes an app the owner of its objects. It refuses another app's object unless both are equal and never deleted.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

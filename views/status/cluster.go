@@ -11,7 +11,7 @@ type Live struct {
 	Workload rollout.Workload
 	Observed rollout.ObservedWorkload
 	Commit   string // the commit of the workload's template
-	Held     string // the step and release at which it is held, "" if it is not
+	Held     string // the step and release at which the workload is held, "" if none
 }
 
 // Unknown is the phase of an app whose record is not available.

@@ -24,8 +24,8 @@ type Ending int
 const (
 	NotYet  Ending = iota
 	Reached        // the goal is reached
-	Missed         // it cannot be reached: rejected, reverted, or overtaken by a newer push
-	Stuck          // it is held until a user acts
+	Missed         // the goal cannot be reached: rejected, reverted, or overtaken by a newer push
+	Stuck          // the app is held until a user acts
 )
 
 // Verdict is the result of Judge, with a text.

@@ -65,10 +65,10 @@ type Transition struct {
 	Phase  rollout.Phase `json:"phase"`
 	Text   string        `json:"text"`
 	Commit string        `json:"commit"` // the state commit
-	back   Outcome       // the release's outcome if the rollback completes; "" if it is not rolling back
+	back   Outcome       // the release's outcome if the rollback completes; "" without a rollback
 }
 
-// Releases returns the releases in events, newest first. events are oldest first; whole: no record is missing.
+// Releases returns the releases in events, newest first. events are oldest first; whole means no record is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -181,7 +181,7 @@ func (p *Past) end(e Event) {
 	}
 }
 
-// back returns the outcome of the release's last rollback, or without if there was no rollback.
+// back returns the outcome of the release's last rollback. Without a rollback, it returns the argument.
 func (p *Past) back(without Outcome) Outcome {
 	for _, t := range p.Transitions {
 		without = cmp.Or(t.back, without)
@@ -207,7 +207,7 @@ func (p *Past) note(e Event) {
 		back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
-		return // this record of a newer release has ended p
+		return // the record of a newer release, which has ended p
 	}
 	if len(s.Analyses) > 0 {
 		p.Analyses = s.Analyses

@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wait tracks a release while its hooks run before it begins, and returns the release when this wait ends. It adds a
-// release that neither begins nor is rejected, as superseded or reverted.
+// wait tracks a release whose hooks run before the release begins, and returns the release after the hooks. If the
+// release then neither begins nor is rejected, wait adds it to past as superseded or reverted.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
@@ -49,7 +49,7 @@ func (p *Past) takeUp(waited *Past) {
 	}
 }
 
-// noteHooks updates the release's Jobs, also after its end. Known logs stay: a record has the newest Job's log only.
+// noteHooks updates a release's Jobs, also after the release. Known logs stay: a record has only the newest Job's log.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })

@@ -181,7 +181,7 @@ func TestReleases(t *testing.T) {
 }
 
 // TestWhatWasMeasuredStays checks that a finished release has the measurements of the last record with measurements. Later records have
-// none.
+// no measurements.
 func TestWhatWasMeasuredStays(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	measured := moving(rollout.Progressing, one, two, 1, "")

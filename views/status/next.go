@@ -80,9 +80,9 @@ func nextInFlight(in strategies.Input, merge func(to string, kind rollout.Propos
 	}
 	merge("go back", rollout.ProposeRevert)
 	stands := s.Phase == rollout.Paused || s.Phase == rollout.Stalled
-	// An undo cannot fix an unreadable or unlisted head, and would revert a waiting newer commit.
+	// An undo cannot fix an unreadable or unlisted head. If a newer commit waits, an undo would revert that commit.
 	if head != nil && (stands || head.Release() == s.Release.Hash) {
-		add("go back", "gitrollout undo "+app) // the release may come from several commits, which also changed other apps
+		add("go back", "gitrollout undo "+app) // no git revert: the release's commits may also have changed other apps
 	}
 	add("go back", "gitrollout abort "+app)
 }

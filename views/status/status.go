@@ -1,6 +1,6 @@
 // Package status describes an app's state for the commands get and list and for the dashboard. Its types define their
-// JSON; fields are added, but never changed or removed. The package is pure. strategies explains an app to it;
-// cmd/gitrollout and views/dashboard show the result.
+// JSON; fields are added, but never changed or removed. The package is pure. strategies provides the
+// explanation of a decision; cmd/gitrollout and views/dashboard show the App.
 package status
 
 import (
@@ -39,7 +39,7 @@ type App struct {
 	Rejected  *Rejected       `json:"rejected,omitempty"` // the head's version, if it was rejected
 	Source    *rollout.Commit `json:"source,omitempty"`   // the commit whose objects are in the cluster
 	Workloads []Workload      `json:"workloads,omitempty"`
-	// Analyses belong to the release or the last rejected one. The reconciler's App has unrecorded measurements as well.
+	// Analyses belong to the release in flight or last rejected. In the reconciler, they include unrecorded measurements.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
 	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // Jobs of the newest release with Jobs
 	Waiting  string                `json:"waiting,omitempty"` // the condition for which the app waits
@@ -75,7 +75,7 @@ type Workload struct {
 	Strategy   string     `json:"strategy"`
 	Replicas   int        `json:"replicas"`
 	Ready      int        `json:"ready"`
-	Step       int        `json:"step,omitempty"`   // in progress, from 1; the last one when all are done; 0: nothing moves
+	Step       int        `json:"step,omitempty"`   // the current step, from 1; the last if all are done; 0 at rest
 	Unread     bool       `json:"unread,omitempty"` // the cluster was not read: ready and realWeight are omitted
 	Moving     bool       `json:"moving"`
 	Entered    *time.Time `json:"entered,omitempty"` // time at which the step began
@@ -289,7 +289,7 @@ func plainWorkloads(in strategies.Input) []Workload {
 	return out
 }
 
-// waitingOf returns the condition for which the app waits, and its due time. It is "" if there is no condition.
+// waitingOf returns the condition for which the app waits ("" if it does not wait), and the due time.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	var due *time.Time
@@ -301,7 +301,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	switch {
 	case in.State.Held.Waits():
 		if d := strategies.Decide(in); d.State.Held.Waits() {
-			if d.State.Held.Reason == rollout.HeldHook { // Jobs are polled: there is no due time
+			if d.State.Held.Reason == rollout.HeldHook { // gitrollout polls Jobs, so d.Requeue is no due time
 				return d.Waiting, nil
 			}
 			return d.Waiting, timeOrNil(d.Requeue)
@@ -312,7 +312,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // the record has the wait for a Job
+		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // the wait for a Job is on record
 		return "", nil
 	}
 	d := strategies.Decide(in)
@@ -326,7 +326,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	return d.Waiting, nil
 }
 
-// stepsWait returns the conditions of the workloads' steps, with names unless all are equal.
+// stepsWait returns the conditions of the workloads' steps, with workload names unless all conditions are equal.
 func stepsWait(all []Workload) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return w.Waiting == "" })
 	if same := slices.Compact(rollout.Mapped(all, func(w Workload) string { return w.Waiting })); len(same) < 2 {

@@ -60,7 +60,7 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow drops the least important columns until the last one, WAITING, fits. columns is 0 if the width is unlimited.
+// narrow drops the least important columns until the last column, WAITING, fits. columns is 0 for an unlimited width.
 func narrow(widths []int, columns int) {
 	const stable, strategy, author, release, room = 6, 2, 8, 7, 24
 	for _, drop := range []int{stable, strategy, author, release} {
@@ -93,7 +93,7 @@ func listRow(a status.App) []span {
 	}
 }
 
-// summary totals an app's workloads. step and weight are from the moving workload with the lowest weight.
+// summary totals an app's workloads. step and weight belong to the moving workload with the lowest weight.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight = "-", "-", "-"
 	have, want := 0, 0

@@ -132,7 +132,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Clean returns a text from elsewhere as one trimmed line that cannot control the terminal.
+// Clean returns an untrusted text as one trimmed line that cannot control the terminal.
 func Clean(s string) string { return strings.TrimSpace(visible(s)) }
 
 // visible returns a text in one line without control and direction characters, which move cursors or imitate names.
@@ -239,7 +239,7 @@ func countdown(d time.Duration) string {
 	return (d + time.Second - 1).Truncate(time.Second).String()
 }
 
-// person returns the name of "Ann Lee <ann@example.com>", or the address without one.
+// person returns the name of "Ann Lee <ann@example.com>", or the address if there is no name.
 func person(author string) string {
 	name, address, _ := strings.Cut(author, "<")
 	if name = strings.TrimSpace(name); name != "" {

@@ -185,7 +185,7 @@ func TestTextsOfPeople(t *testing.T) {
 	}
 }
 
-// TestMetricCounts checks the counts of verdicts. A metric is not measured yet only if it has no measurements.
+// TestMetricCounts checks the counts of verdicts. The text is "not measured yet" only if the metric has no measurements.
 func TestMetricCounts(t *testing.T) {
 	for want, m := range map[string]rollout.MetricProgress{
 		"not measured yet":               {},
