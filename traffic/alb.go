@@ -170,7 +170,7 @@ func albOther(annotation string, r Route) string {
 			}
 		}
 	}
-	_ = json.Unmarshal([]byte(annotation), &action) // ignores case, like the controller; invalid JSON is replaced
+	_ = json.Unmarshal([]byte(annotation), &action) // ignores keys' case, like the controller; invalid JSON is replaced
 	for _, g := range action.ForwardConfig.TargetGroups {
 		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
 			return cmp.Or(g.ServiceName, cmp.Or(g.TargetGroupName, g.TargetGroupARN))

@@ -277,7 +277,7 @@ func (r istioRoute) String() string {
 	return strings.Join(parts, " ")
 }
 
-// is reports whether r selects a route. As in Argo Rollouts, the matches have only r's port and exactly r's SNI hosts.
+// is reports whether r selects a route. As in Argo Rollouts, the matches must have one port and exactly r's SNI hosts.
 func (r istioRoute) is(route map[string]any) bool {
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {

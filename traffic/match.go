@@ -103,7 +103,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	}
 }
 
-// pattern returns a regular expression for RE2 and PCRE. Anchored, it matches the same texts as m.
+// pattern returns a regular expression for RE2 and PCRE. The anchored expression matches the same texts as m.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":
@@ -132,7 +132,7 @@ func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	return headers
 }
 
-// compares reports whether a field of a router's match already compares a name. It ignores the case of headers.
+// compares reports whether a field of a router's match already compares a name. It ignores the case of header names.
 func compares(match map[string]any, field, name string) bool {
 	for key := range mapping(match[field]) {
 		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {
@@ -171,7 +171,7 @@ func combine(
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
 ) (combined []any, err error) {
 	if len(own) == 0 {
-		own = []any{map[string]any{}} // no match: all requests
+		own = []any{map[string]any{}} // an empty match matches all requests
 	}
 	for i, o := range own {
 		for _, m := range matches {

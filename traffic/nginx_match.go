@@ -17,7 +17,7 @@ type nginxUsers struct {
 	cookie   string
 }
 
-// nginxUsersOf returns the annotations for the matches of all routes. Their order is irrelevant: all use the canary.
+// nginxUsersOf returns the annotations for the matches of all routes. Order is irrelevant: all lead to the canary.
 func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 	if err := carried("nginx", routes); err != nil {
 		return nil, err

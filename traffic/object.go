@@ -36,7 +36,7 @@ type objectEntry struct {
 	Format        string `json:"format,omitempty"`        // of the weights: int (default), string ("20") or percent
 	CanaryHash    string `json:"canaryHash,omitempty"`    // path of the pod hash, which is removed between releases
 	StableHash    string `json:"stableHash,omitempty"`    //
-	CanaryService string `json:"canaryService,omitempty"` // path of the name, which pingPong swaps
+	CanaryService string `json:"canaryService,omitempty"` // path of the Service name, which pingPong swaps
 	StableService string `json:"stableService,omitempty"`
 
 	Verify *objectVerify `json:"verify,omitempty"` // nil: the object's status is not checked
@@ -215,7 +215,7 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the status with Verify. An old observedGeneration in the status or beside the field does not count.
+// verify compares the status with Verify. observedGeneration, in the status or beside the field, must be current.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

@@ -40,7 +40,7 @@ func (e example) lay(t testing.TB, objects []rollout.Object, r Route) []rollout.
 	return out.List()
 }
 
-// weighted returns the weights in an object: for the path of each list that splits requests, the weights by name of the entry.
+// weighted returns an object's weights: a map from the path of each list that splits requests to the list's weights by entry name.
 func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	all := map[string]map[string]int64{}
 	add := func(place string, entries []any, name func(map[string]any) string) {

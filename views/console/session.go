@@ -43,7 +43,7 @@ type Session struct {
 	State  source.Snapshot // nil while there is no state branch
 	States *source.States
 	UID    string                 // the cluster's uid on the state branch, "" if unknown
-	Apps   map[string]rollout.App // apps in Git, and apps that only have a record
+	Apps   map[string]rollout.App // apps in Git or with a record
 
 	Client *cluster.Client // nil if the cluster is not read
 	Within []string        // the namespaces that are read; nil for all

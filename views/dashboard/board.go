@@ -181,7 +181,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after number, and the newest number. If whole, f has all apps, as number is too old.
+// since returns the changes after number, and the newest number. whole means that f has all apps: number is too old.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -49,7 +49,7 @@ func (p *Past) takeUp(waited *Past) {
 	}
 }
 
-// noteHooks updates a release's Jobs, also after the release. Known logs stay: a record has only the newest Job's log.
+// noteHooks updates Jobs of a running or ended release. Known logs stay: a record has only the newest Job's log.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })

@@ -82,7 +82,7 @@ func nextInFlight(in strategies.Input, merge func(to string, kind rollout.Propos
 	stands := s.Phase == rollout.Paused || s.Phase == rollout.Stalled
 	// An undo cannot fix an unreadable or unlisted head. If a newer commit waits, an undo would revert that commit.
 	if head != nil && (stands || head.Release() == s.Release.Hash) {
-		add("go back", "gitrollout undo "+app) // no git revert: the release's commits may also have changed other apps
+		add("go back", "gitrollout undo "+app) // not git revert: the release's commits may also have changed other apps
 	}
 	add("go back", "gitrollout abort "+app)
 }

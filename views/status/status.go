@@ -312,7 +312,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // the wait for a Job is on record
+		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // a wait for a Job is on record
 		return "", nil
 	}
 	d := strategies.Decide(in)
