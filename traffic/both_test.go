@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The tests below check the match that a router's overlay combines from a rule's match and a step's match. It must match exactly the
-// texts that both match.
+// The tests below check the match that a router's overlay combines from a rule's match and a step's match. The result must match exactly
+// the texts that both match.
 
 var somePaths = []string{
 	"/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/ab/c", "/b", "/b/a", "/a.b", "/axb", "/a/bc",
@@ -109,7 +109,7 @@ func TestIstioTextsMatchBoth(t *testing.T) {
 	}
 }
 
-// albMatches reports whether a path matches an Ingress path as the AWS Load Balancer Controller converts it to a condition.
+// albMatches reports whether a path matches the condition to which the AWS Load Balancer Controller converts an Ingress path.
 func albMatches(p albPath, path string) bool {
 	switch p.kind {
 	case "Exact":

@@ -25,8 +25,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third entry with a weight. The message calls an entry what, such as "backend", and names
-// owner, such as "a rule", as the object to which the user can move the third entry.
+// alone refuses a third entry with a weight. The message has what, the word for an entry (such as
+// "backend"), and owner, the object to which the user can move the third entry (such as "a rule").
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])

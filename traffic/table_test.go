@@ -253,7 +253,7 @@ func TestParseTwice(t *testing.T) {
 	}
 }
 
-// TestNamesThatMayBeLeftOut checks that Parse renames an optional name of an object if it is given, and leaves an absent one absent.
+// TestNamesThatMayBeLeftOut checks that Parse renames an object's optional name if the name is given, and adds no absent name.
 func TestNamesThatMayBeLeftOut(t *testing.T) {
 	for given, want := range map[string]string{"": "", "root split": "Service root, TrafficSplit split"} {
 		root, split, _ := strings.Cut(given, " ")

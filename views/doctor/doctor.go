@@ -29,9 +29,9 @@ type Health string
 // The outcomes of a check.
 const (
 	Healthy Health = "ok"
-	Warning Health = "warning" // it works, but may be a mistake
+	Warning Health = "warning" // works, but may be a mistake
 	Problem Health = "problem" // a release would be held, or not begin
-	Unknown Health = "unknown" // it could not be checked from here
+	Unknown Health = "unknown" // could not be checked from this machine
 )
 
 // Add records a check's result; fix is "" if there is nothing to do.

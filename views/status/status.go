@@ -169,7 +169,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth sets the phase of an app at rest: Degraded if recorded as unhealthy, Progressing if only ailing now.
+// showHealth sets the phase of an app at rest: Degraded if recorded as unhealthy, Progressing if unhealthy only now.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {

@@ -56,7 +56,7 @@ type News struct {
 	note  string
 }
 
-// Of returns a listing's changes since the last call. It returns everything at first and, with Wide, at each change.
+// Of returns a listing's changes since the last call. The first call and, with Wide, each change return everything.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}
