@@ -31,7 +31,7 @@ var vague = func() (all []*regexp.Regexp) {
 	return all
 }()
 
-// prose counts the words of one kind of text and lists its vague ones.
+// prose counts the words of one kind of text and lists the vague words.
 type prose struct {
 	words int
 	hits  []string

@@ -23,10 +23,10 @@ type Attack struct {
 // Refusal is the expected error of an attack.
 type Refusal struct {
 	Config string // part of the message if only the namespaces of attacker and victim are allowed; "": no error
-	Policy string // the violated rule of Policy, if the configuration allows everything; "": the message is the same
+	Policy string // the violated rule of Policy, if the configuration allows everything; "": the message contains Config
 }
 
-// by returns a refusal with another rule of Policy.
+// by returns the refusal with another violated rule of Policy.
 func (r Refusal) by(rule string) Refusal {
 	r.Policy = rule
 	return r
@@ -109,7 +109,7 @@ func Of(app string, victim Victim) map[string]Attack {
 	return all
 }
 
-// withinItsOwn returns attacks that every configuration allows.
+// withinItsOwn returns attacks that every configuration allows, so that only a rule of Policy refuses them.
 func withinItsOwn() map[string]Attack {
 	released := func(strategy string) map[string]string {
 		return object("apps/v1", "Deployment", "name: a", pods+"---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: a}\n"+

@@ -15,7 +15,7 @@ type Bomb struct {
 // OutOfBounds matches the message for an app beyond a limit. The limit, time or memory, depends on the machine.
 const OutOfBounds = `takes more than \S+ (of memory )?to render`
 
-// Bombs returns the bombs by name. In apps with variables, x has 20 characters.
+// Bombs returns the bombs by name. In an app with variables, the variable x has 20 characters.
 func Bombs() map[string]Bomb {
 	all := map[string]Bomb{
 		"templates that name the next one twice": {Files: templates(41)},
@@ -177,7 +177,7 @@ func overlays(n, size int) map[string]string {
 	return f
 }
 
-// schemaOf returns an app of a chart whose values are validated in 2^n ways.
+// schemaOf returns an app with a chart whose schema leads to its last definition by 2^n paths.
 func schemaOf(n int) Bomb {
 	files := Chart("", "x: 1\n")
 	files["charts/c/values.schema.json"] = `{"$ref": "#/definitions/a0", "definitions": {` +
@@ -200,8 +200,8 @@ func (b Bomb) Tree() map[string]string {
 	return tree
 }
 
-// Judged returns apps that render. Each has a new version of Deployment d and an analysis that cannot be evaluated. The
-// server at url answers /load with a JSON document, and /requests with two large numbers.
+// Judged returns apps that can be rendered. Each has a new version of Deployment d and an analysis that cannot be
+// evaluated. The server at url answers /load with a JSON document, and /requests with two large numbers.
 func Judged(url string) map[string]Bomb {
 	withHash := strings.Replace(judged, "t}]", "t}], args: [{name: hash, valueFrom: {podTemplateHashValue: Latest}}]", 1)
 	asks := func(version, metric string) Bomb {
@@ -220,7 +220,7 @@ func Judged(url string) map[string]Bomb {
 	}
 }
 
-// Quiet returns the app before any bomb: the Deployment of the Judged releases.
+// Quiet returns the app before any bomb: the first version of the Deployment that the apps of Judged change.
 func Quiet() map[string]string {
 	return map[string]string{"kustomization.yaml": "resources: [d.yaml, r.yaml]\n", "d.yaml": deployment(1, "image: a"),
 		"r.yaml": rolloutOf("{setWeight: 20}, {pause: {duration: 1s}}")}

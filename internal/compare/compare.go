@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Diff returns the lines in which two values differ, with - before lines of want and + before lines of got, or "". It
+// Diff returns the lines in which two values differ, or "". Lines of want begin with -, and lines of got with +. Diff
 // compares unexported fields and types behind interfaces, and nil differs from empty. For the types of the values in
 // public, only exported fields count.
 func Diff(want, got any, public ...any) string {
@@ -60,7 +60,7 @@ func lines(v any, public []any) []byte {
 	for _, one := range public {
 		p.public[reflect.TypeOf(one)] = true
 	}
-	if v != nil { // times in an addressable copy can be read
+	if v != nil { // only in an addressable copy can times be read
 		root := reflect.New(reflect.TypeOf(v)).Elem()
 		root.Set(reflect.ValueOf(v))
 		p.print("", root.Type().String()+" ", root)

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster is an API server with controllers, whose pods become ready. One process, with watches, reads and writes it.
+// Cluster is an API server whose controllers run and whose pods become ready. One process reads, watches and writes it.
 type Cluster interface {
 	reconciler.Observer
 	reconciler.Applier

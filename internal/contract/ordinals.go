@@ -87,7 +87,7 @@ func partitions(policy string) func(*clusterTest) {
 }
 
 // empties checks that the template of a StatefulSet without pods becomes the stable one, at any partition. Only an
-// apply of the previous version reverts that.
+// apply of the previous version makes its template the stable one again.
 func (c *clusterTest) empties(policy string) {
 	c.apply(c.ordinals(policy, "v2", 3, 2))
 	c.awaitSet("v1 2, v2 1", 2, false)

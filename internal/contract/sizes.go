@@ -67,8 +67,8 @@ var movesOf = map[string][]move{
 	},
 }
 
-// sizes checks movesOf. The arithmetic of every stage, and of a change of replicas during a stage, relies on how the
-// Deployment controller sizes ReplicaSets.
+// sizes checks each sequence in movesOf. The arithmetic of every stage, and of a change of replicas during a stage,
+// relies on how the Deployment controller sizes ReplicaSets.
 func sizes(c *clusterTest) {
 	for name, moves := range movesOf {
 		full := "sizes-" + name

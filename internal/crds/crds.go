@@ -1,7 +1,7 @@
 // Package crds installs the kinds of the supported routers into a test's cluster. It reads the
-// CustomResourceDefinitions of the Gateway API, Istio, Traefik and OpenKruise from the module cache, in the versions of
-// internal/traefik and internal/peers/kruise. The folder documented has definitions of other kinds, written from their
-// documentation. The product does not use this package.
+// CustomResourceDefinitions of the Gateway API, Istio, Traefik and OpenKruise from the module cache, in the versions
+// that internal/traefik and internal/peers/kruise require. The folder "documented" has definitions of other kinds,
+// written from the documentation of these kinds. The product does not use this package.
 package crds
 
 import (
@@ -22,13 +22,13 @@ import (
 type Set struct {
 	name   string
 	module string // the module with the definitions; "" for this package
-	of     string // folder of the module that requires it; "" for internal/traefik
+	of     string // folder of the module whose go.mod requires module; "" for internal/traefik
 	files  string // a pattern below the module's folder
 	group  string // replaces the group of the definitions; "" keeps it
 }
 
-// The sets. GatewayAPI is the experimental channel, which also has TCPRoutes. OldTraefik is the first API group, which
-// Traefik 2 serves, with the fields from before Traefik 3.
+// The sets. GatewayAPI is the experimental channel, which also has TCPRoutes. OldTraefik is Traefik's first API group,
+// which Traefik 2 serves, with the fields from before Traefik 3.
 var (
 	GatewayAPI = Set{name: "the Gateway API", module: "sigs.k8s.io/gateway-api", files: "config/crd/experimental/gateway.networking.*.yaml"}
 	Istio      = Set{name: "Istio", module: "istio.io/api", files: "kubernetes/customresourcedefinitions.gen.yaml"}

@@ -82,7 +82,7 @@ func TestHeldIsProtected(t *testing.T) {
 
 	w.promote().awaitHealthy(w.state().Release.Commit)
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
-	w.kubectl("rollout", "restart", "deployment/shop") // at rest nothing is held
+	w.kubectl("rollout", "restart", "deployment/shop") // between releases no field is protected
 	third := w.stage("v3", app.at("v3").files())
 	w.pods.awaitReady(t, map[string]int{"v2": 1, "v3": 1})
 	w.awaitRefusal("set", "image", "deployment/shop", "shop=shop:byhand", "--dry-run=server")
@@ -108,8 +108,8 @@ func TestHeldIsProtected(t *testing.T) {
 	}
 }
 
-// TestHeldByTwo installs the chart twice in one cluster. Each installation protects its Deployments from the other
-// installation, and lets the other installation write its own.
+// TestHeldByTwo installs the chart twice in one cluster. Each installation can write its own Deployments, but not the other installation's
+// Deployments.
 func TestHeldByTwo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())

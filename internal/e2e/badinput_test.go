@@ -149,8 +149,8 @@ func badInputs() map[string]badInput {
 	}
 }
 
-// TestBadInput makes many mistakes at once, each in a separate app, beside a valid app. Each bad app is held with a
-// message that names file and field, and its pods stay. The valid app gets a new version in the same commit.
+// TestBadInput makes many mistakes in one commit, each in a separate app, beside a valid app. Each bad app is held with a message that
+// names file and field, and its pods stay. The valid app gets a new version in the same commit.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	const atOnce = 24

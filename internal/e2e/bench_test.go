@@ -32,9 +32,9 @@ const (
 	benchBound   = 5 * time.Minute // for all releases of one row
 )
 
-// BenchmarkReleasesAtOnce releases one app and then fifty at once, with five pods each that are ready at once. The weights are 20, 50 and
-// 80, with pauses of five seconds. A script without Git or decisions sends the same patches to as many Deployments, which measures the
-// cluster alone. The benchmark has no time limit; docs/performance.md explains the table.
+// BenchmarkReleasesAtOnce releases one app, and then fifty apps together. Each app has five pods, which become ready immediately. The
+// weights are 20, 50 and 80, with pauses of five seconds. To measure the cluster alone, a script without Git or decisions sends the same
+// patches to as many Deployments. The benchmark has no time limit; docs/performance.md explains the table.
 func BenchmarkReleasesAtOnce(b *testing.B) {
 	b.Run("default-limits", func(b *testing.B) { benchReleases(b, "--default-limits") })
 	b.Run("raised-limits", func(b *testing.B) { benchReleases(b) })
@@ -101,7 +101,7 @@ func count(n int) string {
 
 // fleetCost is the cost of releases.
 type fleetCost struct {
-	pods, recorded  time.Duration // time from the end of the push until all pods are new, and until Git records it
+	pods, recorded  time.Duration // time from the end of the push until all pods are new, and until Git records the release
 	commits         int
 	writes, dryRuns int // numbers of object writes and of dry runs
 	events          int
@@ -124,8 +124,8 @@ type fleet struct {
 	audit   string // the API server's audit log, "" if there is none
 }
 
-// emptyFleet returns a fleet without apps whose program does not run. entries are appended to the configuration; NS in
-// them stands for the fleet's namespace.
+// emptyFleet returns a fleet without apps, and does not start the program. entries are appended to the configuration; NS in them stands for
+// the fleet's namespace.
 func emptyFleet(b testing.TB, kube *testcluster.Cluster, entries string) *fleet {
 	b.Helper()
 	f := &fleet{b: b, kube: kube, repo: gittest.New(b), ns: kube.Namespace(b), metrics: freeAddress(b)}
@@ -134,7 +134,7 @@ func emptyFleet(b testing.TB, kube *testcluster.Cluster, entries string) *fleet 
 	return f
 }
 
-// newFleet starts a fleet with n apps. entries are as in emptyFleet, and flags add to the program's.
+// newFleet starts a fleet with n apps. entries are as in emptyFleet, and flags are added to the program's flags.
 func newFleet(b testing.TB, kube *testcluster.Cluster, n int, entries string, flags ...string) *fleet {
 	b.Helper()
 	f := emptyFleet(b, kube, entries)
@@ -474,7 +474,7 @@ func (s *scripted) apply(name string, how types.PatchType, patch string) {
 	}
 }
 
-// release patches the first n Deployments. Each patch waits until the previous patch has its pods and its pause has ended.
+// release patches the first n Deployments. Before each patch, it waits for the previous patch's pods and pause.
 func (s *scripted) release(version string, n int) time.Duration {
 	time.Sleep(2 * time.Second)
 	began := time.Now()

@@ -107,7 +107,7 @@ func releasedChart(t *testing.T) string {
 	return filepath.Join(releaseOf(t), "gitrollout-"+strings.TrimPrefix(releasedVersion, "v")+".tgz")
 }
 
-// everyValue sets every value whose objects have only kinds of the test's cluster.
+// everyValue sets every value, except values that add objects of kinds that the test's cluster does not have.
 const everyValue = `
 replicas: 2
 branch: trunk

@@ -133,7 +133,7 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 	w.awaitClones(0, 5)
 }
 
-// TestCloneSetJumps promotes past a step, removes the document during a release, and pauses it in Git. Only promotions move pods.
+// TestCloneSetJumps promotes past a step, removes the document during a release, and pauses a release in Git. Only promotions move pods.
 func TestCloneSetJumps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "{name: first, setWeight: 20}", "pause: {}", "setWeight: 40", "pause: {}",

@@ -122,7 +122,7 @@ type ociConfig struct {
 
 // ociImage is this platform's image in a release's tar.
 type ociImage struct {
-	names   map[string]string // names by annotation, for the programs that load the image
+	names   map[string]string // image names by annotation: each program that loads images reads another annotation
 	config  ociConfig
 	layer   []byte // a tar
 	files   map[string][]byte

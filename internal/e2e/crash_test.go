@@ -24,9 +24,9 @@ import (
 // change anything), and kills gitrollout at chosen effects.
 type gate struct {
 	mu     sync.Mutex
-	names  []string     // of the effects that reached a server
-	at     map[int]bool // numbers, from 1, of the effects to kill at, before a server gets them
-	struck []string     // names of the effects at which gitrollout was killed, as of nth
+	names  []string     // names of the effects that reached a server
+	at     map[int]bool // numbers, from 1, of the effects before which gitrollout is killed
+	struck []string     // names of the effects at which gitrollout was killed, as nth formats them
 	kill   func()
 
 	kube, git *httptest.Server
@@ -149,7 +149,7 @@ func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	return o, g
 }
 
-// awaitUnpinned waits until the Services have the selectors in Git, which follows the last commit of a release.
+// awaitUnpinned waits until the Services have the selectors in Git. gitrollout restores them after the last commit of a release.
 func (w *world) awaitUnpinned() {
 	w.t.Helper()
 	for _, name := range []string{"shop", "shop-preview"} {

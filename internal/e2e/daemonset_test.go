@@ -131,8 +131,8 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestNobodyElseSaysHowManyNodesMayBeMissing changes the updateStrategy with kubectl, although Git leaves it to the
-// default. At a step and at rest gitrollout restores it, and no release exceeds the default.
+// TestNobodyElseSaysHowManyNodesMayBeMissing changes the updateStrategy, which Git does not set, with kubectl. At a step and between
+// releases gitrollout restores the default, and no release exceeds the default.
 func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")
@@ -155,7 +155,7 @@ func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	w.pods.wantReady(t, mark, 9)
 }
 
-// TestDaemonSetNodeOrder checks that a step updates the nodes of a zone first, and then other nodes up to its number.
+// TestDaemonSetNodeOrder checks that a step updates the nodes of a zone first, and then other nodes up to the step's number.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	t.Parallel()
 	app := agents("")

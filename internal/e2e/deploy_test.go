@@ -34,8 +34,8 @@ import (
 // audited is a proxy before the API server that records an account's requests.
 type audited struct {
 	kubeconfig string
-	address    string // host:port, with TLS
-	authority  []byte // PEM of its certificate
+	address    string // host:port of the proxy, with TLS
+	authority  []byte // PEM of the proxy's certificate
 	token      string // the account's token
 	mu         sync.Mutex
 	used       map[string]bool // "verb resource.group"
@@ -44,7 +44,7 @@ type audited struct {
 	changes    map[change]bool
 }
 
-// change is a request other than a read, or a dry run of such a request.
+// change is a write request, or a dry run of a write.
 type change struct{ method, resource, user string } // user: the impersonated account; "" for the account itself
 
 // audit starts a proxy whose kubeconfig has only the rights of an account.
@@ -105,7 +105,7 @@ func (a *audited) note(r *http.Response) {
 	if a.used[what] = true; r.StatusCode == http.StatusForbidden {
 		a.refused[what] = true
 	}
-	// To API servers before 1.34, the client sends a list request instead.
+	// To API servers before 1.34, the client sends a list request instead of this watch.
 	if verb == "watch" && r.Request.URL.Query().Get("sendInitialEvents") != "" {
 		a.used["list "+m[2]+"."+m[1]] = true
 	}
@@ -187,8 +187,8 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: shop}}}
 	return files
 }
 
-// TestRightsAreEnoughAndNotMore runs gitrollout with the account of the manifests: adoption, a release, its promotion,
-// and pruning of an object of every kind. The roles allow exactly the requests that it sends.
+// TestRightsAreEnoughAndNotMore runs gitrollout with the account of the manifests: adoption, a release, its promotion, and pruning of an
+// object of every kind. The roles allow exactly the requests that gitrollout sends.
 func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	t.Parallel()
 	files := everyKind()
@@ -294,7 +294,7 @@ func (w *world) createClusterRole(file string) (role rbacv1.ClusterRole) {
 	return role
 }
 
-// useAccount makes gitrollout write the app as an account with a ClusterRole, which gitrollout's account may impersonate.
+// useAccount makes gitrollout write the app as an account with a ClusterRole. gitrollout's account may impersonate that account.
 func (w *world) useAccount(account, role string) {
 	w.t.Helper()
 	w.configure("  serviceAccount: " + account + "\n")
@@ -324,8 +324,7 @@ func (w *world) startAs(kubeconfig, address string) {
 	w.start("--kubeconfig", kubeconfig, "--metrics-address", address, "--leader-elect", "--leader-elect-namespace", w.ns)
 }
 
-// TestManifests checks the installation with a dry run on the API server, with and without components, and its
-// arguments with gitrollout run.
+// TestManifests dry-runs the installation on the API server, with and without components, and passes its arguments to gitrollout run.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
@@ -346,7 +345,7 @@ func TestManifests(t *testing.T) {
 	compare.Contains(t, w.kubectl("kustomize", filepath.Join(deployDir, "kubernetes", "podmonitor")), "port: metrics")
 }
 
-// kustomized builds a kustomization of the given lines above deploy/kubernetes, whose copy is its folder base.
+// kustomized builds a kustomization of the given lines. Its folder base is a copy of deploy/kubernetes.
 func kustomized(t *testing.T, lines string) string {
 	t.Helper()
 	dir := t.TempDir()

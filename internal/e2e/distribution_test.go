@@ -98,7 +98,7 @@ func TestArchive(t *testing.T) {
 	compare.Contains(t, readText(t, called), "run\n", "get\n")
 }
 
-// TestVerify runs the script of docs/install.md on a release, and on one with a changed file.
+// TestVerify runs the script of docs/install.md on a release, and on a release with a changed file.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	script := regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```").FindStringSubmatch(readText(t, "../../docs/install.md"))

@@ -18,7 +18,7 @@ import (
 
 // forgeWorld is a repository on a real Gitea, a namespace, and the program between them. Users act through Gitea.
 type forgeWorld struct {
-	*clone // the owner's
+	*clone // the owner's clone
 	t      *testing.T
 	gitea  *giteatest.Server
 	people people

@@ -180,8 +180,8 @@ func TestHooksKilled(t *testing.T) {
 	})
 }
 
-// TestHookWaits checks commits during a migration: a newer version waits for its end, a revert does not. A Job that is
-// deleted while it runs is created again.
+// TestHookWaits checks commits during a migration: a newer version waits for the migration's end, a revert does not. A Job that is deleted
+// while it runs is created again.
 func TestHookWaits(t *testing.T) { withAndWithout(t, hookWaits) }
 
 func hookWaits(t *testing.T, plain bool) {
@@ -220,8 +220,8 @@ func hookWaits(t *testing.T, plain bool) {
 	w.awaitHealthy(w.repo.Head())
 }
 
-// TestHooksWithTheirRole checks the rights of the component hooks. With them an app is deployed and released with its hooks, as gitrollout
-// or as the app's account. Without them no Job starts, and the app and doctor name the missing right.
+// TestHooksWithTheirRole checks the rights of the component hooks. With these rights an app is deployed and released with its hooks, as
+// gitrollout or as the app's account. Without them no Job starts, and the app and doctor name the missing right.
 func TestHooksWithTheirRole(t *testing.T) {
 	t.Parallel()
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {
@@ -275,8 +275,8 @@ func TestHooksWithTheirRole(t *testing.T) {
 	}
 }
 
-// TestHookThatIsRefused pushes a check that the API server refuses, and one with an unknown field. Both hold the app
-// before the migration runs.
+// TestHookThatIsRefused pushes a hook that the API server refuses, and a hook with an unknown field. Both hold the app before the migration
+// runs.
 func TestHookThatIsRefused(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -326,7 +326,7 @@ func hookAborted(t *testing.T, plain bool) {
 	}
 }
 
-// TestHookThatCannotStart checks that a migration whose image is missing is reported. A fixed version replaces it long before its deadline.
+// TestHookThatCannotStart checks that a migration whose image is missing is reported. A fixed version replaces the Job before its deadline.
 func TestHookThatCannotStart(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()

@@ -141,8 +141,8 @@ func TestHookInterrupted(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 0})
 }
 
-// TestHooksOfManyReleases checks that the newest three Jobs of a hook stay, even with a TTL, but only one with a
-// deletion policy. A revert runs only the hook for reverts, and a commit that changes only a hook runs only that hook.
+// TestHooksOfManyReleases checks that the newest three Jobs of a hook stay, even with a TTL, but only one Job if the hook has a deletion
+// policy. A revert runs only the hook for reverts, and a commit that changes only a hook runs only that hook.
 func TestHooksOfManyReleases(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -180,8 +180,8 @@ func TestHooksOfManyReleases(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v4": 4}) // 2 at first, and 2 after the revert
 }
 
-// TestHookThatHangs checks a migration that exceeds its deadline, and one that exceeds its retries. The release does
-// not start, no new pod is created, and a revert is proposed with the result.
+// TestHookThatHangs checks a migration that exceeds its deadline, and a migration that exceeds its retries. The release does not start, no
+// new pod is created, and a revert is proposed with the result.
 func TestHookThatHangs(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ tag, spec, says string }{
@@ -211,8 +211,8 @@ func TestHookThatHangs(t *testing.T) {
 	}
 }
 
-// TestHookSeesWhatWasThere checks a ConfigMap with a fixed name. The migration reads the old content, which plan
-// reports, unless the ConfigMap is a hook itself. A new ConfigMap is applied before the migration.
+// TestHookSeesWhatWasThere checks a ConfigMap with a fixed name. The migration reads the old content, and plan reports this, unless the
+// ConfigMap is itself a hook. A new ConfigMap is applied before the migration.
 func TestHookSeesWhatWasThere(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ annotation, seen string }{

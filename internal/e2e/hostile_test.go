@@ -32,9 +32,9 @@ var hostileFor = flag.Duration("hostile", 0,
 const (
 	neighbours  = 9
 	mostMemory  = 256 // MiB, of the reconciler's process
-	mostSlower  = 1.2 // of each neighbour's median, relative to its median without bombs
+	mostSlower  = 1.2 // limit of each neighbour's median time, relative to its median without bombs
 	abortWithin = time.Second
-	calmRounds  = 4 // without bombs, in the long form
+	calmRounds  = 4 // rounds without bombs, in the long form
 )
 
 // shortForm has a bomb for each limit: memory, time, both with garbage, conditions, reading, and comparisons.
@@ -147,7 +147,7 @@ type hostile struct {
 	aborts   []time.Duration
 	pushed   int
 	memories []string          // the peak memory after each bomb
-	became   map[string]string // by bomb, the message that held it, the reason of its rollback, or that it serves
+	became   map[string]string // by bomb, the message that held the app, the reason of its rollback, or "serves"
 	all      map[string]attacks.Bomb
 }
 
@@ -224,7 +224,7 @@ func (h *hostile) broken() int {
 	return strings.Count(h.log.String(), "a process that renders was given up")
 }
 
-// round releases the next version of all neighbours, and aborts the release of one at its first pause; -1 for none.
+// round releases the next version of all neighbours, and aborts the release of neighbour number aborted at its first pause; -1 for none.
 func (h *hostile) round(aborted int) (took [neighbours]time.Duration) {
 	h.version++
 	version, before := fmt.Sprintf("v%d", h.version), tagOf(h.patches.get(h.apps[max(aborted, 0)]))
@@ -256,7 +256,7 @@ func (h *hostile) round(aborted int) (took [neighbours]time.Duration) {
 	return took
 }
 
-// abort waits for an app's first pause, pushes an abort, and records when its Deployment was rolled back.
+// abort waits for an app's first pause, pushes an abort, and records the time until its Deployment is rolled back.
 func (h *hostile) abort(app, version, before string) {
 	h.until(app+" pauses", func() bool {
 		s := h.state(app)

@@ -21,7 +21,7 @@ import (
 type installation struct {
 	namespace string
 	manifests string   // a file for kubectl apply; "" if there is a chart
-	chart     string   // a chart's file; it is the second installation
+	chart     string   // a chart's file, for the second installation; "" if there are manifests
 	roles     []string // names of its ClusterRoles
 }
 

@@ -116,7 +116,7 @@ func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	}
 }
 
-// TestFixReachesABrokenVersion pushes a fix while no pod of the stable version is ready. The fix takes its steps.
+// TestFixReachesABrokenVersion pushes a fix while no pod of the stable version is ready. The fix is released in steps.
 func TestFixReachesABrokenVersion(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
@@ -155,7 +155,7 @@ func (w *world) finish(commit string, pods map[string]int) {
 	})
 }
 
-// awaitHeadSource waits until the app is at a commit, or held because of it.
+// awaitHeadSource waits until the app is at a commit, or held because of this commit.
 func (w *world) awaitHeadSource(commit string) {
 	w.t.Helper()
 	w.await("the commit is followed or held", func(s rollout.State) bool {

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNobodyElseSaysHowManyPodsMayBeMissing changes maxUnavailable with kubectl, although Git leaves it to the default. At rest the default
-// is restored, and then nothing is written. A revert, which has no steps, keeps as many pods as the default requires.
+// TestNobodyElseSaysHowManyPodsMayBeMissing changes maxUnavailable, which Git does not set, with kubectl. Between releases the default is
+// restored, and then nothing is written. A revert, which has no steps, keeps as many pods as the default requires.
 func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := newShop(8, "", "setWeight: 25")
@@ -161,7 +161,7 @@ func TestBadReleases(t *testing.T) {
 			w.wantStable(first, s, 1)
 			w.pods.wantReady(t, mark, 5)
 			w.pods.wantStarted(t, map[string]int{"v1": 5})  // a rollback with surge starts no pod
-			w.repo.Merge("gitrollout/revert/test/" + w.app) // the proposed revert, so that Git agrees
+			w.repo.Merge("gitrollout/revert/test/" + w.app) // the proposed revert: main has the stable version again
 			w.await("healthy: Git agrees", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 			w.release("repaired", app.at("v3").files())
 			w.pods.awaitReady(t, map[string]int{"v3": 5})
@@ -169,8 +169,8 @@ func TestBadReleases(t *testing.T) {
 	}
 }
 
-// TestSupersede pushes a third version while the second is at a step. Three versions never serve at once, and the third
-// starts at its first step.
+// TestSupersede pushes a third version while the second is at a step. Three versions never serve at the same time, and the third starts at
+// its first step.
 func TestSupersede(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
@@ -322,8 +322,8 @@ func TestReplicas(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 2})
 }
 
-// TestRetreatWithoutGit checks that a release that fails while Git is unreachable is rolled back at once. The rollback
-// is recorded when Git returns.
+// TestRetreatWithoutGit checks that a release that fails while Git is unreachable is rolled back immediately. The rollback is recorded when
+// Git returns.
 func TestRetreatWithoutGit(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "scaling: surge", "setWeight: 50", "pause: {}")

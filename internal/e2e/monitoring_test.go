@@ -190,7 +190,7 @@ scrape_configs:
 	series := func(outcome string) string {
 		return fmt.Sprintf(`gitrollout_releases_total{app=%q,outcome=%q}`, w.app, outcome)
 	}
-	p.awaitValue(t, series("promoted"), "1") // of the first deployment
+	p.awaitValue(t, series("promoted"), "1") // the first deployment counts as promoted
 
 	commit = w.stage("v2", app.at("v2").files())
 	p.awaitValue(t, fmt.Sprintf(`gitrollout_app_release_weight_ratio{app=%q,workload="%s/shop"}`, w.app, w.ns), "0.5")

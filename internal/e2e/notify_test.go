@@ -22,7 +22,7 @@ type inbox struct {
 	events []event
 	chat   []string
 	away   bool          // answers 503
-	slow   time.Duration // before the answer
+	slow   time.Duration // delay before the answer
 	server *httptest.Server
 }
 
@@ -138,7 +138,7 @@ func (w *world) story(between func()) {
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 }
 
-// told is the expected events of story.
+// told lists the expected events of story.
 var told = []string{
 	"started", "completed", // v1
 	"started", "paused", "promoted", "completed", // v2

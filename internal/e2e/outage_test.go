@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// weather is a faulty proxy before the API server. It answers some requests with API server errors, drops the answers
-// of others after the API server has served them, and cuts watches after a second or two.
+// weather is a faulty proxy before the API server. It answers some requests with API server errors, drops the answers to other requests
+// after the API server has served them, and cuts watches after a second or two.
 type weather struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -44,7 +44,7 @@ func newWeather(t *testing.T, w *world, seed uint64) *weather {
 	return s
 }
 
-// proxyOf is a proxy before the API server, with the credentials of w.
+// proxyOf returns a proxy before the API server, with the credentials of w.
 func proxyOf(t *testing.T, w *world) *httputil.ReverseProxy {
 	t.Helper()
 	transport, err := rest.TransportFor(w.cluster.Config)
@@ -243,8 +243,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// startThrough runs gitrollout with a kubeconfig. It cannot start while the API server is unreachable, so it is
-// restarted, as Kubernetes would do.
+// startThrough runs gitrollout with a kubeconfig. gitrollout cannot start while the API server is unreachable, so startThrough restarts it,
+// as Kubernetes would do.
 func (w *world) startThrough(kubeconfig string) {
 	w.t.Helper()
 	for range 20 {

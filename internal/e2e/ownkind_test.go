@@ -33,8 +33,8 @@ func games(replicas string, steps ...string) shop {
 	return shop{kind: "GameServerSet", api: "example.com/v1", version: "v1", replicas: replicas, strategy: canary("", steps...)}
 }
 
-// newGames returns a world with GameServerSets. Their controller uses the fields of the entry is, and the configuration
-// has the other entry.
+// newGames returns a world with GameServerSets. Their controller uses the fields of the entry "is", and the configuration has the entry
+// "configured".
 func newGames(t *testing.T, app shop, is, configured string) *world {
 	t.Helper()
 	w := newWorld(t, app.files())

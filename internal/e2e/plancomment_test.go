@@ -59,7 +59,7 @@ func (j *planJob) run(token string) string {
 	return out
 }
 
-// try is run for steps that may fail.
+// try is like run, but the steps may fail.
 func (j *planJob) try(token string) (string, error) {
 	var all strings.Builder
 	for _, step := range j.steps {
@@ -76,8 +76,8 @@ func (j *planJob) try(token string) (string, error) {
 	return all.String(), nil
 }
 
-// TestPlanComment runs the documented job for several pushes to one pull request on a real Gitea, which then has a
-// single comment. With a read-only token, as for a fork, the plan is only in the job's summary.
+// TestPlanComment runs the documented job for several pushes to one pull request on a real Gitea. The pull request then has a single
+// comment. With a read-only token, as for a fork, the plan is only in the job's summary.
 func TestPlanComment(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)

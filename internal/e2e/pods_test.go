@@ -136,7 +136,7 @@ func (p *podWatch) mark() int {
 	return len(p.samples)
 }
 
-// isBehind reports whether the watch has not seen this state of a pod as the newest one.
+// isBehind reports whether the watch's newest state of a pod is not the given one.
 func (p *podWatch) isBehind(pod corev1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *podWatch) since(mark int) []sample {
 	return slices.Clone(p.samples[min(mark, len(p.samples)):])
 }
 
-// count returns the number of pods of a version ever started.
+// count returns the number of a version's pods that were ever started.
 func (p *podWatch) count(version string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +178,7 @@ func (p *podWatch) lowest(mark int) int {
 	return low
 }
 
-// wantStarted checks the numbers of pods of versions ever started.
+// wantStarted checks the numbers of pods that were ever started, by version.
 func (p *podWatch) wantStarted(t *testing.T, want map[string]int) {
 	t.Helper()
 	got := map[string]int{}
@@ -188,7 +188,7 @@ func (p *podWatch) wantStarted(t *testing.T, want map[string]int) {
 	compare.CheckNamed(t, "pods of each version that were started in all", want, got)
 }
 
-// wantReady checks that at least so many pods were ready since a mark.
+// wantReady checks that at least the given number of pods was ready at all times since a mark.
 func (p *podWatch) wantReady(t *testing.T, mark, least int) {
 	t.Helper()
 	if low := p.lowest(mark); low < least {

@@ -60,7 +60,7 @@ func (n *newcomer) do(line string, more ...string) (string, int) {
 	return string(out), 0
 }
 
-// succeeds is do for a command whose exit code is 0.
+// succeeds is like do, but ends the test unless the exit code is 0.
 func (n *newcomer) succeeds(line string, more ...string) string {
 	n.Helper()
 	out, code := n.do(line, more...)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository: it adopts, releases, promotes and
-// prunes. Each right is used, except get, which is for races with other writers. Without one verb the app is held.
+// prunes. Each right is used, except get, which is for races with other writers. If one verb is missing, the app is held.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	files := everyKind()

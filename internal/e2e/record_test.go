@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestClusterIsLost replaces the cluster by a new, empty one during a release. Nothing is applied there until the state
-// branch is adopted for it; then stable is deployed first, and the release starts at its first step.
+// TestClusterIsLost replaces the cluster by a new, empty one during a release. Nothing is applied there until the state branch is adopted
+// for the new cluster. Then stable is deployed, and after that the release starts at its first step.
 func TestClusterIsLost(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -49,7 +49,7 @@ func TestRepair(t *testing.T) {
 	w.stage("v2", app.at("v2").files())
 	compare.Contains(t, w.ran("state", "repair", w.app), "needs no repair")
 
-	// A user edits the record to go a step back, and confirms it.
+	// A user edits the record to go a step back, and confirms the edit.
 	w.promote().awaitPause(3)
 	w.edit(rollout.StatePath(w.app), "step: 3", "step: 2")
 	compare.Contains(t, oneLine(w.ran("get", w.app)), "edited by hand", "gitrollout state repair "+w.app)
@@ -57,7 +57,7 @@ func TestRepair(t *testing.T) {
 	compare.Contains(t, w.ran("state", "repair", w.app), "pushed")
 	w.awaitPause(3)
 
-	// The branch is reset to the first gate, and the user confirms that.
+	// The branch is reset to the first gate, and the user confirms the reset.
 	older := w.repo.InBare("log", "-1", "--format=%H", "--grep=step 2/4", w.stateBranch())
 	w.repo.InBare("update-ref", "refs/heads/"+w.stateBranch(), older)
 	s := w.await("held", func(s rollout.State) bool { return s.Held != nil })
@@ -69,7 +69,7 @@ func TestRepair(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 }
 
-// TestCompact replaces the state branch by one commit while a release waits at its gate, and then promotes it.
+// TestCompact replaces the state branch by one commit while a release waits at its gate, and then promotes the release.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")

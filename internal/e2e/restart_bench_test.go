@@ -70,7 +70,7 @@ func BenchmarkRestart(b *testing.B) {
 		len(f.apps), seconds(first), seconds(ready), seconds(taken), requests, seconds(taken-ready))
 }
 
-// newGatedFleet returns a fleet in which each app has one pod and stops at a gate with one new pod beside it.
+// newGatedFleet returns a fleet in which each app has one stable pod, and waits at a gate with one new pod in addition.
 func newGatedFleet(b testing.TB, kube *testcluster.Cluster, n int) *fleet {
 	b.Helper()
 	f := emptyFleet(b, kube, "")

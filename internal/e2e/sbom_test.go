@@ -56,7 +56,7 @@ func cycloneSchema(t *testing.T) *jsonschema.Schema {
 	c := jsonschema.NewCompiler()
 	const at = "http://cyclonedx.org/schema/"
 	for _, name := range []string{"bom-1.6.schema.json", "spdx.schema.json", "jsf-0.82.schema.json"} {
-		file := strings.Replace(name, "jsf-0.82.schema.json", "jsf-0.82.schemax.json", 1) // its file name
+		file := strings.Replace(name, "jsf-0.82.schema.json", "jsf-0.82.schemax.json", 1) // the file's name in the module
 		file = filepath.Join(strings.TrimSpace(string(dir)), "schema", file)
 		document, err := jsonschema.UnmarshalJSON(strings.NewReader(readText(t, file)))
 		if err == nil {

@@ -36,7 +36,7 @@ func (p planted) plant(what string) string {
 	return secret
 }
 
-// file plants the body of a key file.
+// file adds each line of the body of a key file to the secrets.
 func (p planted) file(t *testing.T, what, file string) {
 	t.Helper()
 	for i, line := range strings.Split(readText(t, file), "\n") {

@@ -57,7 +57,7 @@ func TestTheShareServesAtAnySize(t *testing.T) {
 	}
 }
 
-// TestTheShareIsPutBack changes the pods of a release in other ways than by scaling. Each time they return to the step's share.
+// TestTheShareIsPutBack changes the pods of a release in other ways than by scaling. Each time the pods return to the step's share.
 func TestTheShareIsPutBack(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {

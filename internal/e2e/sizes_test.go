@@ -50,8 +50,8 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	}
 }
 
-// TestReplicasAreTheScalersAtAnySize checks an Argo Rollout without replicas: an autoscaler's number stays, at rest and
-// in flight. The step's share is relative to it, and an abort removes no pod.
+// TestReplicasAreTheScalersAtAnySize checks an Argo Rollout without replicas: an autoscaler's number stays, at rest and in flight. The
+// step's share is relative to this number, and an abort removes no pod.
 func TestReplicasAreTheScalersAtAnySize(t *testing.T) {
 	t.Parallel()
 	files := func(version string) map[string]string {

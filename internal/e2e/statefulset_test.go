@@ -23,7 +23,7 @@ func set(replicas, policy, extra string, steps ...string) shop {
 		extra: "  serviceName: shop\n  podManagementPolicy: " + policy + "\n" + extra}
 }
 
-// abortsBroken pushes a crashing version of a set, and aborts it once the first of its pods exists.
+// abortsBroken pushes a crashing version of a set, and aborts the release once the version's first pod exists.
 func (w *world) abortsBroken(app shop) {
 	w.t.Helper()
 	w.push("v2", app.at("v2-crash").files())
@@ -33,7 +33,7 @@ func (w *world) abortsBroken(app shop) {
 	w.ran("abort", w.app)
 }
 
-// isSplit reports whether exactly n pods exist from ordinal first on, with version fresh from ordinal from on, and stable below.
+// isSplit reports whether only the pods first to first+n-1 exist, with version stable below ordinal from, and fresh from there on.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
 	for i := first; i < first+n; i++ {
@@ -121,7 +121,7 @@ func TestStatefulSetIsAborted(t *testing.T) {
 				w.belowStay(mark, 5+n-k, "v1")
 				w.pods.wantStarted(t, map[string]int{"v1": n + k, "v2": k})
 				w.wantStable(first, s, 1)
-				if policy == "OrderedReady" { // Parallel replaces the next pod at once
+				if policy == "OrderedReady" { // Parallel replaces the next pod immediately
 					w.pods.wantReady(t, mark, n-1)
 				}
 			})
@@ -129,9 +129,9 @@ func TestStatefulSetIsAborted(t *testing.T) {
 	}
 }
 
-// TestBrokenStatefulSetGoesBack covers kubernetes#67250: with OrderedReady the controller waits forever for a pod that
-// never becomes ready, whatever the template is. gitrollout deletes that pod, also after a kill before the deletion,
-// because the decision depends only on observed pods.
+// TestBrokenStatefulSetGoesBack covers kubernetes#67250: with OrderedReady the controller waits forever for a pod that never becomes ready,
+// whatever the template is. gitrollout deletes that pod, even if it was killed before the deletion, because the decision depends only on
+// observed pods.
 func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -222,8 +222,8 @@ func (w *world) partition() int {
 	return int(*rolling.Partition)
 }
 
-// TestStatefulSetIsAdopted adopts a StatefulSet that kubectl created, without a restart. The next version, with an
-// absolute number of pods, is reverted in Git, which rejects nothing.
+// TestStatefulSetIsAdopted adopts a StatefulSet that kubectl created, without a restart. The next version, with an absolute number of pods,
+// is reverted in Git. The revert rejects no version.
 func TestStatefulSetIsAdopted(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setCanaryScale: {replicas: 2}", "pause: {}")

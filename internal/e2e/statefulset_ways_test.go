@@ -31,7 +31,7 @@ func (w *world) grantEvictions() {
 }
 
 // TestRetreatNeedsTheRightToDeletePods rolls back from a pod that never becomes ready, without the right to delete it. The message names
-// the right, the release keeps rolling back, and no stable pod is replaced. With the component evict it completes without further help.
+// the right, the release keeps rolling back, and no stable pod is replaced. With the component evict the rollback completes.
 func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
@@ -99,8 +99,8 @@ func TestOnePodMovesWithThePromotion(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v1": 1, "v2": 1})
 }
 
-// TestStatefulSetIsPutBack reverts kubectl changes of the template at a step, and the step stays. No pod returns to the
-// stable version, neither at once nor at the next step.
+// TestStatefulSetIsPutBack reverts kubectl changes of the template at a step, and the step stays. No pod returns to the stable version,
+// neither immediately nor at the next step.
 func TestStatefulSetIsPutBack(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string][]string{
@@ -171,7 +171,7 @@ func TestStatefulSetIsRebalanced(t *testing.T) {
 			commit := w.stage("v2", app.at("v2").files())
 			w.awaitSplit(0, 3, 2, "v2", "v1")
 			w.kill()
-			w.scale(5) // gitrollout is dead: nothing adjusts the partition
+			w.scale(5) // gitrollout does not run: nothing adjusts the partition
 			w.awaitSplit(0, 5, 2, "v2", "v1")
 			compare.Contains(t, w.ran("get", w.app), "3 of 5 new, 1 asked: 2 came by scaling")
 			w.resume()
@@ -213,8 +213,8 @@ func (w *world) scale(n int) {
 	must(w.t, err)
 }
 
-// TestDocumentComesBeside adds a Rollout document and a version to a StatefulSet in one commit, in an app that has
-// another workload with steps. The version takes its steps, and an abort restores the previous version.
+// TestDocumentComesBeside adds a Rollout document and a version to a StatefulSet in one commit, in an app that has another workload with
+// steps. The version is released in steps, and an abort restores the previous version.
 func TestDocumentComesBeside(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")

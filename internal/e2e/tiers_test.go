@@ -34,7 +34,7 @@ var firstTier = map[string][]string{
 	"this table":             {"TestFirstTierExists"},
 }
 
-// firstTests returns the tests of the table.
+// firstTests returns the tests of firstTier.
 func firstTests() (names []string) {
 	for _, behaviour := range slices.Sorted(maps.Keys(firstTier)) {
 		names = append(names, firstTier[behaviour]...)

@@ -126,7 +126,7 @@ func tempFile(t testing.TB, name, content string) string {
 	return path
 }
 
-// oneLine joins the words of a text: lines are as wide as a terminal.
+// oneLine joins the lines of an output, which are wrapped at a terminal's width.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // running returns a world of an app that gitrollout has deployed.
@@ -236,7 +236,7 @@ func (w *world) stage(message string, files map[string]string) string {
 	return commit
 }
 
-// supersede pushes a version during another one's release, and waits until its release pauses at step 1.
+// supersede pushes a version during the release of another version, and waits until the new release pauses at step 1.
 func (w *world) supersede(message string, files map[string]string) string {
 	w.t.Helper()
 	commit := w.push(message, files)
@@ -394,7 +394,7 @@ func (w *world) ran(args ...string) string {
 	return out
 }
 
-// failed is ran for a command that must fail.
+// failed is like ran, but the command must fail.
 func (w *world) failed(args ...string) string {
 	w.t.Helper()
 	out, err := w.cli(args...)
@@ -432,7 +432,7 @@ func (w *world) kubectl(args ...string) string {
 	return output(w.t, w.kubectlCommand(args))
 }
 
-// tryKubectl is kubectl for a command that may be refused.
+// tryKubectl is like kubectl, but the command may be refused.
 func (w *world) tryKubectl(args ...string) (string, error) {
 	out, err := w.kubectlCommand(args).CombinedOutput()
 	return string(out), err

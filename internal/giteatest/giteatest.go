@@ -41,7 +41,7 @@ func Start(tb testing.TB) *Server {
 	return s
 }
 
-// User creates an account. Its token has the given scopes, or all.
+// User creates an account. Its token has the given scopes, or all scopes.
 func (s *Server) User(name string, scopes ...string) Account {
 	s.tb.Helper()
 	s.Must(s.Admin, http.MethodPost, "/admin/users", map[string]any{
@@ -86,7 +86,7 @@ func (s *Server) CloneURL(as Account, repository string) string {
 	return strings.Replace(s.URL, "://", "://"+as.Name+":"+as.Token+"@", 1) + "/" + repository + ".git"
 }
 
-// API calls a path below /api/v1 and decodes a successful answer into a value, unless that is nil. It returns the
+// API calls a path below /api/v1 and decodes a successful answer into a value, unless the value is nil. It returns the
 // status and the answer's text.
 func (s *Server) API(as Account, method, path string, body, into any) (status int, text string) {
 	s.tb.Helper()
@@ -105,7 +105,7 @@ func (s *Server) API(as Account, method, path string, body, into any) (status in
 	return s.do(req, into)
 }
 
-// Must is API, and fails the test for any status but 2xx.
+// Must is like API, but fails the test unless the status is 2xx.
 func (s *Server) Must(as Account, method, path string, body, into any) {
 	s.tb.Helper()
 	if status, text := s.API(as, method, path, body, into); status/100 != 2 {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// readyWithin is long, because tests of several packages run at once.
+// readyWithin is long, because tests of several packages run at the same time.
 const readyWithin = 2 * time.Minute
 
 // configuration is Gitea's app.ini. Templates and texts are in the module's folder; there is no built frontend, which

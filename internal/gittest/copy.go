@@ -34,11 +34,11 @@ func makeBlank() (files []file, err error) {
 	r := in(nil, dir)
 	for _, args := range [][]string{
 		{dir, "init", "-q", "--template=", "--bare", "--initial-branch=main", r.Bare},
-		// Without these, git http-backend and git daemon serve only fetches.
+		// Without these two settings, git http-backend and git daemon serve only fetches.
 		{r.Bare, "config", "http.receivepack", "true"},
 		{r.Bare, "config", "daemon.receivepack", "true"},
-		// A background gc would outlive the test and race with the removal of its folder; even the check costs a process
-		// after each commit.
+		// A background gc would outlive the test and race with the removal of its folder. Even the check for a due gc costs a
+		// process after each commit.
 		{r.Bare, "config", "gc.auto", "0"},
 		{r.Bare, "config", "receive.autogc", "false"},
 		{r.Bare, "config", "maintenance.auto", "false"},

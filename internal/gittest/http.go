@@ -35,11 +35,11 @@ type Server struct {
 
 // Faults are the faults of a server. The numbers count down with each affected push.
 type Faults struct {
-	// RejectPushes answers this many pushes with 503 before git sees them.
+	// RejectPushes is the number of pushes that are answered with 503 before git sees them.
 	RejectPushes int
-	// DropBefore closes the connections of this many pushes before git sees the request: nothing happens.
+	// DropBefore is the number of pushes whose connection is closed before git sees the request: nothing happens.
 	DropBefore int
-	// DropAfter closes the connections of this many pushes after git has finished, before the answer: the push succeeds.
+	// DropAfter is the number of pushes whose connection is closed before the answer of git: the push succeeds.
 	DropAfter int
 	// BeforePush runs before each push reaches git, after the client's decision, for example to move a ref. It gets the
 	// number of the push, from 1.

@@ -18,7 +18,7 @@ type answers[T any] struct {
 	bare string
 
 	mu    sync.Mutex
-	known map[string]map[string]T // by refs, of which only the newest are kept, and by question
+	known map[string]map[string]T // answers by refs and by question; only answers for the newest refs are kept
 }
 
 // get returns the answer to a question. If none is cached for the current refs, it calls ask and caches a good answer.
@@ -78,7 +78,7 @@ func refsQuestion(req *http.Request) (key string, is bool) {
 	return key + string(body), err == nil && bytes.Contains(body, []byte("command=ls-refs"))
 }
 
-// refsOf returns every file in which git keeps refs, with its content. It is "" if a file cannot be read at the moment.
+// refsOf returns every file in which git keeps refs, with its content, or "" if a file cannot be read at the moment.
 func refsOf(bare string) string {
 	var all strings.Builder
 	add := func(path string) error {

@@ -92,7 +92,7 @@ func (r *Repo) Commit(message string) string {
 	return r.Push()
 }
 
-// CommitFiles is Write and Commit.
+// CommitFiles calls Write and Commit.
 func (r *Repo) CommitFiles(message string, files map[string]string) string {
 	r.t.Helper()
 	return r.Write(files).Commit(message)
@@ -191,7 +191,7 @@ func (r *Repo) Refs() map[string]string {
 	return refs
 }
 
-// Log returns the subjects of a branch on the server, newest first.
+// Log returns the subjects of a branch's commits on the server, newest first.
 func (r *Repo) Log(ref string) []string {
 	r.t.Helper()
 	return lines(r.read("log", "--format=%s", ref))

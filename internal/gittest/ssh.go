@@ -209,7 +209,7 @@ func (r *Repo) Daemon() *Server {
 	return nil
 }
 
-// listening waits until a server accepts connections at addr. It is false if the server exits, or after 5 seconds.
+// listening waits until a server accepts connections at addr. It returns false if the server exits, or after 5 seconds.
 func listening(addr string, exited <-chan struct{}) bool {
 	for range 500 {
 		if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {

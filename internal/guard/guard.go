@@ -13,8 +13,8 @@ import (
 )
 
 // Guard checks the properties that a Deployment's fields guarantee during releases. As many pods serve as
-// maxUnavailable requires, and at most two versions serve at once. No Service selects a version without ready pods
-// while the other version has ready pods.
+// maxUnavailable requires, and at most two versions serve at the same time. No Service selects a version without ready
+// pods while the other version has ready pods.
 type Guard struct {
 	Up       bool // the Deployment has been available: from now on the properties must hold
 	Replicas int
@@ -28,7 +28,7 @@ type Guard struct {
 type Leave struct {
 	Retreating bool // Kubernetes counts the canary's pods as unhealthy, and may delete pods that have served for long
 	Lag        bool // controllers use outdated numbers, and violate maxUnavailable by themselves
-	Overtaken  bool // a release was promoted fully while another one rolled back
+	Overtaken  bool // a release was promoted fully while another release rolled back
 	Clock      bool // the clocks for a release's waits are wrong
 	Broken     bool // pods of the stable version never get ready again; blue-green moves no users before its switch
 	Lost       bool // the commits of the release were removed from the history: its routes cannot be read

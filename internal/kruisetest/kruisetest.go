@@ -57,7 +57,7 @@ func Start(tb testing.TB, c *testcluster.Cluster, namespace string) {
 }
 
 // Model runs a controller for the objects of one kind in a namespace until the test ends. The kind works like
-// CloneSets, and of has the paths of its fields.
+// CloneSets. The argument "of" has the paths of the kind's fields.
 func Model(tb testing.TB, c *testcluster.Cluster, namespace, plural string, of rollout.Partitioned) {
 	tb.Helper()
 	client, err := dynamic.NewForConfig(c.Config)

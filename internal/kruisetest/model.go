@@ -26,8 +26,8 @@ import (
 const revisionLabel = "controller-revision-hash"
 
 // model is the part of the CloneSet controller on which releases depend, without maxSurge and in-place updates. It
-// creates or deletes one pod at a time, by the counts of v1.8 (pkg/controller/cloneset/sync,
-// calculateDiffsWithExpectation). Field of has the paths of the kind's fields.
+// creates or deletes one pod at a time, by the counts of Kruise v1.8 (pkg/controller/cloneset/sync,
+// calculateDiffsWithExpectation). The field "of" has the paths of the kind's fields.
 type model struct {
 	kube      kubernetes.Interface
 	sets      dynamic.ResourceInterface

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// onNode is a node with its pod, or nil if it has none.
+// onNode is a node with its pod, which is nil if the node has none.
 type onNode struct {
 	name string
 	*corev1.Pod
@@ -38,9 +38,9 @@ func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	return all, nil
 }
 
-// moveOnNodes creates a missing pod from the template, or deletes an old pod that the partition allows. Nodes without
-// an old pod count first, and then the nodes with the last names. An unready pod is deleted at once, a ready one only
-// while no pod is unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
+// moveOnNodes creates a missing pod from the template, or deletes an old pod if the partition allows it. Nodes without
+// an old pod count first, and then the nodes with the last names. An unready pod is deleted immediately, and a ready
+// pod only while no pod is unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
 func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 	nodes, err := m.placed(ctx, s)
 	if err != nil {

@@ -59,8 +59,8 @@ func newAPIServer(ctx context.Context, listener net.Listener, arguments []string
 	return func(ctx context.Context) error { return runAPIServer(ctx, completed) }, nil
 }
 
-// runAPIServer is app.Run, except that the server reports its release. Official builds set it by a linker flag, without
-// which clients that compare versions see v0.0.0-master.
+// runAPIServer is like app.Run, but the server reports its release. Official builds set the release by a linker flag.
+// Without the flag, clients that compare versions see v0.0.0-master.
 func runAPIServer(ctx context.Context, completed options.CompletedOptions) error {
 	config, err := app.NewConfig(completed)
 	if err != nil {
@@ -103,7 +103,7 @@ func apiServerFlags(etcdURL string, certs certificates) []string {
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceRange,
-		// Only this address of a node can be reached.
+		// Of a node's addresses, only this type can be reached.
 		"--kubelet-preferred-address-types=ExternalIP",
 		"--tls-cert-file=" + certs.path(apiServerCert),
 		"--tls-private-key-file=" + certs.path(apiServerKey),

@@ -148,8 +148,8 @@ func (c certificates) loadAuthority(certificate []byte) (*x509.Certificate, cryp
 	return authority, key, nil
 }
 
-// sign completes the template and has it signed by the authority, or by itself if there is none. It returns the
-// certificate as PEM with its new key.
+// sign completes the template and signs it with the authority's key, or with its own key if authority is nil. It
+// returns the certificate as PEM with its new key.
 func sign(template, authority *x509.Certificate, authorityKey crypto.Signer) ([]byte, crypto.Signer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

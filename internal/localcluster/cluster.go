@@ -19,8 +19,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/nodeagent"
 )
 
-// stopWithin limits the time for stopping a part; the end of the process then stops it anyway. The apiserver would give
-// every open watch two seconds.
+// stopWithin limits the time for stopping a part. Afterwards the end of the process stops the part. The apiserver would
+// give every open watch two seconds.
 const stopWithin = 500 * time.Millisecond
 
 // adminUser is the user in the cluster's kubeconfig.
@@ -155,7 +155,7 @@ func (c *cluster) startNodes(ctx context.Context, o settings) error {
 	return nil
 }
 
-// publish writes the kubeconfig. It comes last, because readers of the file may use the cluster at once.
+// publish writes the kubeconfig. It runs last, because readers of the file may use the cluster immediately.
 func (c *cluster) publish(admin clientIdentity, o settings) error {
 	paths := []string{c.dir.file("kubeconfig")}
 	if o.kubeconfig != "" {

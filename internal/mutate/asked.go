@@ -69,7 +69,7 @@ func (t tests) find(pkg string) (*asked, error) {
 // passed matches a passed test in the output of all tests.
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)`)
 
-// pass runs all tests of a package at once without a mutant. Each passing test gets all mutants that the run executed.
+// pass runs all tests of a package together without a mutant. Each passing test gets all mutants that the run executed.
 func (t tests) pass(pkg, binary string, names []string) (found []test) {
 	missing := slices.Clone(names)
 	all := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: names, all: true})
@@ -99,17 +99,17 @@ func (t tests) learn(pkg, binary string, names []string) (found []test) {
 	return found
 }
 
-// each runs tests one by one, and leaves out failing ones.
+// each runs each test separately, and leaves out failing tests.
 func (t tests) each(pkg, binary string, names []string, tell bool) (passed []test) {
 	ran, failed := make([]test, len(names)), make([]error, len(names))
 	var several sync.WaitGroup
-	free := make(chan struct{}, 4) // at once; most of the time, tests wait for servers
+	free := make(chan struct{}, 4) // tests at a time; most of the time, tests wait for servers
 	for i, name := range names {
 		free <- struct{}{}
 		several.Go(func() {
 			defer func() { <-free }()
 			if ran[i], failed[i] = t.alone(pkg, binary, name); failed[i] != nil {
-				ran[i], failed[i] = t.alone(pkg, binary, name) // a busy machine may have caused a timeout
+				ran[i], failed[i] = t.alone(pkg, binary, name) // try again: a busy machine may have caused a timeout
 			}
 		})
 	}

@@ -81,7 +81,7 @@ func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 }
 
 // TestTry checks the verdicts on the mutants of a small package. A test, a subtest or a child process with an empty environment detects
-// some. Others run only in a failing or flaky test, cannot be switched, or do not compile.
+// some mutants. Other mutants run only in a failing or flaky test, cannot be switched, or do not compile.
 func TestTry(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	t.Setenv("MARK", mark)

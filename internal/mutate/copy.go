@@ -38,8 +38,8 @@ func (b *build) overlay() (string, error) {
 	return path, os.WriteFile(path, replace, 0o600)
 }
 
-// compile builds the tests of a package, if there are some. It uses Go's linker, five times as fast as the system's,
-// which Go would use for tests that import the package plugin.
+// compile builds the tests of a package, if there are some. It uses Go's linker. For tests that import the package
+// plugin, Go would use the system's linker, which takes five times as long.
 func (b *build) compile(pkg, binary string) error {
 	overlay, err := b.overlay()
 	if err != nil {

@@ -97,7 +97,7 @@ type draw struct {
 	verdict string
 }
 
-// draw draws n mutants of all, and replaces those that do not compile.
+// draw draws n mutants of all, and replaces drawn mutants that do not compile.
 func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*source) (drawn []draw, err error) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -197,7 +197,7 @@ func module() (root, path string, err error) {
 	return root, path, nil
 }
 
-// product lists the folders of the packages that match patterns, all by default, without those that serve only tests.
+// product lists the folders of the packages that match patterns (default: all), without packages for tests only.
 func product(root string, patterns []string) (folders []string, err error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
@@ -231,10 +231,10 @@ type tests struct {
 	known map[string]*asked // by package
 	limit time.Duration
 	slow  []string // the packages with such slow tests that recording each test's mutants is worthwhile
-	// The longest duration of a test that runs as a whole. A longer one is run by its subtests, if each of them passes
+	// The longest duration of a test that runs as a whole. A longer test is run by its subtests, if each of them passes
 	// separately.
 	divided time.Duration
-	// The total time of a package's tests for all of its mutants above which the mutants of each test are recorded.
+	// If a package's tests take longer than this for all of its mutants, the mutants of each test are recorded.
 	worth time.Duration
 }
 

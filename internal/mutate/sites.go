@@ -37,8 +37,8 @@ var opposites = map[token.Token]token.Token{
 	token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
 }
 
-// source is a file of the product, and its possible mutants in order of their places: outer ones come before inner
-// ones.
+// source is a file of the product, and its possible mutants in order of their places: an outer mutant comes before the
+// mutants inside it.
 type source struct {
 	name, path string // relative to the module's root, and the full path
 	content    []byte

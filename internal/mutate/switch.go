@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// wrap is text to insert before and after the bytes from begin to end. For an operator, before replaces the bytes.
+// wrap is text to insert before and after the bytes from begin to end. If instead is true, before replaces the bytes.
 type wrap struct {
 	begin, end    int
 	before, after string
@@ -71,8 +71,8 @@ func (s *source) woven(path string, mutants []*mutant, info *types.Info) []byte 
 	return weave(s.content, wraps)
 }
 
-// switched returns code with the original effect or, if the mutant is enabled, with the mutant's. No expression is
-// evaluated twice. If the code does not compile, the mutant is built separately.
+// switched returns code with the original effect or, if the mutant is enabled, with the mutant's effect. No expression
+// is evaluated twice. If the code does not compile, the mutant is built separately.
 func (s *source) switched(m *mutant, info *types.Info) []wrap {
 	around := func(n ast.Node, before, after string) wrap {
 		return wrap{begin: s.offset(n.Pos()), end: s.offset(n.End()), before: before, after: after}
@@ -114,7 +114,7 @@ var functions = map[token.Token]string{
 	token.ADD: "Sum", token.SUB: "Difference", token.MUL: "Product", token.QUO: "Quotient",
 }
 
-// typeOf returns the type of an expression as the file can write it. A type without such a name does not compile.
+// typeOf returns the name that the file can use for an expression's type. A type without a name there does not compile.
 func (s *source) typeOf(e ast.Expr, info *types.Info) string {
 	return types.TypeString(types.Default(info.TypeOf(e)), func(p *types.Package) string {
 		for _, spec := range s.file.Imports {

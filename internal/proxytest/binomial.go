@@ -2,8 +2,8 @@ package proxytest
 
 import "math"
 
-// Within999 reports whether n draws with probability p give k in 999 of 1000 cases: neither k or fewer nor k or more is
-// rarer than 1 in 2000. It is exact. With n = 1000 and p = 0.2, it is true for k from 159 to 243.
+// Within999 reports whether k is a usual result of n draws with probability p: "k or fewer" and "k or more" are each at
+// least as frequent as 1 in 2000. It is exact. With n = 1000 and p = 0.2, it is true for k from 159 to 243.
 func Within999(k, n int, p float64) bool {
 	const rare = 0.0005
 	if k < 0 || k > n {

@@ -7,8 +7,8 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(proxytest.Main(m)) }
 //
-// The cluster is internal/testcluster's and the kinds of the routers are internal/crds'; the product does not use this
-// package. Tests without these programs fail; they are never skipped.
+// internal/testcluster starts the cluster, and internal/crds installs the kinds of the routers. The product does not
+// use this package. Tests without these programs fail; they are never skipped.
 package proxytest
 
 import (

@@ -148,7 +148,7 @@ func (r *release) build(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(out, "%-14s %5.1f MB in %s\n", p, float64(info.Size())/1e6, time.Since(began).Round(time.Second))
 	}
 	for _, make := range []func(map[platform]string) error{
-		// writeSums comes last, because it reads the files of all others.
+		// writeSums comes last, because it reads the files of all other steps.
 		r.archives, r.writeImage, r.writeManifests, r.writeChart, r.writeKrew, r.writeSBOMs, r.writeSums,
 	} {
 		if err := make(programs); err != nil {

@@ -21,8 +21,8 @@ type process struct {
 	command    *exec.Cmd
 }
 
-// start runs localcluster with a temporary state folder, which the program removes when it ends. It also ends with the
-// test process.
+// start runs localcluster with a temporary state folder, which the program removes when it ends. The program also ends
+// with the test process.
 func start(flags ...string) (*process, error) {
 	root, err := testbin.Root()
 	if err != nil {

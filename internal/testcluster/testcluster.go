@@ -1,7 +1,7 @@
 // Package testcluster gives tests a real Kubernetes API server with its controllers: the localcluster program, started
 // on demand. Tests of every package that uses a cluster need it; the product does not.
 //
-// A cluster needs about 5 seconds and 500 MB. GITROLLOUT_TEST_KUBECONFIG names a running one, so that several test
+// A cluster needs about 5 seconds and 500 MB. GITROLLOUT_TEST_KUBECONFIG names a running cluster, so that several test
 // packages share it:
 //
 //	bin/localcluster --kubeconfig /tmp/kc &

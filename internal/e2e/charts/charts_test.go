@@ -228,8 +228,8 @@ func objects(t *testing.T, text []byte) (all []map[string]any) {
 	return all
 }
 
-// checkSame compares objects in any order. Where the reference program sets no namespace, because kubectl would, it
-// fills in the rendered object's namespace.
+// checkSame compares objects in any order. If the reference program leaves the namespace to kubectl, checkSame fills in the rendered
+// object's namespace.
 func checkSame(t *testing.T, got, want []map[string]any) {
 	t.Helper()
 	key := func(o rollout.Object) string { return o.APIVersion() + " " + o.Kind() + " " + o.Name() }

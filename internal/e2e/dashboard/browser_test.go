@@ -122,7 +122,7 @@ func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	must(p.t, chromedp.Do(p.ctx, actions...))
 }
 
-// click clicks on the elements of selectors, one after the other.
+// click clicks on the elements that match the selectors, one after the other.
 func (p *tab) click(selectors ...string) {
 	p.t.Helper()
 	for _, selector := range selectors {
@@ -130,7 +130,7 @@ func (p *tab) click(selectors ...string) {
 	}
 }
 
-// count returns the number of the page's elements of a selector.
+// count returns the number of the page's elements that match a selector.
 func (p *tab) count(selector string) int {
 	p.t.Helper()
 	return js[int](p, fmt.Sprintf("document.querySelectorAll(%q).length", selector))
@@ -149,7 +149,7 @@ func phone() chromedp.Action[chromedp.Void] {
 	return chromedp.EmulateViewport(375, 740, chromedp.EmulateMobile, chromedp.EmulateTouch)
 }
 
-// slash presses the key as a keyboard does: in one event, whose default action the page can prevent. chromedp's KeyEvent sends two events.
+// slash presses the / key like a keyboard: in one event, whose default action the page can prevent. chromedp's KeyEvent sends two events.
 func slash() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, params := range []input.DispatchKeyEventParams{

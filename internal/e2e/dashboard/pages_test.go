@@ -444,7 +444,7 @@ func TestActions(t *testing.T) {
 	p.await(live + ` && document.getElementById('signin-open')`)
 }
 
-// TestSignInElsewhere checks the sign-in at a provider on another site. Browsers do not send its cookie with requests from other sites.
+// TestSignInElsewhere checks the sign-in at a provider on another site. The session's cookie is not sent with requests from that site.
 func TestSignInElsewhere(t *testing.T) {
 	p := oidctest.New(t)
 	p.SignsIn(map[string]any{"email": "kim@example.com", "email_verified": true, "name": "Kim Ode", "groups": []string{"release-managers"}},

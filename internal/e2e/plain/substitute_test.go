@@ -16,9 +16,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSameAsFlux substitutes variables in objects, and compares with Flux's package in strict mode: the objects are
-// equal, or both refuse. Only gitrollout refuses expressions that Flux reads differently from a shell (${a:?b},
-// ${a:+b}), and a number where the API server needs a text.
+// TestSameAsFlux substitutes variables in objects, and compares with Flux's package in strict mode: the objects are equal, or both refuse
+// the manifest. Only gitrollout refuses expressions that Flux reads differently from a shell (${a:?b}, ${a:+b}), and a number where the API
+// server needs a text.
 func TestSameAsFlux(t *testing.T) {
 	vars := map[string]string{"name": "web", "n": "3", "on": "true", "empty": "", "colon": "a: b", "quoted": `"q"`, "lines": "a\nb",
 		"_x1": "u", "hash": "#x", "dollar": "$5", "nested": "${name}"}

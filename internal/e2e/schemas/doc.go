@@ -1,3 +1,3 @@
-// Package schemas tests an editor's errors with the JSON Schemas of render/schema. Examples and valid documents of
-// tests and pages must have none, and most documents that render refuses must have some. It has only tests.
+// Package schemas tests the errors that an editor shows with the JSON Schemas of render/schema: none in examples and in
+// valid documents of tests and pages, and at least one in most documents that render refuses. It has only tests.
 package schemas

@@ -79,7 +79,7 @@ func errorsIn(t *testing.T, schemas map[string]*jsonschema.Schema, file string, 
 // bad matches files in valid folders that are invalid on purpose, or only part of a document.
 var bad = regexp.MustCompile(`(^|/)bad/|patch|/testdata/invalid/|internal/e2e/badinput|schema/testdata|want`)
 
-// TestGoodDocuments checks every example, every valid document of the tests, and those in the documentation.
+// TestGoodDocuments checks every example, every valid document of the tests, and every document in the documentation.
 func TestGoodDocuments(t *testing.T) {
 	schemas, total := checker(t), map[string]int{}
 	check := func(file string, data []byte) {
@@ -182,7 +182,7 @@ func TestBadDocuments(t *testing.T) {
 var byForm = regexp.MustCompile(`is not a known field|where (a|true)|does not belong here|is not supported yet|is not a field of Argo|is ` +
 	`not a duration|is negative|is not one of|is not supported; |must be inPlace`)
 
-// TestServicesHaveTheirOwnFields checks that an editor offers a service only its fields.
+// TestServicesHaveTheirOwnFields checks that an editor offers a service only that service's fields.
 func TestServicesHaveTheirOwnFields(t *testing.T) {
 	schemas := checker(t)
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: a}]\nnotifications:\n"

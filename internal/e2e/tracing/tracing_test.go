@@ -49,7 +49,7 @@ func newSink(t *testing.T) *sink {
 				s.spans = append(s.spans, ss.Spans...)
 			}
 		}
-		if s.busy--; s.busy >= 0 { // after decoding, as a proxy may do
+		if s.busy--; s.busy >= 0 { // it answers "busy" only after decoding, as a proxy may do
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 			return
 		}
@@ -91,7 +91,7 @@ func trace(ctx context.Context, sender *tracing.Tracing, part report.Part, app s
 	end(err)
 }
 
-// TestSpans sends a pass to a collector, whose address and headers come from OpenTelemetry's variables.
+// TestSpans sends the spans of a pass to a collector. Its address and headers come from OpenTelemetry's variables.
 func TestSpans(t *testing.T) {
 	s := newSink(t)
 	s.busy = 2
@@ -134,7 +134,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestCollectorIsAway checks that an unreachable collector loses only spans, which is reported.
+// TestCollectorIsAway checks that with an unreachable collector only spans are lost, and that the loss is reported.
 func TestCollectorIsAway(t *testing.T) {
 	s := newSink(t)
 	s.Close()

@@ -15,8 +15,8 @@ type provider struct {
 	router string // lines below trafficRouting
 }
 
-// httpRouteTo returns the HTTPRoute of users to a Service. HOST stands for the app's host, and SETTLE in the apps'
-// files for the world's settle.
+// httpRouteTo returns the HTTPRoute that sends users to a Service. In the apps' files, HOST stands for the app's host, and SETTLE for the
+// world's field settled.
 func httpRouteTo(service string) string {
 	return `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -29,7 +29,7 @@ spec:
 `
 }
 
-// ingressRouteTo returns the IngressRoute of users to a service.
+// ingressRouteTo returns the IngressRoute that sends users to a service.
 func ingressRouteTo(service string) string {
 	return `apiVersion: traefik.io/v1alpha1
 kind: IngressRoute
@@ -43,7 +43,7 @@ spec:
 `
 }
 
-// ingressTo returns the Ingress of users to a Service.
+// ingressTo returns the Ingress that sends users to a Service.
 func ingressTo(service string) string {
 	return `apiVersion: networking.k8s.io/v1
 kind: Ingress

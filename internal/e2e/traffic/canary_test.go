@@ -18,8 +18,8 @@ const (
 // each returns one shop for each provider.
 func each(of func(provider) shop) []shop { return rollout.Mapped(providers, of) }
 
-// TestCanary releases at 5, 20, 50 and 100 % and reverts the completed release in Git. A pod stops 200ms after its
-// deletion, and must get no requests by then.
+// TestCanary releases at 5, 20, 50 and 100 % and reverts the completed release in Git. A pod stops 200ms after its deletion, and must get
+// no requests from then on.
 func TestCanary(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop { return p.canary(quick, weights(5, 20, 50)) })...)
 	w.users(rate)
@@ -36,7 +36,7 @@ func TestCanary(t *testing.T) {
 	w.quiet()
 }
 
-// climb promotes a release past gates at weights, and checks its share at each. It returns the time of the last promotion.
+// climb promotes a release past gates at weights, and checks the share at each gate. It returns the time of the last promotion.
 func (w *world) climb(at time.Time, weights ...int) time.Time {
 	w.t.Helper()
 	before := 0
@@ -47,8 +47,8 @@ func (w *world) climb(at time.Time, weights ...int) time.Time {
 	return at
 }
 
-// share waits until all apps are paused with a weight and have enough requests there. It checks the newest version's
-// share after its routes were recorded and settled.
+// share waits until all apps are paused with a weight and have enough requests at this step. It checks the newest version's share after its
+// routes were recorded and settled.
 func (w *world) share(since time.Time, step, before, weight int) {
 	w.t.Helper()
 	var last time.Time
@@ -71,7 +71,7 @@ func (w *world) share(since time.Time, step, before, weight int) {
 	}
 }
 
-// through waits for the end of a release and checks that it got all requests after its weight of 100 was recorded and settled.
+// through waits for the end of a release and checks that the version got all requests after its weight of 100 was recorded and settled.
 func (w *world) through(since time.Time, version string, before int) {
 	w.t.Helper()
 	w.allTo(version, since, before, func(a *app) record { return a.awaitRouted(since, 100) })

@@ -7,5 +7,5 @@
 // cluster, so parallel stories would disturb the shares.
 //
 // In the stories with measurements, versions that fail some of their requests or are slow must be rolled back
-// automatically, and good ones must not. They run in parallel to save time.
+// automatically, and good ones must not. These stories run in parallel to save time.
 package traffic

@@ -16,8 +16,8 @@ func failures(s rollout.State) int {
 	return s.Analyses[0].Metrics[0].Failed
 }
 
-// killedWhileMeasuring kills gitrollout twice during an analysis. Failed measurements are in Git, so a bad version is rejected
-// after as many as without kills. Successful measurements are repeated, so a good version is measured a little longer.
+// killedWhileMeasuring kills gitrollout twice during an analysis. Failed measurements are in Git, so a bad version is rejected after as
+// many failures as without kills. Successful measurements are repeated, so a good version is measured a little longer.
 func killedWhileMeasuring(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", inline}

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// people has the kinds of users. The path after /any has the kind, and is in each answer.
+// people has the kinds of users. The path has the kind after /any, and each answer has the path.
 var people = map[string]func(*proxytest.Request){
 	"plain":  func(*proxytest.Request) {},
 	"header": func(r *proxytest.Request) { r.Header = map[string]string{"X-Beta": "yes"} },

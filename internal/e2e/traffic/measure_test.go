@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alone and beside are the Rollouts' settle in sequential and parallel tests: the time after a record in which the
-// proxy must follow. Traefik needs 0.2s on an idle machine.
+// alone and beside are the Rollouts' settle in sequential and in parallel tests: within this time after a record, the proxy must route by
+// it. Traefik needs 0.2s on an idle machine.
 const (
 	alone  = 3 * time.Second
 	beside = 10 * time.Second

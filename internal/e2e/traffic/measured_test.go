@@ -22,13 +22,13 @@ type story struct {
 	base  float64 // the share of the old version's requests that fail
 	all   bool    // the new version gets all requests instead of a fifth
 	back  string  // the metric that rejects the new version; "": it is promoted
-	// within limits the time from the new version's first bad request to its last one. It is the time from the metric's
-	// fields plus the constant some. A busy machine may take longer.
+	// within limits the time from the new version's first bad request to its last one. It is the constant some plus the time that the metric's
+	// fields allow. A busy machine may take longer.
 	within time.Duration
 }
 
-// some allows for two scrapes, after which there is a rate, a pass, a push, and the proxy. counted allows for a pod
-// that fails once in four seconds: its first failure starts the counter and is not counted.
+// some allows for the two scrapes that a rate needs, a pass, a push, and the proxy. counted allows for a pod that fails once in four
+// seconds: its first failure starts the counter and is not counted.
 const (
 	some    = 2*scrape + 2*time.Second
 	counted = 4 * time.Second
@@ -73,7 +73,7 @@ func stories(t *testing.T) []story {
 	}
 }
 
-// TestMeasured runs the stories with measurements in parallel: failures count in them, not shares.
+// TestMeasured runs the stories with measurements in parallel, because they check failures and not shares.
 func TestMeasured(t *testing.T) {
 	t.Run("good and bad releases", goodAndBadReleases)
 	t.Run("odd servers", oddServers)

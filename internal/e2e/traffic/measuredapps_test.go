@@ -12,7 +12,7 @@ type measured struct {
 	name     string
 	version  string // "" is v1
 	metric   string // entry of the template errors, indented as in a list
-	fields   string // more of the canary, a line
+	fields   string // one line with more fields of the canary
 	steps    []string
 	plain    bool // no routing: some of the pods are new
 	switches bool // blue-green, measured after the switch

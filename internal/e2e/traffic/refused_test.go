@@ -10,7 +10,7 @@ import (
 )
 
 // TestRefusedRoutes has the Gateway's controller refuse the app's HTTPRoute during a release, and then pushes a route that cannot be split.
-// Users notice neither: the Gateway serves the route of its other listener, and the invalid commit is not followed.
+// Users notice neither: the Gateway serves the route through its other listener, and the invalid commit is not followed.
 func TestRefusedRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, gateway.canary(quick, weights(20, 50)))

@@ -18,7 +18,7 @@ import (
 type server struct {
 	name   string
 	answer http.HandlerFunc
-	fields []string      // of the metric, besides interval and count
+	fields []string      // fields of the metric besides interval and count
 	phase  rollout.Phase // final phase, or the phase where it stays
 	why    string        // part of the reason or of the evidence
 }
@@ -72,8 +72,8 @@ func servers() []server {
 	}
 }
 
-// oddServers releases one app for each of servers at the same time, and one app whose twelve metrics all hang. They
-// delay neither the measurements nor the steps of another app.
+// oddServers releases, at the same time, one app for each server in servers, and one app whose twelve metrics all hang. These apps delay
+// neither the measurements nor the steps of another app.
 func oddServers(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

@@ -386,7 +386,7 @@ func (a *app) awaitRouted(since time.Time, weight int) record {
 	})
 }
 
-// paused waits until all apps are paused at a step, and returns the time when the last one was.
+// paused waits until all apps are paused at a step, and returns the time when the last app paused.
 func (w *world) paused(since time.Time, step int) (last time.Time) {
 	w.t.Helper()
 	for _, a := range w.apps {

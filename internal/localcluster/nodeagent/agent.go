@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// workers is the number of pods handled at once: enough that a pod that waits for the apiserver does not delay others.
+// workers is the number of pods handled in parallel: enough that a pod that waits for the apiserver delays no others.
 const workers = 32
 
 // Options configure the simulation.

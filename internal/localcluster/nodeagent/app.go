@@ -105,7 +105,7 @@ func (a *app) metrics(w http.ResponseWriter) {
 		"http_request_duration_seconds_sum %g\nhttp_request_duration_seconds_count %d\n", all, float64(a.slow.Load())/1e6, all)
 }
 
-// fails spreads the failing share evenly over the requests, counted from 1, so that tests need no luck.
+// fails spreads the failing share evenly over the requests, counted from 1, so that tests do not depend on chance.
 func (a *app) fails(request int64) bool {
 	failedBy := func(n int64) int64 { return int64(float64(n)*a.behaviour.FailRate + 0.5) }
 	return failedBy(request) > failedBy(request-1)

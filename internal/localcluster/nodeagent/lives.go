@@ -38,8 +38,8 @@ func newLives() *lives {
 	}
 }
 
-// reserve selects the node with the fewest pods. It counts the pod there at once, so that pods that are bound at the
-// same time are spread.
+// reserve selects the node with the fewest pods. It counts the pod there immediately, so that pods that are bound at
+// the same time are spread.
 func (l *lives) reserve(pod *corev1.Pod, nodes []string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

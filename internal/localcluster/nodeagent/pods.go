@@ -75,8 +75,8 @@ func (a *Agent) keepRunning(ctx context.Context, pod *corev1.Pod, life life) (ti
 	return again, a.writeStatus(ctx, pod, status)
 }
 
-// stop terminates a deleted pod: it is unready at once, and deleted after its stop time or its grace period. Until then
-// it still answers.
+// stop terminates a deleted pod: it is unready immediately, and deleted after its stop time or its grace period. Until
+// then it still answers.
 func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Duration, error) {
 	behaviour, _ := podsim.Of(pod) // defaults, if it cannot be parsed
 	grace := time.Duration(0)

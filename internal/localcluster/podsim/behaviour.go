@@ -3,8 +3,8 @@
 //
 // The package is pure. The node agent acts on its results.
 //
-// By default a pod is ready at once and stays ready. Its behaviour is set by words in the image tag, each after a dash,
-// or by environment variables, which take precedence:
+// By default a pod is ready immediately and stays ready. Its behaviour is set by words in the image tag, each after a
+// dash, or by environment variables, which take precedence:
 //
 //	shop:v2-slow5s          LOCALCLUSTER_READY_AFTER=5s     ready after 5s (alone: 3s)
 //	shop:v2-neverready      LOCALCLUSTER_READY=never        runs, never becomes ready

@@ -55,7 +55,7 @@ func Is(n int) bool {
 	return chosen == n
 }
 
-// note records a mutant. It writes at once, because the process may be killed.
+// note records a mutant. It writes immediately, because the process may be killed.
 func note(n int) {
 	if noted[n].Load() || noted[n].Swap(true) {
 		return
@@ -70,7 +70,7 @@ func note(n int) {
 	}
 }
 
-// Or returns value, or other with the mutant.
+// Or returns value, or other if mutant n is enabled.
 func Or[T any](n int, value, other T) T {
 	if Is(n) {
 		return other
@@ -78,7 +78,7 @@ func Or[T any](n int, value, other T) T {
 	return value
 }
 
-// Less returns a < b, or a <= b with the mutant.
+// Less returns a < b, or a <= b if mutant n is enabled.
 func Less[T cmp.Ordered](n int, a, b T) bool {
 	if Is(n) {
 		return a <= b
@@ -86,7 +86,7 @@ func Less[T cmp.Ordered](n int, a, b T) bool {
 	return a < b
 }
 
-// Most returns a <= b, or a < b with the mutant.
+// Most returns a <= b, or a < b if mutant n is enabled.
 func Most[T cmp.Ordered](n int, a, b T) bool {
 	if Is(n) {
 		return a < b
@@ -94,10 +94,10 @@ func Most[T cmp.Ordered](n int, a, b T) bool {
 	return a <= b
 }
 
-// More returns a > b, or a >= b with the mutant.
+// More returns a > b, or a >= b if mutant n is enabled.
 func More[T cmp.Ordered](n int, a, b T) bool { return Less(n, b, a) }
 
-// Least returns a >= b, or a > b with the mutant.
+// Least returns a >= b, or a > b if mutant n is enabled.
 func Least[T cmp.Ordered](n int, a, b T) bool { return Most(n, b, a) }
 
 // number is a constraint for the numeric types.
@@ -105,7 +105,7 @@ type number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64
 }
 
-// Sum returns a + b, or a - b with the mutant.
+// Sum returns a + b, or a - b if mutant n is enabled.
 func Sum[T number](n int, a, b T) T {
 	if Is(n) {
 		return a - b
@@ -113,7 +113,7 @@ func Sum[T number](n int, a, b T) T {
 	return a + b
 }
 
-// Difference returns a - b, or a + b with the mutant.
+// Difference returns a - b, or a + b if mutant n is enabled.
 func Difference[T number](n int, a, b T) T {
 	if Is(n) {
 		return a + b
@@ -121,7 +121,7 @@ func Difference[T number](n int, a, b T) T {
 	return a - b
 }
 
-// Product returns a * b, or a / b with the mutant.
+// Product returns a * b, or a / b if mutant n is enabled.
 func Product[T number](n int, a, b T) T {
 	if Is(n) {
 		return a / b
@@ -129,7 +129,7 @@ func Product[T number](n int, a, b T) T {
 	return a * b
 }
 
-// Quotient returns a / b, or a * b with the mutant.
+// Quotient returns a / b, or a * b if mutant n is enabled.
 func Quotient[T number](n int, a, b T) T {
 	if Is(n) {
 		return a * b
