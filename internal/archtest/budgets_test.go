@@ -14,8 +14,8 @@ import (
 // budget bounds a top-level folder: its lines without tests, and its exported names (types, functions, methods, constants, variables).
 type budget struct{ lines, names int }
 
-// budgets has the last measured values. A commit that raises one gives the reason in its body, after "budget:". Code below
-// internal serves only tests, so its names do not count.
+// budgets has the last measured values. A commit that raises a budget gives the reason in its body, after "budget:". Code below internal
+// serves only tests, so its names do not count.
 var budgets = map[string]budget{
 	"analysis":   {4_501, 61},
 	"author":     {5_223, 79},

@@ -20,8 +20,8 @@ type rule struct {
 // kubernetes lists the libraries of a Kubernetes client.
 var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-go/"}
 
-// table lists the allowed imports between packages. All of them lead towards rollout. git, render and cluster never
-// import each other, and each has one big library for itself. cmd/gitrollout connects the packages.
+// table lists the allowed imports between packages. All imports lead towards rollout. git, render and cluster never import each other, and
+// each is the only user of a big library. cmd/gitrollout connects the packages.
 var table = map[string]rule{
 	"rollout/schedule":   {others: []string{"github.com/robfig/cron/v3"}, pure: true},
 	"rollout":            {own: []string{"rollout/schedule"}, others: []string{"sigs.k8s.io/yaml"}, pure: true},
@@ -214,7 +214,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	if !imports["cmd"]["reconciler"] {
 		t.Fatal("cmd does not import reconciler: are the imports read right?")
 	}
-	// Remove folders that import no other remaining folder until none is left. The rest is in a circle.
+	// Again and again, remove folders that import no other remaining folder. The folders that are left are in a circle.
 	for {
 		isLeaf := func(_ string, to map[string]bool) bool {
 			return !slices.ContainsFunc(slices.Collect(maps.Keys(to)), func(f string) bool { return imports[f] != nil })

@@ -16,13 +16,13 @@ const Policy = "namespaces: [evil, evil-*], sources: [apps/**, base/**], resourc
 
 // Attack is one attempt.
 type Attack struct {
-	Files map[string]string // below the app's folder, or from the root if they begin with a slash
+	Files map[string]string // by path: in the app's folder, or from the repository's root if the path begins with a slash
 	Refusal
 }
 
 // Refusal is the expected error of an attack.
 type Refusal struct {
-	Config string // part of the message if only the namespaces of attacker and victim are allowed; "": no error
+	Config string // part of the message if the configuration allows only the namespaces of the two apps; "": no error
 	Policy string // the violated rule of Policy, if the configuration allows everything; "": the message contains Config
 }
 

@@ -9,7 +9,7 @@ import (
 // Bomb is a small app whose render needs many resources.
 type Bomb struct {
 	Files map[string]string // in the app's folder, or beside it if the path names another folder
-	Want  string            // pattern of the message that holds the app; "" if the app can be rendered
+	Want  string            // pattern of the message with which the app is held; "" if the app can be rendered
 }
 
 // OutOfBounds matches the message for an app beyond a limit. The limit, time or memory, depends on the machine.
@@ -147,7 +147,7 @@ func rolloutOf(steps string) string {
 		"  strategy: {canary: {steps: [" + steps + "]}}\n"
 }
 
-// templates returns an app with n AnalysisTemplates. Each names the next one twice, so 2^(n-1) paths lead to the last.
+// templates returns an app with n AnalysisTemplates. Each names the next twice, so 2^(n-1) paths lead to the last.
 func templates(n int) map[string]string {
 	const template = "---\napiVersion: gitrollout.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: t%d}\nspec: "
 	return map[string]string{

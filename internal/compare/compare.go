@@ -60,7 +60,7 @@ func lines(v any, public []any) []byte {
 	for _, one := range public {
 		p.public[reflect.TypeOf(one)] = true
 	}
-	if v != nil { // only in an addressable copy can times be read
+	if v != nil { // times can be read only in an addressable copy
 		root := reflect.New(reflect.TypeOf(v)).Elem()
 		root.Set(reflect.ValueOf(v))
 		p.print("", root.Type().String()+" ", root)

@@ -68,7 +68,7 @@ func nodesByPartition(c *clusterTest) {
 	c.Await(c.T, "the broken pod", func() bool {
 		return len(membersOf(c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w], "v3-neverready")) == 1
 	})
-	c.apply(c.agents("v1", 0)) // a pod that never gets ready does not block
+	c.apply(c.agents("v1", 0)) // a pod that never becomes ready does not block the update
 	c.awaitOnNodes(kind, true, all("v1"))
 	c.apply(c.agents("v2", 0))
 	c.awaitOnNodes(kind, true, all("v2"))

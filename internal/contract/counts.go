@@ -77,7 +77,7 @@ func counts(c *clusterTest) {
 	}
 	c.apply(c.clones("v3-neverready", 4, int64(3)))
 	c.Await(c.T, "the broken pod", func() bool { return len(membersOf(c.clone(), "v3-neverready")) == 1 })
-	c.apply(c.clones("v1", 4, nil)) // a pod that never gets ready does not block
+	c.apply(c.clones("v1", 4, nil)) // a pod that never becomes ready does not block the update
 	c.awaitClones("v1 4", true)
 	c.apply(c.clones("v2", 4, nil))
 	if r := c.awaitClones("v2 4", true).Revisions[0]; r.Hash != "h1-v2" || !r.Base {

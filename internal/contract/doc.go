@@ -1,3 +1,3 @@
-// Package contract tests the behaviour that the reconciler needs of a Repository, an Observer and an Applier.
-// cmd/gitrollout tests a Git server and an API server with it, and package simulate its models.
+// Package contract tests the behaviour that the reconciler needs of a Repository, an Observer and an Applier. The tests
+// of cmd/gitrollout apply it to a Git server and an API server, and the tests of package simulate to models of both.
 package contract

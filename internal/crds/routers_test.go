@@ -121,7 +121,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 			case "config.yaml":
 				var data []byte
 				if data, err = sigsyaml.YAMLToJSON(f.Data); err == nil {
-					err = utiljson.Unmarshal(data, &config) // 1 is an integer, as in an app's document
+					err = utiljson.Unmarshal(data, &config) // this decoder reads 1 as an integer, as in an app's document
 				}
 			case "route.yaml":
 				err = sigsyaml.Unmarshal(f.Data, &route)

@@ -273,8 +273,8 @@ func (w *world) awaitT(t *testing.T, what string, ok func(rollout.State) bool) (
 	return s
 }
 
-// TestRepositoryTroubles checks that no pod moves when the Git server fails, the configuration is invalid or the branch
-// is force-pushed during a release. A force-push to before the release reverts it.
+// TestRepositoryTroubles checks that no pod moves when the Git server fails, the configuration is invalid or the branch is force-pushed
+// during a release. A force-push to a commit before the release reverts the release.
 func TestRepositoryTroubles(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "", "setWeight: 50", "pause: {}")

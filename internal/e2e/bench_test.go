@@ -34,7 +34,7 @@ const (
 
 // BenchmarkReleasesAtOnce releases one app, and then fifty apps together. Each app has five pods, which become ready immediately. The
 // weights are 20, 50 and 80, with pauses of five seconds. To measure the cluster alone, a script without Git or decisions sends the same
-// patches to as many Deployments. The benchmark has no time limit; docs/performance.md explains the table.
+// patches to the same number of Deployments. The benchmark has no time limit; docs/performance.md explains the table.
 func BenchmarkReleasesAtOnce(b *testing.B) {
 	b.Run("default-limits", func(b *testing.B) { benchReleases(b, "--default-limits") })
 	b.Run("raised-limits", func(b *testing.B) { benchReleases(b) })
@@ -224,7 +224,7 @@ func (f *fleet) release(version string, apps []string) fleetCost {
 	return c
 }
 
-// await waits until the apps have only pods of a version and Git records it. It returns the times since began.
+// await waits until the apps have only pods of a version and Git records the release. It returns the times since began.
 func (f *fleet) await(began time.Time, head, version string, apps []string) (c fleetCost) {
 	f.b.Helper()
 	done := f.patches.awaitNew(apps, version)
@@ -402,7 +402,7 @@ type patch struct {
 	paused bool     // whether a pause followed
 }
 
-// follow records the changes of one Deployment. The returned function stops and returns them.
+// follow records the changes of one Deployment. The returned function ends the recording and returns the changes.
 func (w *deployments) follow(name string) func() []patch {
 	w.mu.Lock()
 	w.history[name] = []seen{{time.Now(), w.now[name]}}

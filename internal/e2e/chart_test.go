@@ -64,7 +64,7 @@ func byName(t *testing.T, text string) map[string]any {
 		if object == nil || object["kind"] == "Namespace" {
 			continue
 		}
-		// These kinds are cluster-scoped, which kustomize does not know: it sets a namespace.
+		// kustomize sets a namespace, because it does not know that these kinds are cluster-scoped.
 		if strings.HasPrefix(object["kind"].(string), "ValidatingAdmission") {
 			delete(object["metadata"].(map[string]any), "namespace")
 		}

@@ -76,8 +76,8 @@ func (w *world) onFirstNodes(version string, n int) {
 	w.onlyOn(version, firstNodes(w.nodes(), w.state().Release.Hash, n))
 }
 
-// TestDaemonSetSteps updates only the first nodes of the release's order at a step. At most one node is without a ready
-// pod at any time, and a release starts one pod on each node.
+// TestDaemonSetSteps checks that a step updates only the first nodes of the release's order. At most one node is without a ready pod at any
+// time, and a release starts one pod on each node.
 func TestDaemonSetSteps(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}")
@@ -96,7 +96,7 @@ func TestDaemonSetSteps(t *testing.T) {
 	compare.CheckNamed(t, "its strategy in the end", appsv1.RollingUpdateDaemonSetStrategyType, w.daemonSet().Spec.UpdateStrategy.Type)
 }
 
-// TestDaemonSetIsPutBack reverts kubectl changes of the template at a step without deleting a pod. A rollout restart
+// TestDaemonSetIsPutBack checks that kubectl changes of the template at a step are reverted without deleting a pod. A rollout restart
 // recreates only the new version's pods.
 func TestDaemonSetIsPutBack(t *testing.T) {
 	t.Parallel()

@@ -105,11 +105,11 @@ func (a *audited) note(r *http.Response) {
 	if a.used[what] = true; r.StatusCode == http.StatusForbidden {
 		a.refused[what] = true
 	}
-	// To API servers before 1.34, the client sends a list request instead of this watch.
+	// To API servers before 1.34, the client sends a list request instead of a watch with initial events.
 	if verb == "watch" && r.Request.URL.Query().Get("sendInitialEvents") != "" {
 		a.used["list "+m[2]+"."+m[1]] = true
 	}
-	if verb == "patch" && r.StatusCode == http.StatusCreated { // applying a missing object needs both rights
+	if verb == "patch" && r.StatusCode == http.StatusCreated { // applying a missing object needs the rights patch and create
 		a.used["create "+m[2]+"."+m[1]] = true
 	}
 }

@@ -156,7 +156,7 @@ func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	})
 }
 
-// supersededStory pushes again while a pull request is open: that request is closed, and the next release gets another.
+// supersededStory pushes again while a pull request is open: that pull request is closed, and the next release gets a new pull request.
 func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.start(nil, "--interval", "300ms")

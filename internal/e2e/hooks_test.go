@@ -53,7 +53,7 @@ spec:
 	return files
 }
 
-// withAndWithout runs a test for an app with a Rollout document, and for one without.
+// withAndWithout runs a test for an app with a Rollout document, and for an app without a document.
 func withAndWithout(t *testing.T, test func(t *testing.T, plain bool)) {
 	t.Parallel()
 	for with, plain := range map[string]bool{"a document": false, "none": true} {

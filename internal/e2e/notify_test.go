@@ -145,7 +145,7 @@ var told = []string{
 	"started", "paused", "rolledBack", "restored", // v3
 }
 
-// TestNotifiedOnce reports each transition once to each receiver, and nothing again after a restart.
+// TestNotifiedOnce checks that each transition is reported once to each receiver, and not again after a restart.
 func TestNotifiedOnce(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)

@@ -206,8 +206,8 @@ func TestServersDiskIsFull(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// smallDisk puts a folder on a file system of two megabytes. fill fills the file system and returns a function that
-// frees space. Where mounting is not permitted, git refuses to store instead.
+// smallDisk puts a folder on a file system of two megabytes. fill fills the file system and returns a function that frees space. If
+// mounting is not permitted, a setting makes git refuse every push instead.
 func smallDisk(t *testing.T, dir string) (fill func() (room func())) {
 	t.Helper()
 	aside := dir + ".aside"

@@ -44,7 +44,7 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 					t.Errorf("while it was promoted users saw %v, too", others)
 				}
 				w.pods.wantReady(t, mark, n)
-				w.pods.wantStarted(t, map[string]int{"v0": former}) // no pod of the version before old returns
+				w.pods.wantStarted(t, map[string]int{"v0": former}) // no pod of the version before "old" returns
 			})
 		}
 	}

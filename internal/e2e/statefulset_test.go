@@ -149,8 +149,8 @@ func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	}
 }
 
-// brokenLife aborts a release whose first pod never becomes ready, and returns the effects. gitrollout is killed before
-// the given effect; 0 for none.
+// brokenLife aborts a release whose first pod never becomes ready, and returns the effects. gitrollout is killed before the effect with the
+// given number; 0 for none.
 func brokenLife(t *testing.T, policy string, killed int) []string {
 	t.Helper()
 	app := set("replicas: 3", policy, "", "setWeight: 33", "pause: {}")

@@ -99,8 +99,8 @@ func TestOnePodMovesWithThePromotion(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v1": 1, "v2": 1})
 }
 
-// TestStatefulSetIsPutBack reverts kubectl changes of the template at a step, and the step stays. No pod returns to the stable version,
-// neither immediately nor at the next step.
+// TestStatefulSetIsPutBack checks that kubectl changes of the template at a step are reverted, and the step stays. No pod returns to the
+// stable version, neither immediately nor at the next step.
 func TestStatefulSetIsPutBack(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string][]string{

@@ -21,8 +21,8 @@ type file struct {
 	content []byte
 }
 
-// blankDir is a placeholder for the folder of a blank repository in its configuration. Git quotes it because of the #,
-// so that folders may be named after tests with a # in their names.
+// blankDir is a placeholder for the folder of a blank repository in its configuration. Git quotes it because of its #,
+// so that a folder may be named after a test with a # in its name.
 const blankDir = "/gittest#blank"
 
 func makeBlank() (files []file, err error) {

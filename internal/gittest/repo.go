@@ -37,7 +37,7 @@ type Repo struct {
 	Work string
 
 	mu sync.Mutex
-	n  int // number of commits so far: each one is a minute later than the last
+	n  int // number of commits so far: each commit is dated a minute after the previous commit
 
 	answers answers[string] // cache of read
 }

@@ -238,7 +238,7 @@ type tests struct {
 	worth time.Duration
 }
 
-// try runs the tests of packages that can detect a mutant until the first failure.
+// try runs the packages' tests that can detect a mutant, until the first failure.
 func (t tests) try(m *mutant, patterns []string) (verdict, by string, err error) {
 	asking, err := product(t.root, patterns)
 	if err != nil {

@@ -114,7 +114,7 @@ var functions = map[token.Token]string{
 	token.ADD: "Sum", token.SUB: "Difference", token.MUL: "Product", token.QUO: "Quotient",
 }
 
-// typeOf returns the name that the file can use for an expression's type. A type without a name there does not compile.
+// typeOf returns the file's name for an expression's type. If the file has no name for it, the code does not compile.
 func (s *source) typeOf(e ast.Expr, info *types.Info) string {
 	return types.TypeString(types.Default(info.TypeOf(e)), func(p *types.Package) string {
 		for _, spec := range s.file.Imports {

@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// livesThrough has the packages whose tests use a package's code, by a prefix of its folder. They run if the package's
-// tests do not detect a mutant. The longest prefix counts.
+// livesThrough has the other packages whose tests use a package's code, by a prefix of the package's folder. These
+// tests run if the package's tests do not detect a mutant. The longest prefix counts.
 var livesThrough = map[string][]string{
 	"":                     nil,
 	"strategies":           {"./reconciler/...", "./views/...", "./simulate"},

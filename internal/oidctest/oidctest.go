@@ -105,7 +105,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	send(w, 200, map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 3600, "id_token": signed + "." + b64(signature)})
 }
 
-// SignsIn sets the claims of the next user's ID token, besides the claims of the flow. If key is not nil, it signs the
+// SignsIn sets the claims of the next user's ID token, besides the claims of the flow. If key is not nil, key signs the
 // token instead of the provider's key.
 func (p *Provider) SignsIn(claims map[string]any, key *rsa.PrivateKey) {
 	p.mu.Lock()

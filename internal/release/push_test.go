@@ -46,7 +46,7 @@ func archive(t *testing.T) string {
 	return filepath.Join(r.out, "image-v1.2.3.tar")
 }
 
-// TestPush checks that an image can be pushed twice. The registry then has it for each Linux platform and by its digest.
+// TestPush checks that an image can be pushed twice. The registry then has the image for each Linux platform, and by its digest.
 func TestPush(t *testing.T) {
 	file := archive(t)
 	server := httptest.NewServer(registry.New())

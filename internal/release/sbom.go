@@ -34,7 +34,7 @@ func parts(program string) ([]part, error) {
 // purl returns the package URL, which names a package in both formats.
 func (p part) purl() string { return "pkg:golang/" + p.path + "@" + p.version }
 
-// sha256 returns the module's hash in go.sum, which is the hash of a list of its files, or "" if there is none.
+// sha256 returns the module's hash in go.sum, the hash of a list of the module's files, or "" if there is none.
 func (p part) sha256() string {
 	encoded, ok := strings.CutPrefix(p.sum, "h1:")
 	raw, err := base64.StdEncoding.DecodeString(encoded)

@@ -144,7 +144,7 @@ func TestSameAsHelm(t *testing.T) {
 	}
 }
 
-// TestSameAsKustomize builds kustomizations with charts, from testdata and one for each of its charts, and compares the
+// TestSameAsKustomize builds the kustomizations with charts in testdata, and a kustomization for each chart in testdata, and compares the
 // objects with `kustomize build --enable-helm`.
 func TestSameAsKustomize(t *testing.T) {
 	program := helm(t)

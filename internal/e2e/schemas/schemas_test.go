@@ -46,7 +46,7 @@ func checker(t *testing.T) map[string]*jsonschema.Schema {
 // ours matches a document that may have a schema.
 var ours = regexp.MustCompile(`gitrollout\.dev/|argoproj\.io/`)
 
-// errorsIn checks the documents of a file that have schemas, and returns their number as the second result.
+// errorsIn checks each document of a file for which there is a schema, and also returns the number of these documents.
 func errorsIn(t *testing.T, schemas map[string]*jsonschema.Schema, file string, data []byte) (errs []error, checked int) {
 	t.Helper()
 	for _, text := range regexp.MustCompile(`(?m)^---.*$`).Split(string(data), -1) {

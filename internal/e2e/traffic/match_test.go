@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// people has the kinds of users. The path has the kind after /any, and each answer has the path.
+// people has the kinds of users. The URL of a request names the kind of its user.
 var people = map[string]func(*proxytest.Request){
 	"plain":  func(*proxytest.Request) {},
 	"header": func(r *proxytest.Request) { r.Header = map[string]string{"X-Beta": "yes"} },

@@ -77,7 +77,7 @@ func servers() []server {
 func oddServers(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	var data atomic.Bool // set when the metrics that wait for data get some
+	var data atomic.Bool // set when the metrics that wait for data get data
 	var shops []measured
 	plain := func(name, address string, steps []string, fields ...string) measured {
 		fields = append([]string{"interval: 1s", "count: 2"}, fields...)
