@@ -214,7 +214,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	if !imports["cmd"]["reconciler"] {
 		t.Fatal("cmd does not import reconciler: are the imports read right?")
 	}
-	// Again and again, remove folders that import no other remaining folder. The folders that are left are in a circle.
+	// Repeatedly remove folders that import no other remaining folder. The folders that are left are in a circle.
 	for {
 		isLeaf := func(_ string, to map[string]bool) bool {
 			return !slices.ContainsFunc(slices.Collect(maps.Keys(to)), func(f string) bool { return imports[f] != nil })

@@ -39,7 +39,7 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	its := traffic.Watched(spec.Canary.Traffic.Routers, d.Workload.Namespace)
 	for ref, route := range k.Routes {
 		if !slices.Contains(its, ref) {
-			continue // this workload does not watch the route, such as a removed app's: there is no settle time for it
+			continue // a route that this workload does not watch, such as a removed app's: it has no settle time
 		}
 		for _, rule := range kube.Backends(route) {
 			for _, b := range rule {
