@@ -171,7 +171,7 @@ func amountOf(v any) rollout.Amount {
 	return a
 }
 
-// validate follows pkg/apis/apps/validation ValidateDeploymentSpec for these fields.
+// validate follows pkg/apis/apps/validation ValidateDeploymentSpec for the fields that the model has.
 func validate(o rollout.Object, d Deployment) error {
 	deadline := 600
 	if n, ok := o.Map("spec")["progressDeadlineSeconds"].(int64); ok {
@@ -190,7 +190,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts follows util.ResolveFenceposts, with MaxUnavailable's limit.
+// fenceposts follows util.ResolveFenceposts, and limits unavailable as util.MaxUnavailable does.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0

@@ -20,12 +20,12 @@ type Cluster struct {
 	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as last applied
 	Fate        func(version string) Lifetime  // the lifetime of a new pod
 	OnChange    func(what string)              // called after each micro-step that changed something
-	Restarts    bool                           // pods that never become ready are restarted, and report how often
+	Restarts    bool                           // pods that never become ready are restarted, and count their restarts
 	Nodes       int                            // the number of nodes for DaemonSets
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
 	Late        bool                           // a ReplicaSet may still get pods that were requested before a scale-down
 	serial      int
-	kinds       []rollout.Partitioned // the described kinds
+	kinds       []rollout.Partitioned // the kinds added by Describe
 }
 
 // Lifetime sets whether and when a new pod becomes ready.
@@ -69,7 +69,7 @@ type ReplicaSet struct {
 	Replicas                int // spec.replicas
 	minReady                int
 	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas
-	Version                 int // resourceVersion: a write against an older one fails
+	Version                 int // resourceVersion: a write with an older version fails
 	Pods                    []*Pod
 	late                    int // pods that its controller still creates before it sees a scale-down
 	status                  struct{ Replicas, available int }

@@ -32,15 +32,15 @@ func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	return true
 }
 
-// partitioned returns the description of an object's kind, nil if Kubernetes has its controller.
+// partitioned returns the description of an object's kind, nil for a kind that Kubernetes itself controls.
 func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 	p, _ := rollout.FindPartitioned(k.kinds, o.APIVersion(), o.Kind())
 	return p
 }
 
 // microCounts makes one step, for one pod, of a controller of unordered pods, such as CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync). It creates missing pods, of the base up to the partition. It replaces an old pod while
-// all pods are available, or an old pod that is not available.
+// pkg/controller/cloneset/sync). It creates missing pods: up to the partition with the base revision, then with the
+// update revision. It replaces an old pod while all pods are available, or an old pod that is not available.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0

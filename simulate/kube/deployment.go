@@ -320,7 +320,7 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // integer.RoundToInt32: half away from zero
 }
 
-// Moved returns how many pods a due scaling moves beyond fair shares, as fraction uses the last scaling's total.
+// Moved returns how many pods the next scaling moves beyond fair shares, because fraction uses the previous total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

@@ -40,8 +40,8 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo returns the members that an update may replace. Kruise's partition limits them to nodes with a new pod or none,
-// then to the last by name (v1.8, pkg/controller/daemonset, daemonset_update.go: filterDaemonPodsNodeToUpdate).
+// mayGo returns the members that an update may replace. Within Kruise's partition, nodes without an old pod come first,
+// then the last by name (v1.8, pkg/controller/daemonset, daemonset_update.go: filterDaemonPodsNodeToUpdate).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
 	if d.Partition() == 0 {
@@ -61,7 +61,7 @@ func (d *Deployment) mayGo(all []member) []member {
 }
 
 // microNodes makes one step, for one pod, of the DaemonSet controller (pkg/controller/daemon) or Kruise's, without
-// maxSurge. It creates missing pods and, without OnDelete, replaces unavailable ones, and others within maxUnavailable.
+// maxSurge. It creates missing pods. Without OnDelete, it replaces unavailable pods and, within maxUnavailable, others.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {
 		switch {

@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals has the fields that a Deployment lacks: of a StatefulSet, a DaemonSet or a partitioned kind. The Sets of
-// such a workload are ControllerRevisions, and the workload itself owns the pods.
+// ordinals has the fields of a StatefulSet, a DaemonSet or a partitioned kind that a Deployment lacks. The Sets of such
+// a workload are ControllerRevisions, and the workload itself owns the pods.
 type ordinals struct {
 	parallel     bool
 	byNode       bool        // for a DaemonSet: an ordinal is a node
-	byCount      bool        // for unordered pods, as of a CloneSet: an ordinal is a free name
+	byCount      bool        // for unordered pods, such as a CloneSet's: an ordinal is a free name
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf returns the ordinals of an object that is no Deployment, and sets its update strategy's settings. Argument
-// by describes a partitioned kind, and is nil for Kubernetes' kinds.
+// ordinalsOf returns the ordinals of an object that is no Deployment, and sets the update strategy in s. Argument by
+// describes a partitioned kind, and is nil for Kubernetes' kinds.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -38,7 +38,7 @@ func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinal
 }
 
 // Partition returns how many pods, from the lowest, keep the base; 0 for a Deployment. A percentage is rounded up, but
-// of unordered pods one is new below 100% (pkg/util/tools.go of Kruise v1.8, CalculatePartitionReplicas).
+// below 100% at least one unordered pod is new (pkg/util/tools.go of Kruise v1.8, CalculatePartitionReplicas).
 func (d *Deployment) Partition() int {
 	if d.sets == nil {
 		return 0
@@ -114,7 +114,7 @@ func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 }
 
 // microOrdered makes one step, for one pod, of the StatefulSet controller (pkg/controller/statefulset,
-// stateful_set_control.go). MaxUnavailableStatefulSet is off, as by default.
+// stateful_set_control.go). The feature gate MaxUnavailableStatefulSet is off, which is its default.
 func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	if did, stop := k.fill(d, all); stop {
 		return did
@@ -230,7 +230,7 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask sets each revision's Replicas, as a ReplicaSet's spec.replicas, to its existing or desired pods.
+// ask sets each revision's Replicas, the counterpart of a ReplicaSet's spec.replicas, to its existing or desired pods.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()
@@ -270,7 +270,7 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
-// Evict deletes a pod if the pod of that name still has its uid.
+// Evict deletes a pod if the existing pod of the same name has the same uid.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	for w, d := range k.Deployments {
 		if w.Namespace != namespace || d.sets == nil {

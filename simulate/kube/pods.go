@@ -52,7 +52,7 @@ func (rs *ReplicaSet) Live() []*Pod {
 	return slices.DeleteFunc(slices.Clone(rs.Pods), func(p *Pod) bool { return p.Terminating })
 }
 
-// Ready returns how many of its pods are ready and not terminating.
+// Ready returns how many pods of the ReplicaSet are ready and not terminating.
 func (rs *ReplicaSet) Ready() int {
 	return rs.count(func(p *Pod) bool { return p.Ready })
 }
@@ -82,9 +82,9 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes the pod that the ReplicaSet controller deletes first on evenly used nodes. That is a pod that is
-// not ready, else the pod that became ready last. On uneven nodes the controller may delete a ready pod that shares its
-// node before an unready one. A plain Deployment loses the same pod, so it does not count against a release.
+// deletePod deletes the pod that the ReplicaSet controller deletes first on evenly used nodes: a pod that is not ready,
+// else the pod that became ready last. On uneven nodes the controller may delete a ready pod on a shared node before an
+// unready pod. A plain Deployment loses the same pod, so the loss does not count against a release.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
