@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// analysisTemplates are the parts of random analyses: a metric with a few measurements, one without an end, and a Job.
+// analysisTemplates are the templates of random analyses: a metric with a few measurements, a metric without an end, and a Job.
 var analysisTemplates = []any{
 	analysisTemplate("errors", map[string]any{"interval": "20s", "count": 3, "provider": web}),
 	analysisTemplate("watch", map[string]any{"interval": "45s", "failureLimit": 1, "provider": web}),
@@ -45,7 +45,7 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	}
 	steps := slices.Clone(w.steps())
 	for range 1 + rng.IntN(2) {
-		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // the named step stays the first
+		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // the first step has a name and stays first
 		steps = slices.Insert(steps, at, any(map[string]any{"analysis": random("errors", "suite")}))
 	}
 	w.setSteps(steps)
@@ -68,7 +68,7 @@ func (w workloadSource) hasStep(kind string) bool {
 	return slices.ContainsFunc(w.steps(), func(step any) bool { return step.(map[string]any)[kind] != nil })
 }
 
-// lab is a process's reconciler.Analyzer. A measurement takes time, and its result is random: mostly bad for one release in four.
+// lab is a process's reconciler.Analyzer. A measurement takes time. Its result is random, and mostly bad for every fourth release.
 type lab struct {
 	u       *universe
 	process *Process
@@ -139,7 +139,7 @@ func (l *lab) verdict(release rollout.Hash) rollout.AnalysisPhase {
 	}
 }
 
-// checkVerdict checks that a release rejected by an analysis was itself measured badly after it began.
+// checkVerdict checks that a release that an analysis rejected has bad measurements of its own, taken after the release began.
 func (p *promises) checkVerdict(app string, was, is rollout.State) {
 	if len(is.Rejected) == 0 || was.Release == nil || p.u.chaos.meddling {
 		return

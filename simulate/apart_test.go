@@ -15,7 +15,7 @@ type picky struct {
 	*Clone
 	refuses string
 	away    bool
-	single  int // pushes of a single app while it was down
+	single  int // pushes of a single app while the server was down
 }
 
 func (p *picky) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {

@@ -64,7 +64,7 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 		c.main = main
 		path := rollout.ConfigPath(c.cluster)
 		config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
-		if err == nil { // else the name stays
+		if err == nil { // after an error the last readable name stays
 			c.state = config.StateBranch
 		}
 	}
@@ -231,7 +231,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves a push's branches, unless one has moved. A repetition of a successful push is no conflict.
+// receive moves a push's branches together, unless any has moved. A repetition of a successful push is no conflict.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

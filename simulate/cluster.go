@@ -14,15 +14,15 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Cluster is an API server in memory. One field manager applies its objects with force; Kube models the controllers.
+// Cluster is an API server in memory. One field manager applies all objects with force; Kube models the controllers.
 type Cluster struct {
 	Kube *kube.Cluster
 	Ends func(job string) rollout.JobState // the state of a Job that has not ended
 
 	jobs    map[string]*job // by namespace/name
-	made    map[string]int  // how often a Job was created, by the annotation of its run
+	made    map[string]int  // creations of a Job; the key is the annotation of its hook's run
 	objects map[rollout.Ref]*object
-	foreign map[rollout.Ref]string                            // objects owned by another controller, with its name
+	foreign map[rollout.Ref]string                            // objects of another controller; the value is its name
 	version int                                               // grows with each change that watches report
 	writes  int                                               // objects written and deleted by reconcilers
 	writing func(by *View, app string, object rollout.Object) // called before each write

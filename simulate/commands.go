@@ -150,7 +150,7 @@ func (s *Story) deployments() []*kube.Deployment {
 	})
 }
 
-// each calls a function for a version's pods until it returns false.
+// each calls do for a version's pods until do returns false.
 func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	var known []string
 	for _, d := range s.deployments() {
@@ -225,7 +225,7 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits an app's tags in kustomizations or else in a chart's values or images. refused: no commit renders.
+// setVersion edits tags in kustomizations, else in a chart's values or images. It fails if no commit can be rendered.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest commit at which the app can be rendered
@@ -296,7 +296,7 @@ func (s *Story) revert(args []string) error {
 			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
-		delete(edits, promotion) // a revert of the release's own commit does not change this file
+		delete(edits, promotion) // a revert of the release's own commit does not change the promotion file
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}

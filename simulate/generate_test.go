@@ -53,7 +53,7 @@ type hookSource struct {
 // workloadSource is one workload and, unless plain, its Rollout document.
 type workloadSource struct {
 	name, version    string
-	policy           string // a StatefulSet's podManagementPolicy, or the constant of another kind; "": a Deployment
+	policy           string // a StatefulSet's podManagementPolicy, or a constant such as onNodes for another kind; "": a Deployment
 	label            string // the label of its pods; "": its name
 	plain, gone      bool
 	replicas         *int
@@ -160,7 +160,7 @@ func (s source) files() map[string][]byte {
 	return out
 }
 
-// randomHooks returns Jobs around the releases of an app: at most one per time, and sometimes one that may fail.
+// randomHooks returns the Jobs around an app's releases: at most one before, after and on abort. Some releases continue if a Job fails.
 func randomHooks(rng *rand.Rand, app string) (hooks []hookSource) {
 	for _, when := range []string{"before", "after", "abort"} {
 		if rng.IntN(3) > 0 {
@@ -241,7 +241,7 @@ const (
 	byNewCounts, byOldShare                              = "ByNewCounts", "ByOldShare"
 )
 
-// kinds has, by policy, a workload's kind in records and its API version.
+// kinds maps a workload's policy to the workload's kind in records and its API version.
 var kinds = map[string]struct{ kind, apiVersion string }{
 	"":                {"", "apps/v1"},
 	"OrderedReady":    {"StatefulSet", "apps/v1"},
@@ -315,7 +315,7 @@ func (w *workloadSource) asKruisesAgent(rng *rand.Rand) {
 	delete(w.canary, "nodeOrder")
 }
 
-// asSet turns a workload into a StatefulSet, scaled in place and with batches, without the features of Deployments.
+// asSet turns a workload into a StatefulSet with a canary that scales in place and has batches, and removes the fields of Deployments.
 func (w *workloadSource) asSet(rng *rand.Rand) {
 	w.policy, w.blueGreen, w.services = []string{"OrderedReady", "Parallel"}[rng.IntN(2)], nil, nil
 	w.canary = map[string]any{"scaling": "inPlace", "steps": batches(rng)}

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Git is a server with all commits, and branches at their last push. A commit's id follows from its content.
+// Git is a server with all commits, and with the branches at their last push. A commit's id follows from its content.
 type Git struct {
 	commits map[string]*commit
 	refs    map[string]string
@@ -95,7 +95,7 @@ func (g *Git) Commit(c Change) string {
 	return made.ID
 }
 
-// Set moves a branch to a commit, whatever commit it is at. Commit "" deletes the branch.
+// Set moves a branch to a commit, whatever the branch's current commit. Commit "" deletes the branch.
 func (g *Git) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {

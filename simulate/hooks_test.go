@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// endOf returns the state of a Job. The Job succeeds or fails after some time, and succeeds when all trouble has ended.
+// endOf returns the state of a Job. A Job succeeds or fails after some time. In a calm world a running Job succeeds immediately.
 func (u *universe) endOf(job string) rollout.JobState {
 	if u.ends == nil {
 		u.ends = map[string]rollout.JobState{}
@@ -97,7 +97,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 		o.checkEnded(app, is.Release, rollout.HookBefore, is.Hooks)
 	}
 	follows := was.Release == nil && is.Release == nil && was.Stable != nil && is.Stable != nil && was.Stable.Hash == is.Stable.Hash &&
-		// Otherwise the change still belongs to a release.
+		// In another phase the change still belongs to a release.
 		was.Phase == rollout.Healthy && is.Phase == rollout.Healthy && was.Source != "" && was.Source != is.Source && was.Draining == nil
 	if follows {
 		o.checkAlone(app, was, is)
@@ -130,7 +130,7 @@ func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	}
 }
 
-// isFollowed reports whether a content without Rollout documents is applied completely, or a Job after it runs.
+// isFollowed reports whether an app without Rollout documents has all its pods at the recorded content, or runs a Job of the release.
 func (u *universe) isFollowed(app string, s rollout.State) bool {
 	runs := slices.ContainsFunc(s.Hooks, func(h rollout.HookRun) bool {
 		return h.Phase == rollout.HookRunning && h.Release == s.Release.Hash
@@ -187,8 +187,8 @@ func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.Hoo
 	o.u.fail("%s: hook %s was running as Job %s, and has lost it", app, run.Name, run.Job)
 }
 
-// checkReturned checks that abort hooks have succeeded or failed when their rollback has ended. There are none for a return to a version
-// that served before, or for a release that had not begun.
+// checkReturned checks that abort hooks have succeeded or failed when their rollback has ended. A return to a version that served before,
+// or a release that had not begun, has no abort hooks.
 func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	ends := was.Release != nil && was.Phase == rollout.Aborting && was.Stable != nil && was.Release.Hash != was.Stable.Hash &&
 		!was.Release.Fast && is.Phase != rollout.Aborting && is.Phase != rollout.Promoting && is.Release == nil

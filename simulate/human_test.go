@@ -130,7 +130,7 @@ func (u *universe) pushAll(i int, when string) {
 	})
 }
 
-// emptyAtAGate scales a workload at a gate to 0, or back up, beside other workloads at gates.
+// emptyAtAGate scales a workload at a gate to 0, or back up, while the release has other workloads.
 func emptyAtAGate(u *universe, i int) bool {
 	s := u.oracle.states[u.head().apps[i].name]
 	if len(s.Progress) < 2 || s.Stable == nil || s.Phase == rollout.Aborting {
@@ -217,7 +217,7 @@ func stepLess(u *universe, steps []any) []any {
 	if len(steps) < 2 {
 		return nil
 	}
-	i := 1 + u.rng.IntN(len(steps)-1) // the named step stays the first
+	i := 1 + u.rng.IntN(len(steps)-1) // the first step has a name and stays first
 	return slices.Delete(steps, i, i+1)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 type job struct {
-	annotation string // identifies the run that made it
+	annotation string // identifies the hook's run that created the Job
 	state      rollout.JobState
 	made       time.Time
 }

@@ -40,7 +40,7 @@ func TestProposalsLeaveWithTheirApp(t *testing.T) {
 	}
 }
 
-// TestAppThatLeftTakesNothingBack checks that an app removed from Git rolls back to stable, without objects that another app has by now.
+// TestAppThatLeftTakesNothingBack checks that an app removed from Git rolls back to stable, but not objects that another app has by now.
 func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	p := atGates(t)
 	p.cluster.writing = func(_ *View, app string, o rollout.Object) {
@@ -52,11 +52,11 @@ func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	files[shopPromotion] = promotionOf(p.state("shop").Release.Hash, "decision: abort\n")[shopPromotion]
 	p.withoutShop(files)
 	p.tick(1)
-	p.checkServes("shop", "shop:v3") // as till requires, which has the Deployment now
+	p.checkServes("shop", "shop:v3") // the image of till, which has the Deployment now
 }
 
 // TestAppThatLeftStaysAlone checks that an app that left Git is still left alone after a restart at a commit whose configuration cannot be
-// read. The configuration at the app's recorded commit still lists it.
+// read. The configuration at the app's recorded commit still lists the app.
 func TestAppThatLeftStaysAlone(t *testing.T) {
 	p := atGates(t)
 	p.withoutShop(inTill())
@@ -75,8 +75,8 @@ func TestAppThatLeftStaysAlone(t *testing.T) {
 	}
 }
 
-// TestAbortWithoutConfiguration checks that an abort ends a release that waits for a freeze, at a commit whose configuration cannot be
-// read.
+// TestAbortWithoutConfiguration aborts a release that waits for the end of a freeze, at a commit whose configuration cannot be read. The
+// abort ends the release.
 func TestAbortWithoutConfiguration(t *testing.T) {
 	p := atGates(t)
 	must(t, p.decide(rollout.Promote, []string{"till", rollout.Full}))

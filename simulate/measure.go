@@ -55,7 +55,7 @@ func (m *meter) set(args, known []string) error {
 	return oneOf("metric", strings.TrimPrefix(args[0], "stable:"), known)
 }
 
-// Measure implements the reconciler's Analyzer, with results at once.
+// Measure implements the reconciler's Analyzer. The results are available immediately.
 func (m *meter) Measure(app rollout.App, _ []rollout.AnalysisRun, due []strategies.Measure) {
 	if len(due) == 0 {
 		return

@@ -130,7 +130,7 @@ func stray(_ starting, _ string, o rollout.Object) {
 	}
 }
 
-// talkative writes each serial number to the workloads.
+// talkative writes the serial number of each new record to the workloads.
 func talkative(p starting, app string, o rollout.Object) {
 	if _, is := rollout.WorkloadOf(o.Ref()); is {
 		o.Set(fmt.Sprint(p.u.oracle.states[app].Serial), "metadata", "labels", rollout.LabelSerial)
@@ -223,7 +223,7 @@ func trustful(p starting, _ string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// trusting shows all pods of a version as ready before a switch, if one is.
+// trusting shows all pods of a version as ready before a switch, if one pod is ready.
 func trusting(p starting, app string, w *rollout.ObservedWorkload) {
 	if !slices.ContainsFunc(p.u.oracle.states[app].Progress, func(pr rollout.Progress) bool { return pr.Name == "scale up" }) {
 		return

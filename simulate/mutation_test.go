@@ -13,11 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mutation breaks a rule of the reconciler by a wrapper, to check that the simulator notices.
+// mutation breaks a rule of the reconciler by a wrapper, to check that the simulator notices the fault.
 type mutation struct {
 	name   string
 	worlds string // the worlds to search, in order
-	seed   int    // the seed that notices, which runs first; 0: a seed up to 10 notices
+	seed   int    // the seed that notices the fault, which runs first; 0: a seed up to 10 notices
 	wrap   wrap
 }
 
@@ -61,8 +61,8 @@ var mutations = []mutation{
 // enough is the largest number of seeds per mutation.
 const enough = 200
 
-// TestMutations breaks the reconciler in each of these ways. One of the first 200 seeds must notice. When a mutation's own seed stops
-// noticing because runs have changed, all seeds run, and the test prints a new one. The table is in docs/simulator.md.
+// TestMutations breaks the reconciler with each mutation. One of the first 200 seeds must notice the fault. When a mutation's own seed
+// stops noticing because runs have changed, all seeds run, and the test prints a new seed. The table is in docs/simulator.md.
 func TestMutations(t *testing.T) {
 	for _, m := range slices.Concat(mutations, lawMutations) {
 		t.Run(m.name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// lateGit reports a push as successful at once, and pushes only before the next fetch.
+// lateGit reports a push as successful immediately, and pushes only before the next fetch.
 type lateGit struct {
 	*Clone
 	owed []move
@@ -141,7 +141,7 @@ func (g *bluntGit) Push(ctx context.Context, updates []rollout.Update) (map[stri
 	return g.Clone.Push(ctx, updates)
 }
 
-// patient applies no rollback before Git has its record.
+// patient applies no rollback before the rollback's record is in Git.
 func patient(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	o := p.u.oracle
 	if slices.ContainsFunc(objects, func(object rollout.Object) bool { return o.goesBack(app, o.states[app], object) }) {
@@ -248,7 +248,7 @@ func oldBase(_ starting, _ string, live *rollout.ObservedWorkload) {
 	}
 }
 
-// eager shows the newest version's pods as ready once they exist, and its endpoints as known, so that requests are routed there.
+// eager shows the newest version's pods as ready once they exist, and its endpoints as known, so that requests are routed to these pods.
 func eager(p starting) {
 	observes(func(p starting, _ string, seen *rollout.Observed) {
 		for w, live := range seen.Workloads {

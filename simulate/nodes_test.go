@@ -24,11 +24,11 @@ func (p *promises) checkOrder(what string) {
 		if !moves || t == nil || source == nil || source.policy != onNodes {
 			continue
 		}
-		var old []rollout.Pod // the evicted pod, and the remaining ones
+		var old []rollout.Pod // the evicted pod, and the remaining old pods
 		taken := 0
 		for _, r := range live.Revisions {
 			if r.Current {
-				taken = r.Desired // with the evicted pod's node
+				taken = r.Desired // including the evicted pod's node
 				continue
 			}
 			old = append(old, slices.DeleteFunc(slices.Clone(r.Members), func(pod rollout.Pod) bool {
@@ -72,7 +72,7 @@ func (p *promises) isEarlier(w *workloadSource, release rollout.Hash, node, othe
 	return cmp.Or(cmp.Compare(rank(node), rank(other)), cmp.Compare(place(node), place(other))) < 0
 }
 
-// fickle evicts a pod of another node than the chosen one.
+// fickle evicts a pod of a node other than the chosen node.
 func fickle(ctx context.Context, p starting, namespace string, pod rollout.Pod) error {
 	for _, live := range p.u.kube.Observe().Workloads {
 		for _, r := range live.Revisions {

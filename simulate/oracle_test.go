@@ -26,7 +26,7 @@ type oracle struct {
 	astray   map[rollout.Ref]bool              // objects written from an older record, or from none
 	wrote    map[string]map[rollout.Ref]string // the writer of each object since the newest record, by app
 	overtook map[string]bool                   // an unrecorded rollback overtook the record that ended its release
-	over     map[string]bool                   // a user promoted a release fully during another's rollback
+	over     map[string]bool                   // a user promoted a release fully during the rollback of another release
 	// stale is set if a process without the newest record has written since the app was healthy.
 	stale   map[string]bool
 	written map[string]int // Cluster.writes at the last write, by process and app
@@ -181,7 +181,7 @@ func (o *oracle) servesWell(app string, now rollout.State) {
 		g, d := o.guard(w), o.u.kube.Deployments[w]
 		spec, staged := o.specOf(w)
 		if !staged {
-			continue // the cluster has a commit without this document
+			continue // the recorded commit has no Rollout document for the workload
 		}
 		if g.Replicas != d.Replicas {
 			g.Scaled(o.u.kube.Now, d, spec)
@@ -215,7 +215,7 @@ func (o *oracle) read(commit string) map[string]rollout.State {
 	return states
 }
 
-// checkTransition checks that each record advances a release at most one step, and never back, except by a full promotion.
+// checkTransition checks that a record moves a release at most one step forward, and never back. A full promotion may skip steps.
 func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 	if o.u.chaos.hooks {
 		o.checkHooks(app, was, is)
@@ -224,7 +224,7 @@ func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 		return
 	}
 	if was.Phase == rollout.Aborting && is.Release.Since.Equal(rollout.Second(by.visits)) {
-		return // another try may begin in the same second
+		return // the rollback may be of an earlier try in the same second
 	}
 	for _, p := range is.Progress {
 		before, ok := was.ProgressOf(p.Workload)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestARetreatOvertakesAPush checks a rollback during the push of a switch's record, when a newer version supersedes the release. When Git
-// has that record, no user may reach pods that are being removed.
+// has the record of the switch, no user may reach pods that are being removed.
 func TestARetreatOvertakesAPush(t *testing.T) {
 	files := func(version string) map[string]string {
 		all := twoApps(version)

@@ -11,7 +11,7 @@ import (
 )
 
 // others has the data of ConfigMaps that another field manager applied, by object. The API server keeps a field that only one of several
-// managers drops, so cluster.Client removes it from the other managers' fields.
+// managers drops, so cluster.Client removes the field from the other managers' fields.
 type others map[rollout.Ref]map[string]string
 
 // applied removes the other managers' fields that left Git or have another value, before a ConfigMap is applied.
@@ -53,7 +53,7 @@ func (u *universe) coOwn() {
 	u.note("FIELDS of %s: another manager owns %v", ref.Name, u.others[ref])
 }
 
-// checkFields checks that a field that left Git does not stay in the cluster, and that a field that Git never had does.
+// checkFields checks that a field that left Git is removed from the cluster, and that a field that Git never had stays.
 func (p *promises) checkFields(app string, o rollout.Object) {
 	ref := o.Ref()
 	live, git := p.u.others.data(p.u.cluster, ref), o.Map("data")
@@ -65,7 +65,7 @@ func (p *promises) checkFields(app string, o rollout.Object) {
 	}
 }
 
-// sharing is a mutation that leaves fields that left Git to their other managers.
+// sharing is a mutation: a field that left Git stays if another manager has applied it.
 func sharing(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	before := others{}
 	for ref, fields := range p.u.others {
@@ -76,7 +76,7 @@ func sharing(ctx context.Context, p starting, app string, objects []rollout.Obje
 	return err
 }
 
-// data returns the fields of the app's ConfigMap. One of them leaves Git with every second change.
+// data returns the fields of the app's ConfigMap. Every second change removes a field from Git.
 func (a appSource) data() map[string]any {
 	data := map[string]any{"n": strconv.Itoa(a.config)}
 	if a.config%2 == 0 {

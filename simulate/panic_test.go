@@ -38,7 +38,7 @@ func (b *broken) Apply(ctx context.Context, app string, objects []rollout.Object
 	return b.View.Apply(ctx, app, objects)
 }
 
-// TestPanicIsOneAppsTrouble checks that a panic in the render, the decision or the apply of an app only holds this app, with a reason. The
+// TestPanicIsOneAppsTrouble checks that a panic in the render, the decision or the apply of an app holds only this app, with a reason. The
 // log has the stack once, and the other app is released. The app continues after the repair.
 func TestPanicIsOneAppsTrouble(t *testing.T) {
 	for _, in := range []string{"render", "observe", "apply"} {

@@ -272,7 +272,7 @@ func (u *universe) start() {
 	u.fail("the first deployment does not end: %s", u.where())
 }
 
-// letGo ends another controller's ownership of objects. Their apps must be held for that reason until then.
+// letGo ends another controller's ownership of objects. Until then, the apps of these objects must be held because of that controller.
 func (u *universe) letGo() {
 	if len(u.cluster.foreign) == 0 {
 		return
@@ -385,7 +385,7 @@ func (u *universe) settle() {
 	u.fail("the world does not become healthy: %s", u.where())
 }
 
-// document gives workloads their Rollout documents, none of which is paused, except in worlds without documents.
+// document gives each workload a Rollout document that is not paused. In worlds without documents, it removes the documents.
 func (u *universe) document(all []workloadSource) {
 	for i := range all {
 		all[i].plain, all[i].paused = u.chaos.plain, false
@@ -550,7 +550,7 @@ func (u *universe) checkEnd() {
 // startAnew starts new processes, which know only Git and the cluster. They come to the same result and write nothing.
 func (u *universe) startAnew() {
 	if u.chaos.meddling || u.hasLost() {
-		return // new processes undo edits by hand at once, or do not find a lost commit
+		return // new processes undo edits by hand immediately, or do not find a lost commit
 	}
 	for _, a := range u.procs {
 		u.crash(a)
@@ -566,7 +566,7 @@ func (u *universe) commitAgain() {
 	want := u.head().clone()
 	u.edit("the files of what is stable, again", func(s *source) {
 		for i := range s.apps {
-			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // also under earlier names
+			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // includes earlier names of the apps
 				state := u.oracle.states[name]
 				if u.ids[name] != s.apps[i].id || state.Stable == nil || !u.isLost(state) || u.appIn(state.Stable.Commit, name) == nil {
 					continue

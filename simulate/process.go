@@ -11,8 +11,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler, whose work stops before each effect until the scheduler sets the outcome. Nothing runs
-// in between: a deterministic scheduler decides the whole order, also of a process's pumps.
+// Process is one reconciler, whose work stops before each effect until the scheduler sets the outcome. Nothing else
+// runs meanwhile: a deterministic scheduler sets the order of all effects, including the effects of a process's pumps.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string
@@ -23,7 +23,7 @@ type Process struct {
 	read    time.Time        // the last time that the clock returned
 	running bool             // a thread is stopped at an effect
 	next    Effect           // the next effect of the current thread
-	err     error            // the error of the last ended thread
+	err     error            // the error of the thread that ended last
 	dead    bool
 	threads []*thread // the stopped threads, in the order of their start
 	current *thread   // the only running thread
@@ -43,7 +43,7 @@ type step struct {
 	err    error
 }
 
-// Parts holds a process's parts, before the reconciler exists.
+// Parts holds the parts from which Start makes a process.
 type Parts struct {
 	Git     *Git
 	Cluster *Cluster

@@ -24,11 +24,11 @@ type promises struct {
 	line     map[string][]rollout.Hash       // stable versions in their order, by app; the last one serves now
 	rejected map[string]bool                 // rejected versions, by app and version
 	served   map[rollout.Workload]served
-	ready    map[string]bool             // versions with a ready pod at any time, by workload and version
-	whole    map[string]bool             // versions that had as many ready pods at a time as maxUnavailable requires
+	ready    map[string]bool             // versions that have had a ready pod, by workload and version
+	whole    map[string]bool             // versions that once had as many ready pods as maxUnavailable requires
 	recent   map[string]string           // main at the last record of an app
 	sizes    map[rollout.Workload]int    // replicas when the world was last at rest
-	unsure   map[rollout.Workload]bool   // workloads whose replicas or steps have changed since
+	unsure   map[rollout.Workload]bool   // workloads whose replicas or steps have changed since that rest
 	void     map[*rollout.Promotion]bool // promotions of a version that was already stable
 	passed   map[string]bool             // workloads that passed their gates with pods, by try
 	left     map[string]bool             // names of apps that left Git without a known new name
@@ -42,7 +42,7 @@ type law string
 const (
 	lawGates   law = "gates"        // a gate is passed only with its key
 	lawEdited  law = "edited steps" // an edit of the list of steps passes no gate
-	lawSteps   law = "steps"        // a running workload with a document takes its steps, also with a new document
+	lawSteps   law = "steps"        // a workload with pods takes the steps of its document, even if the document is new
 	lawNothing law = "zero"         // a workload without pods is neither staged nor promoted
 	lawStable  law = "stable"       // a version is stable only after it served
 	lawBroken  law = "broken"       // nothing advances while Git's head is unreadable
@@ -53,7 +53,7 @@ const (
 	lawBackOff law = "back off"     // after a failure, the next try waits
 	lawQuiet   law = "quiet"        // a workload is not written only to change status texts
 	lawShare   law = "share"        // pods and requests of the new version do not exceed the step
-	lawForward law = "forward"      // users go back only after a user's decision or a verdict
+	lawForward law = "forward"      // users get an older version only after a user's decision or a verdict
 	lawOwner   law = "owner"        // replicas follow their owner: Git if it sets them, else a scaler
 	lawGone    law = "gone"         // objects that left Git, or belong to a finished release, are deleted
 	lawTick    law = "tick"         // only transitions are committed
@@ -82,7 +82,7 @@ type try struct {
 	id    string
 	hash  rollout.Hash
 	since time.Time
-	back  bool // a return to a version older than the serving one, which takes no steps
+	back  bool // a return to a version older than the serving version; it takes no steps
 	walks map[rollout.Workload]*walk
 	low   map[rollout.Workload]int // the fewest pods of a workload since the try began; no entry after a scale to 0
 	nodes map[rollout.Workload]*nodesOf
@@ -94,7 +94,7 @@ type walk struct {
 	legs   []leg
 	at     []time.Time
 	edited bool
-	done   bool // the workload has passed its steps, so another list changes nothing
+	done   bool // the workload has passed its steps, so an edited list of steps changes nothing
 	empty  bool // the workload had no pods when it passed a closed gate
 }
 
@@ -104,10 +104,10 @@ type leg struct {
 	weight     int             // percent of the requests or the pods
 	pods       func(n int) int // the most new pods among n pods
 	people     bool            // the step ends with a promotion
-	after      time.Duration   // or the step ends after this time; 0: never, if it waits for a promotion
+	after      time.Duration   // or the step ends after this time; 0 if people is set: only a promotion ends it
 }
 
-// served is a version that all users had at the end of a pass, and whether an older one was requested since.
+// served is a version that all users had at the end of a pass, and whether an older version was requested since.
 type served struct {
 	version string
 	excuse  bool // a user or a verdict requested a rollback
@@ -147,7 +147,7 @@ func (a *appSource) index(w rollout.Workload) int {
 	return slices.IndexFunc(a.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone })
 }
 
-// onRecord returns the record of a workload's app, and the workload in the followed commit, nil without a document.
+// onRecord returns the record of a workload's app, and the workload in the recorded commit, nil without a document.
 func (p *promises) onRecord(w rollout.Workload) (rollout.State, *workloadSource) {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	return s, p.u.appIn(s.Source, s.App).find(w)
@@ -160,7 +160,7 @@ func (p *promises) excuse(w rollout.Workload) {
 	p.served[w] = was
 }
 
-// legs returns the steps of a workload. Blue-green has one: the wait for the switch.
+// legs returns the steps of a workload. A blue-green workload has one step: the wait for the switch.
 func (w *workloadSource) legs() []leg {
 	if b := w.blueGreen; b != nil {
 		l := leg{text: "blueGreen", name: "promotion", pods: func(n int) int { return n }}
@@ -226,7 +226,7 @@ func (w *workloadSource) legs() []leg {
 
 func ceilOf(n, percent int) int { return (n*percent + 99) / 100 }
 
-// most returns the most new pods among n pods, and the most of 100 requests that reach them, in the steps up to step.
+// most returns the maximum in the steps up to step: of new pods among n pods, and of the percentage of requests to new pods.
 func most(legs []leg, step, n int) (pods, requests int) {
 	if step >= len(legs) {
 		return n, 100
@@ -270,13 +270,13 @@ func number(version string) int {
 func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	id := p.u.ids[app]
 	if is.Source == "" && !p.u.chaos.meddling {
-		return // the app continues under a new name, or will when that is readable
+		return // the app continues under a new name, or will when the new folder is readable
 	}
 	for _, r := range is.Rejected {
 		p.rejected[id+string(r.Hash)] = true
 	}
 	if is.Stable != nil {
-		// Later versions were left, and are no longer targets of a rollback.
+		// The app has left later versions, which are no longer targets of a rollback.
 		if i := slices.Index(p.line[id], is.Stable.Hash); i >= 0 {
 			p.line[id] = p.line[id][:i]
 		}
@@ -305,8 +305,8 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkVerdict(app, was, is)
 }
 
-// checkName checks the record of an app missing from Git. In the commit that the recording process saw, no app
-// without a record may have a Deployment of this app.
+// checkName checks the record of an app missing from Git. In the commit that the recording process saw, no app without a record may have a
+// Deployment of the missing app.
 func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	if p.left[app] = false; by == nil || is.Held == nil {
 		return
@@ -327,7 +327,7 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	}
 }
 
-// follow notes the begin and end of tries, and reports whether one has begun. An app under a new name that is unreadable has an empty
+// follow notes the begin and end of tries, and reports whether one has begun. While a renamed app cannot be read, its new name has an empty
 // record beside the old name's record. The empty record ends no try.
 func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	if is.Release == nil && is.Stable == nil && len(is.Inventory) == 0 {
@@ -353,8 +353,8 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	return true
 }
 
-// checkSteps checks that a try stages each workload with a document, with pods, and not at the new version yet. An unfinished first
-// deployment protects nothing. A workload missing from stable is new.
+// checkSteps checks that a try stages each workload that has a document and pods, and is not at the new version yet. An unfinished first
+// deployment has no stable version to protect. A workload missing from stable is new.
 func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 	full := slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return k.OpensAll(is.Release.Hash) })
 	if full || is.Stable == nil || p.u.chaos.meddling {
@@ -391,7 +391,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	for same < min(len(legs), len(k.legs)) && legs[same].text == k.legs[same].text {
 		same++
 	}
-	if same < max(len(legs), len(k.legs)) { // an edited list continues at its first difference at most
+	if same < max(len(legs), len(k.legs)) { // an edited list continues at its first difference or earlier
 		k.at, k.edited = k.at[:min(len(k.at), same+1)], true
 	}
 	if k.legs = legs; k.done {
@@ -411,7 +411,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	return reach
 }
 
-// walkOn opens the steps that keys and time allow by now, and returns the furthest one.
+// walkOn opens the steps that keys and time allow by now, and returns the first step that stays closed.
 func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	for i := len(k.at) - 1; i < len(k.legs); i++ {
 		opened, ok := p.opens(id, t, w, k.legs, i, k.at[i])
@@ -531,7 +531,7 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 		return
 	}
 	head, before := by.Clone.main, was
-	known := p.recent[app] == head && !p.u.chaos.pumps // the pushing pump may know another commit than the deciding one
+	known := p.recent[app] == head && !p.u.chaos.pumps // the pump that pushes may know another commit than the pump that decides
 	p.recent[app], before.Serial = head, is.Serial
 	if known && was.Reason != "" && is.Reason != "" {
 		before.Reason = is.Reason
@@ -587,8 +587,8 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkWhole checks that a stable version had as many ready pods at a time as maxUnavailable requires. With lag the
-// controller may stop the last old pods earlier. Then a superseded release becomes stable with one ready pod.
+// checkWhole checks that a stable version once had as many ready pods as maxUnavailable requires. With lag the controller may stop the last
+// old pods earlier. Then a superseded release becomes stable with one ready pod.
 func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
 	for w := range is.Stable.Templates {
 		s, d := p.u.appIn(is.Source, app).find(w), p.u.kube.Deployments[w]
@@ -601,8 +601,8 @@ func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// wasStable reports whether a version was stable before the newest record, also under a former name of the app. A return to such a version
-// takes no steps.
+// wasStable reports whether a version was stable before the newest record, under any name of the app. A return to such a version takes no
+// steps.
 func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	own := p.u.oracle.records[app]
 	for name, records := range p.u.oracle.records {
@@ -615,8 +615,8 @@ func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	return false
 }
 
-// hadPassed reports whether a workload has passed its gates in the try of its release. It had pods then, or no steps at some time since the
-// try began. Later lists of steps and numbers of pods do not matter.
+// hadPassed reports whether a workload has passed its gates in the try of its release. The workload had pods then, or had no steps at some
+// time since the try began. Later lists of steps and numbers of pods do not matter.
 func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bool {
 	if s.Release == nil || p.passed[tryID(s)+w.String()] {
 		return s.Release != nil
@@ -746,7 +746,7 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	if source.isShared() && p.shares(w, source)[source.services[1]] > 0 {
 		p.fail(lawShare, "%s: a router has a weight, and the share of the pods is one already", w)
 	}
-	// In the pause of a rollback that is not recorded yet, the controller spreads the surge over both versions.
+	// While a rollback has paused the Deployment but is not recorded yet, the controller spreads the surge over both versions.
 	isBack := p.u.oracle.back[s.App] && p.takenBack(s.App, p.u.git.Head(testBranch)) != ""
 	for _, rs := range d.Sets {
 		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
@@ -778,7 +778,7 @@ func (p *promises) isUnreadable(app string) bool {
 	return a == nil || a.broken || p.u.sources[head].slip == slipConfig
 }
 
-// isUnderWay reports whether a process has a timer within the time that proxies need for a route, or pods for minReadySeconds. Until then
+// isUnderWay reports whether a process has a timer within the time that proxies need for a route, or within minReadySeconds. Until then
 // surplus pods stay after an edit of steps or replicas.
 func (p *promises) isUnderWay(source *workloadSource) bool {
 	within := time.Duration(source.minReady) * time.Second
@@ -900,7 +900,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 }
 
-// allOn returns the workloads whose users all have the recorded release, with its version. All workloads of a release must qualify.
+// allOn returns the version of each workload whose users all have the recorded release. All workloads of a release must qualify.
 func (p *promises) allOn() map[rollout.Workload]string {
 	all := map[rollout.Workload]string{}
 	for _, w := range p.u.workloads() {
@@ -929,8 +929,8 @@ func (w *workloadSource) isJudged(pr rollout.Progress) bool {
 	return w.blueGreen["postPromotionAnalysis"] != nil && pr.Step < pr.Of && !strings.HasPrefix(pr.Name, "keep ")
 }
 
-// serves reports whether all users of a workload have a version with a pod ready for minReady, and no other version
-// can get new pods. Users of ignored versions do not count.
+// serves reports whether source's version serves all users of a workload, with a pod ready for minReady, and no other version can get new
+// pods. Users of ignored versions do not count.
 func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady time.Duration, ignored ...string) bool {
 	d := p.u.kube.Deployments[w]
 	if d == nil || d.Base() != "" && d.Base() != source.version {
@@ -978,7 +978,7 @@ func (p *promises) awaits(s rollout.State) bool {
 }
 
 // progressOf returns the progress of a release's workloads. A release that overtakes a rollback or changes no template has no recorded
-// steps. Neither has a workload with its first document.
+// steps. A workload with its first document has none either.
 func progressOf(s rollout.State) []rollout.Progress {
 	all := slices.Clone(s.Progress)
 	if s.Phase == rollout.Promoting {
@@ -1061,7 +1061,7 @@ func (p *promises) checkOwner(w rollout.Workload) {
 		return // replicas change after a rollback, which does not end while stable is broken
 	}
 	if slices.ContainsFunc(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w && r.Count != nil && *r.Count == is }) {
-		return // the replicas of a commit between the app's commit and the unreadable one
+		return // the replicas of a commit between the app's commit and the unreadable commit
 	}
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }
@@ -1113,7 +1113,7 @@ func (p *promises) checkWedged() {
 	}
 }
 
-// areNewReady reports whether a release has new pods that are all ready, and old pods that are not. Its steps then let old pods go.
+// areNewReady reports whether a release has new pods that are all ready, and old pods that are not. Its steps then remove old pods.
 func (p *promises) areNewReady(s rollout.State) bool {
 	isBroken := false
 	for _, pr := range s.Progress {
@@ -1166,8 +1166,8 @@ func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rol
 	return !shut
 }
 
-// takenBack returns how a commit takes back the release of an app, "" if it does not. A version that all users have is replaced by the
-// steps of a newer version. Pods of an image set by hand carry the release's hash until the edit is undone.
+// takenBack returns how a commit takes back the release of an app, "" if it does not. If all users have the release, a newer version does
+// not take it back. Pods of an image set by hand carry the release's hash until the edit is undone.
 func (p *promises) takenBack(app, commit string) string {
 	s, source := p.u.oracle.states[app], p.u.appIn(commit, app)
 	if source == nil || s.Release == nil {

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// shortcut is a renderer that knows the result of random sources, so a seed takes milliseconds. TestShortcut compares
-// it with the real one, and every tenth seed uses the real one.
+// shortcut is a renderer that knows the result of random sources, so a seed takes milliseconds. TestShortcut compares it with the real
+// renderer, which every tenth seed uses.
 type shortcut struct {
 	known map[string]appSource // by the path and the id of the app's folder
 	made  map[string]*rollout.Render

@@ -54,7 +54,7 @@ func (s Script) With(timeline string) []byte {
 	return txtar.Format(s.archive)
 }
 
-// Options returns a story's options for a cluster, "" for the only one, with the files of the tree or of the script.
+// Options returns a story's options for a cluster, "" for the only cluster, with files of the tree or of the script.
 func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error) {
 	o := StoryOptions{Cluster: cluster, Files: s.Files, Extra: s.Files}
 	if tree != nil {

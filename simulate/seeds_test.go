@@ -88,7 +88,7 @@ var again = map[string][]uint64{
 	"Calm":              {1028},          // a Service selected pods about to be deleted
 	"Crashes":           {2423, 110641},  // all users of two strategies were moved; removed steps of a workload beside a gate
 	"DaemonSets":        {1689, 60480},   // fewer nodes after an edit of steps; an unreadable proposal while Git was down
-	"PushesAndFaults":   {6000402},       // a refused record of one app beside an accepted one
+	"PushesAndFaults":   {6000402},       // one app's record was refused, and another app's was accepted
 	"Everything":        {5102},          // pods available by minReadySeconds set by hand
 	"Experiments":       {174, 110552},   // an experiment without pods; a process created objects that another had pruned
 	"Git":               {300324},        // the author of a hold on an app's first release, after a restart
@@ -102,11 +102,11 @@ var again = map[string][]uint64{
 	"Pushes":            {180, 4000432},  // a pod created after its ReplicaSet was scaled to 0; a first document that never serves
 	"Rewrites":          {2514, 4110},    // no steps left at a switch
 	"TwoWithPumps":      {2045},          // a rollback with an older serial than the advance recorded meanwhile
-	"BrokenStable":      {400212},        // a restart in a smaller step that broken old pods keep from ending
+	"BrokenStable":      {400212},        // a restart in a smaller step that cannot end because of broken old pods
 	"Watches":           {5111},          // a Service of stable pods that the controller was about to delete
 	"Clocks":            {93110, 110200}, // one of two workloads had a release that overtook a rollback; pods ready by a late clock
 	"KruisesDaemonSets": {617, 4765},     // a node that Kruise does not count; nodes without a pod at the start of a release
-	"Pumps":             {92, 98076},     // a Service pinned with nothing left to move; pods that come while a list of steps waits
+	"Pumps":             {92, 98076},     // a Service pinned with nothing left to move; pods created while a list of steps waits
 
 	// Steps changed while Kubernetes restores old pods; a verdict about a workload without pods; a return to a version that served before but
 	// was pushed later; steps that match no request, after steps that did.
@@ -114,26 +114,26 @@ var again = map[string][]uint64{
 	// A rollback of a workload that briefly had no pods; a release that goes forward again while the lowest pods are new; a rollback from a
 	// step without requests, with another list of steps.
 	"CalmSets": {3175, 90055, 150017},
-	// A broken pod at a pause, where a route has none; pods that come while an empty workload becomes stable.
+	// A broken pod at a pause, where a route has no pod; pods that come while an empty workload becomes stable.
 	"CloneSets": {3027, 600442},
 	// An old abort of a version that came again; a route that another process had just ended.
 	"Eight": {400262, 1000332},
 	// Routes of steps added while Kubernetes replaced pods; a push during a hook after a change without a template; Jobs
 	// on record that another process is about to make; a rollback that waits for its record past its own time.
 	"HookPair": {93053, 110221, 1000153, 1000359, 4000187},
-	// The text of a rejection, under a new name; a workload without routes beside one with them; a strategy changed
-	// during the analysis after the switch.
+	// The text of a rejection, under a new name; a workload without routes beside a workload with routes; a strategy changed during the
+	// analysis after the switch.
 	"PeopleAndAnalyses": {60289, 300043, 1000230},
 	// Pods of an image set by hand; new steps of a workload that followed without pods; replicas at a pause.
 	// A stable version of a commit with an unreadable configuration, under a new name.
 	"People": {380, 150914, 600070, 6000162},
 	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods never became ready; a
-	// restart without a configuration; routes of lost commits; one pod too many, with a broken one; no pods for a while after the last step; a
-	// restart with mistakes in the old and the new configuration; a removed app whose rollback had just ended; a restart that built an app's
-	// head before its namespace was known; a rollback whose release's commit is gone.
+	// restart without a configuration; routes of lost commits; one pod too many, beside a broken pod; no pods for a while after the last
+	// step; a restart with mistakes in the old and the new configuration; a removed app whose rollback had just ended; a restart that built
+	// an app's head before its namespace was known; a rollback whose release's commit is gone.
 	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033, 400020, 5000308},
-	// An app's new name in older commits; more pods than the step; all pods of a dynamic canary, by hand; a last pod
-	// by hand beside a superseded version; pods of a removed step.
+	// An app's new name in older commits; more pods than the step; a dynamic canary with all pods set by hand; a last pod set by hand
+	// beside a superseded version; pods of a removed step.
 	"PeopleAndPumps": {44, 401, 3167, 4077, 600027, 5000170},
 	// A retry within a second; a Service of pods being deleted after its list was emptied; two new names, both
 	// unreadable; a release after an unrecorded first deployment.
@@ -144,8 +144,8 @@ var again = map[string][]uint64{
 	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old
 	// record; a document that comes during a deployment with hooks; fewer new pods after an image was set by hand.
 	"PeopleAndHooks": {101, 600142, 1000012, 1000381, 6000181},
-	// A scale-up before Kubernetes saw 0 replicas; matching requests after a restart; a scale-up before the last pods were gone; stable pods
-	// whose start no process saw; a killed only pod while Git refuses the record of its promotion.
+	// A scale-up before Kubernetes saw 0 replicas; matching requests after a restart; a scale-up before the last pods were gone; stable
+	// pods whose start no process saw; a kill of the only pod while Git refuses the record of its promotion.
 	"StatefulSets": {592, 40077, 110565, 150405, 600302},
 	// A write of a Service that succeeded after an error; a rollback decided while the promotion was being recorded; a paused rollback that
 	// waits for its record.

@@ -122,9 +122,9 @@ func smallerLater(rng *rand.Rand) []any {
 	return []any{map[string]any{"setWeight": 100, "name": "first"}, pause(), map[string]any{"setWeight": 1 + rng.IntN(60)}, pause()}
 }
 
-// came returns how many pods of a workload may be new because it was scaled up during the release. These are the
-// steps' share of its fewest pods, and all later pods. Kubernetes creates later pods with the new version before
-// gitrollout knows. After a scale to 0, the step gives the number instead.
+// came returns how many pods of a workload may be new because of a scale-up during the release. These are the steps' share of the fewest
+// pods since then, and all later pods. Kubernetes creates later pods with the new version before gitrollout knows. After a scale to 0, the
+// step gives the number instead.
 func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	low, known := t.low[d.Workload]
 	if !known || d.Replicas <= low {
@@ -134,8 +134,8 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	return d.Replicas - low + max(pods, t.kept[d.Workload])
 }
 
-// keep notes how many new pods the steps of the last record allowed. A smaller step of an edited list takes no new pod of a StatefulSet
-// back.
+// keep notes how many new pods the steps of the last record allowed. A smaller step of an edited list returns no new pod of a StatefulSet
+// to the old version.
 func (p *promises) keep(id, app string, was rollout.State) {
 	t := p.tries[id]
 	if t == nil || was.Release == nil || t.id != tryID(was) {

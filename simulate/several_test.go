@@ -43,7 +43,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 		}
 	}
 
-	// With a version back and forth, the last commit that changed the content counts.
+	// If a version is replaced and then pushed again, the last commit that changed the content counts.
 	version("Ann", "shop", "v4")
 	version("Ann", "shop", "v3")
 	last := version("Ann", "shop", "v4")

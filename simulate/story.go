@@ -23,7 +23,7 @@ const Branch = "main"
 // began is every story's start: a Friday at noon.
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Story is a repository, a cluster and one reconciler, driven by a script. By default pods become ready at once.
+// Story is a repository, a cluster and one reconciler, driven by a script. By default pods become ready immediately.
 type Story struct {
 	git     *Git
 	cluster *Cluster

@@ -58,7 +58,7 @@ func suggests(command string, a propose.Action) bool {
 }
 
 // TestFixDuringARollbackToABrokenVersion pushes a fix while a rollback waits for stable pods that cannot become ready. The fix waits as
-// well, as its pods would replace serving pods of the rejected version. get names the command that replaces all pods.
+// well, because its pods would replace serving pods of the rejected version. get names the command that replaces all pods.
 func TestFixDuringARollbackToABrokenVersion(t *testing.T) {
 	p := newStory(t, twoApps("v1"))
 	play := func(script string) status.App {

@@ -28,7 +28,7 @@ func (c *commit) root() *tree {
 	return c.tree
 }
 
-// folder indexes one folder; names are the sorted paths below.
+// folder indexes the folder dir; names are the sorted paths of the files below dir.
 func (t *tree) folder(dir string, names []string, files map[string]file) rollout.Entry {
 	prefix := strings.TrimPrefix(dir+"/", "/")
 	var list []rollout.Entry

@@ -96,8 +96,8 @@ type universe struct {
 type actor struct {
 	*Process
 	skew    time.Duration // the error of its clock
-	hasty   int           // the number of passes in a row that failed and wanted another pass at once
-	missed  bool          // its watches were down: all apps are due when they work again
+	hasty   int           // the number of passes in a row that failed and requested another pass immediately
+	missed  bool          // its watches were down: all apps are due when the watches work again
 	blind   bool          // it knew that its watches were down when its pass began
 	commits map[string]int
 	records map[string]int              // the number of records when its app passes began, by app
@@ -334,7 +334,7 @@ func (u *universe) turn(a *actor) {
 	}
 }
 
-// turned checks the end of a pump's turn: a rollback whose reason the process knows is applied, recorded or not.
+// turned checks the end of a pump's turn: a rollback whose reason the process knows is applied, even if it is not recorded.
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
 	if errors.Is(a.err, gitsource.ErrNotReady) {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// View is the cluster as one process observes and writes it. While Stale is set, it shows the last refreshed state, and
-// the process's later writes that Cluster.wrote adds. Unseen is the reason for Stale, if known.
+// View is the cluster as one process observes and writes it. While Stale is set, the view shows the last refreshed
+// state, and the process's later writes that Cluster.wrote adds. Unseen is the reason for Stale, if known.
 type View struct {
 	Stale  bool
 	Unseen string

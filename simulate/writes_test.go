@@ -47,7 +47,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 		o.wrote[app] = map[rollout.Ref]string{}
 	}
 	if by := o.wrote[app][object.Ref()]; by != "" && by != a.Name {
-		o.stale[app] = true // one process rolled back for a reason that the other has not read
+		o.stale[app] = true // one process rolled back for a reason that the other process has not read
 	}
 	o.wrote[app][object.Ref()] = a.Name
 	if o.explains(app, state, object) || o.explains(app, state, object, o.takenBackBy(a, app, state)...) {
@@ -203,7 +203,7 @@ func (o *oracle) isTold(a *actor) bool {
 	}
 }
 
-// checkBacks checks that app passes that knew of a reason for a rollback have applied it to the cluster. Git need not have its record.
+// checkBacks checks that app passes that knew of a reason for a rollback have applied the rollback, even if Git does not have its record.
 func (o *oracle) checkBacks(a *actor) {
 	if !o.isTold(a) {
 		return
@@ -222,7 +222,7 @@ func (o *oracle) checkBack(a *actor, app string) {
 		return
 	}
 	if !a.Clone.local[s.Source] || !a.Clone.local[s.Stable.Commit] || o.u.isLost(s) {
-		return // no rollback goes to an unreadable commit, or to one removed from the history
+		return // no rollback goes to an unreadable commit, or to a commit removed from the history
 	}
 	why := o.u.promises.takenBack(app, a.Clone.main)
 	source := o.u.appIn(s.Source, app)
