@@ -165,8 +165,8 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-// canaryCounts returns the pods of a canary step, at least n in all. In place, new pods replace stable ones. Otherwise
-// stable keeps n or, with dynamicStableScale, its traffic's share. Matched users need a canary pod at any weight.
+// canaryCounts returns the pods of a canary step, at least n in all. In place, new pods replace stable pods. Otherwise
+// stable keeps n pods or, with dynamicStableScale, its traffic's share. Matched users need a canary pod at any weight.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) Counts {
 	c := spec.Canary
 	full := 100
@@ -209,9 +209,9 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// inPlace returns the counts that the workload's controller can hold. A Deployment's maxUnavailable must be a
-// percentage, as an integer would remove too many pods when an autoscaler halves n. So it keeps a few more stable pods:
-// of 147 pods, 53 % removes 77, and no percentage 78. Other kinds keep one stable pod unless all pods are to be new.
+// inPlace returns the counts that the controller can hold. A Deployment's maxUnavailable must be a percentage: an
+// integer would remove too many pods when an autoscaler halves n. So Deployments keep a few more stable pods: of 147,
+// 53 % removes 77, and no percentage removes 78. Other kinds keep one stable pod unless all pods are to be new.
 func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	switch kind := spec.Workload.Ref().Kind; {
 	case spec.Partition == nil && kind == rollout.WorkloadKinds[0].Kind:
@@ -225,8 +225,8 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	}
 }
 
-// batch returns the counts of setCanaryScale in place; a share is rounded up. Below 100 % one stable pod stays: 2
-// replicas of 2 pods give 1 canary and 1 stable pod, or 2 and 1 with a surge.
+// batch returns the counts of setCanaryScale in place; a share is rounded up. Except at weight 100, one stable pod
+// stays: replicas 2 of 2 pods gives 1 canary and 1 stable pod, or 2 and 1 with a surge.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
 		c.Canary = min(*scale.Replicas, n)
@@ -250,7 +250,7 @@ func WholePercent(m, n int) int {
 	return ((m+1)*100 - 1) / n * n / 100
 }
 
-// atLeast raises the pods of each version that has any to the minimum, but not above n.
+// atLeast raises the number of each version's pods to floor, but not above n. A version without pods gets none.
 func atLeast(c Counts, floor, n int) Counts {
 	floor = min(floor, n)
 	if c.Canary > 0 {

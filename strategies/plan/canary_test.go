@@ -244,8 +244,8 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 	}
 }
 
-// TestCanaryScaleCountsDown checks that a smaller setCanaryScale removes pods. It holds until the next setWeight if weights are shares of
-// pods. With a router it holds until matchTrafficWeight, as in Argo Rollouts.
+// TestCanaryScaleCountsDown checks that a smaller setCanaryScale removes pods. The scale holds until the next setWeight if weights are
+// shares of pods. With a router the scale holds until matchTrafficWeight, as in Argo Rollouts.
 func TestCanaryScaleCountsDown(t *testing.T) {
 	steps := []rollout.Step{
 		{SetWeight: new(40)}, {SetCanaryScale: &rollout.CanaryScale{Replicas: new(2)}}, {SetWeight: new(60)},

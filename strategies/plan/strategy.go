@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// strategy compiles specs to plans. It is one file and one entry of Table; code that walks stages does not know it.
+// strategy compiles specs to plans. It is one file and one entry of Table; code that walks stages knows no strategy.
 type strategy interface {
 	Compiles(spec rollout.Spec) bool
 	Compile(spec rollout.Spec) Compiled
@@ -53,7 +53,7 @@ type Compiled struct {
 	pingPong   bool          // both Services swap roles with each release
 	Routing    *Routing      // nil if weights are shares of pods
 	AbortDelay time.Duration // how long the new pods stay after an abort has removed their requests
-	AtOnce     bool          // an abort cannot remove requests, as both versions share a Service
+	AtOnce     bool          // an abort cannot remove requests, because both versions share a Service
 	Background *rollout.Analysis
 	OldRole    Role // the role of the stable version
 	FreshRole  Role
@@ -72,7 +72,7 @@ const (
 	SharedPins                // in place: routers send only matched requests to the new version's Service
 )
 
-// Routing marks a release whose routers split requests, rather than Services across pods.
+// Routing marks a release whose requests are split by routers, and not by Services across pods.
 type Routing struct {
 	*rollout.Traffic
 	dynamic bool // dynamicStableScale: stable shrinks with its traffic
@@ -167,7 +167,7 @@ func encoded(v any) string {
 	return string(raw)
 }
 
-// At returns the stage at a step. It is false after the last one.
+// At returns the stage at a step. It returns false after the last stage.
 func (p *Compiled) At(step int) (Stage, bool) {
 	if step < 0 || step >= len(p.Stages) {
 		return Stage{}, false
@@ -209,13 +209,13 @@ func (p *Compiled) HasSwitched(step int) bool {
 	return slices.ContainsFunc(p.Stages[:min(step+1, len(p.Stages))], func(s Stage) bool { return s.Switched })
 }
 
-// RoutesAt returns the managed routes of a step. There are none after the last one.
+// RoutesAt returns the managed routes of a step. There are no routes after the last step.
 func (p *Compiled) RoutesAt(step int) []rollout.ManagedRoute {
 	s, _ := p.At(step)
 	return s.Routes
 }
 
-// CountsAt returns the pods at a step's end; after the last step, that step's. Without stages all pods are stable's.
+// CountsAt returns the pods at the end of a step, and at most of the last step. Without stages all pods are stable's.
 func (p *Compiled) CountsAt(step, n int) Counts {
 	if len(p.Stages) == 0 {
 		return Counts{Stable: n}
@@ -260,7 +260,7 @@ func MinReady(spec rollout.Spec) time.Duration {
 }
 
 // MovedAt returns the first stage at which all users are on the new version and its analyses are over, possibly
-// len(Stages). It is false if pods alone move the users.
+// len(Stages). It returns false if pods alone move the users.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {
@@ -269,7 +269,7 @@ func (p *Compiled) MovedAt() (int, bool) {
 	return n, p.HasSwitched(len(p.Stages)) || p.Swaps()
 }
 
-// RoleOf returns the role of a ReplicaSet's version, "" for an older one.
+// RoleOf returns the role of a ReplicaSet's version, "" for an older version.
 func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 	switch w := p.Spec.Workload; {
 	case r.Hash != "" && r.Hash == s.StableHash(w):
@@ -292,8 +292,8 @@ func (s Stage) AsksAs(o Stage) bool {
 // Swaps reports whether a release of this plan swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services that lost their role: the known ones, and those in an old plan that this plan does
-// not use. A former Service of users stays listed even as the new version's, unless a router splits requests.
+// LeftServices returns the Services that lost their role: known ones, and an old plan's Services that this plan does
+// not use. A former Service of users stays listed even if the new version uses it, unless a router splits requests.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known

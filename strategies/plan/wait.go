@@ -64,7 +64,7 @@ func (w TimerWait) End(entered time.Time) time.Time {
 	return due
 }
 
-// NextOf returns the first time of a schedule after the given one.
+// NextOf returns the first time of a schedule after the given time.
 func NextOf(expression, zone string, after time.Time) (time.Time, error) {
 	moments, err := schedule.Parse(expression, zone)
 	if err != nil {

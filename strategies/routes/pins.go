@@ -16,7 +16,7 @@ const (
 	allPods   selector = iota // all pods, as the user wrote the selector
 	stablePin                 // the stable version
 	freshPin                  // the new version
-	newestPin                 // the new version, or stable if the new one has no ReplicaSet
+	newestPin                 // the new version, or stable if the new version has no ReplicaSet
 )
 
 // trafficPhase is the phase of a release as far as its Services are concerned.
@@ -25,7 +25,7 @@ type trafficPhase int
 const (
 	atSteps   trafficPhase = iota
 	shared                 // at a step where unmatched requests go to all pods
-	switched               // all users were moved, at a step or after the last one
+	switched               // all users were moved, at a step or after the last step
 	promoting              // after the last step, and users have not been moved before
 	leaving                // in a rollback that keeps the new version's pods
 	left                   // in a rollback that removes the new version's pods
@@ -60,8 +60,8 @@ func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 	})
 }
 
-// A Service selects one version only while that version has pods to answer. Where weights are shares of pods, requests
-// go to all ready pods, so a new version without ready pods gets none.
+// A Service selects a single version while that version has pods to answer. Where weights are shares of pods, requests
+// go to all ready pods, so a new version without ready pods gets no requests.
 var canaryRows = []pinRow{
 	{at: []trafficPhase{atSteps}, stable: []readiness{enough}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{atSteps}, main: allPods, side: freshPin},
@@ -200,8 +200,8 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 	}
 }
 
-// stableReadiness returns stable's readiness. Between steps it is enough while one ready pod stays. In a rollback it is
-// enough when neededStable pods are ready. Pods that are about to be removed do not count.
+// stableReadiness returns stable's readiness. Between steps one ready pod that stays is enough. In a rollback
+// neededStable ready pods are enough. Pods that are about to be removed do not count.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
 	ready, want := min(m.Stable.Ready(), m.Stable.Desired), m.Want()
 	stays := want.Stable
@@ -243,8 +243,8 @@ func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods a rollback needs ready before it sends them all requests. It is all of them
-// if the new version had all requests, and one if stable kept its pods.
+// neededStable returns how many stable pods a rollback needs ready before it sends them all requests. All are needed if
+// the new version had all requests, and one if stable kept its pods.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestPinRows checks what the main and the side Service select ("main/side") in each phase. A column is the readiness of stable (none,
-// some, enough), and a row is that of the new version. Equal rows are merged.
+// TestPinRows checks what the main and the side Service select ("main/side") in each phase. A column is a readiness of stable (none, some,
+// enough), and a row is a readiness of the new version. Equal rows are merged.
 func TestPinRows(t *testing.T) {
 	places := map[trafficPhase]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}

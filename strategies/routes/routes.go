@@ -17,7 +17,7 @@ import (
 //	rollback  routed → known to the proxies → new pods go
 //
 // Progress.Routed records the last routed weight, so that a restart neither moves a request nor repeats a wait. Routers
-// apply less while the new version has fewer ready pods than its step plans, and more again as soon as pods are ready.
+// apply a smaller weight while the new version has fewer ready pods than planned, and more once pods are ready.
 
 // Overlay writes each workload's route into the objects.
 func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {
@@ -83,7 +83,7 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 }
 
 // Within returns the weight that the ready pods can bear: no new pod gets more requests than planned, relative to a
-// stable pod. Example: weight 50 is planned for 5 new and 10 stable pods, and 4 new ones are ready. They are 0.8 of the
+// stable pod. Example: weight 50 is planned for 5 new and 10 stable pods, and 4 new pods are ready. They are 0.8 of the
 // plan, so the weight is 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	if canary == 0 {
