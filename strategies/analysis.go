@@ -84,7 +84,7 @@ func Runs(in Input) []rollout.AnalysisRun {
 	return runs
 }
 
-// endedRuns returns the analyses of a release that becomes stable. Running ones are stopped.
+// endedRuns returns the analyses of a release that becomes stable. Running analyses are stopped.
 func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
 
 // Going returns the analyses of a state that are not over.
@@ -133,7 +133,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or
-// another number of consecutive errors. Successes are measured again, unless all is set.
+// another number of consecutive errors. Good measurements are repeated after a restart, unless all is set.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -263,7 +263,7 @@ type Measure struct {
 	Workload rollout.Workload
 	Latest   string // pod-template-hash of the new version
 	Stable   string
-	Number   int // the metric's measurements so far, without errors; identifies this one
+	Number   int // the metric's measurements so far, without errors; identifies this measurement
 
 	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string
@@ -305,7 +305,7 @@ func (m Measure) Judge(r Result) Measured {
 	return out
 }
 
-// measureDue adds the due measurements to a decision, and a requeue at the next one.
+// measureDue adds the due measurements to a decision, and a requeue for the measurement that is due next.
 func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
 		if w.Exists && w.N == 0 && w.experiment == nil {

@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app without Rollout documents follows each commit at once. If it has hooks, each content of its folder is a
+// An app without Rollout documents follows each commit immediately. If it has hooks, each content of its folder is a
 // release (rollout.Render.Release). Such a release records no templates and has no steps, so it is Promoting from its
-// start. It is stable when its workloads have the content and the Jobs after it have succeeded.
+// start. It is stable when its workloads have the content and its after hooks have succeeded.
 
 // isContent reports whether a release is of an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
-// isOf reports whether a render has a version's release hash or, from before the app had hooks, its content hash.
+// isOf reports whether h is a render's release hash, or its content hash, recorded before the app had hooks.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
@@ -31,7 +31,7 @@ func served(in Input) *rollout.Release {
 		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{}}
 }
 
-// takenOver returns the workloads by which an app without a record is adopted: staged ones or, without documents, all.
+// takenOver returns the workloads that decide whether an app is adopted: staged ones or, without documents, all.
 func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
 		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })
@@ -74,7 +74,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	return strings.Join(texts, "; "), since
 }
 
-// promotionText returns, as text, the wait of a release that has passed its steps.
+// promotionText describes the wait of a release that has passed its steps.
 func promotionText(in Input) (text string) {
 	if isContent(in.State.Release) {
 		text, _ = unready(in, in.State.Release.Since)

@@ -60,7 +60,7 @@ func content(config int, version string) func(*source) {
 	return func(s *source) { s.config, s.workloads[0].version = config, version }
 }
 
-// push changes Git and advances the clock by a minute. It returns the new Jobs, each after the ConfigMap's content at its start.
+// push changes Git and advances the clock by a minute. It returns the new Jobs, each with the ConfigMap's content at the Job's start.
 func (w *contentWorld) push(change func(*source)) string {
 	w.git.push(change)
 	return w.settle()
@@ -92,8 +92,8 @@ func (w *contentWorld) is(made, wantMade string, phase rollout.Phase, config, ve
 
 const allTimes = "migrate=pre-install,pre-upgrade"
 
-// TestContentHooks checks that hooks of an app without Rollout documents run once per content. Hooks before the change see the old content,
-// and hooks after it see all of the new one. A failure keeps or restores the old content.
+// TestContentHooks checks that hooks of an app without Rollout documents run once per content. Hooks before a change see the old content,
+// and hooks after the change see the whole new content. A failure keeps or restores the old content.
 func TestContentHooks(t *testing.T) {
 	w := newContentWorld(t, allTimes, "load=pre-install", "check=post-upgrade", "undo=post-rollback")
 	w.is(w.settle(), ":load-1 :migrate-1", rollout.Healthy, "0", "v1")
@@ -131,7 +131,7 @@ func TestContentHooks(t *testing.T) {
 	w.is(w.push(content(3, "v4")), "2:migrate-1 3:check-1 2:undo-1", rollout.Degraded, "2", "v3")
 	delete(w.fail, "check")
 	w.is(w.push(content(2, "v3")), "", rollout.Healthy, "2", "v3")
-	// The content served before, with other hooks.
+	// This content has served before, but with other hooks.
 	w.is(w.push(content(1, "v2")), "2:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
 	// This content served before as well.
 	w.is(w.push(content(2, "v3")), "", rollout.Healthy, "2", "v3")
@@ -153,8 +153,8 @@ func TestContentHooksFailAtFirst(t *testing.T) {
 	w.is(w.push(content(1, "v1")), ":migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentHooksOfWhatRuns checks the first hook of a running app, whose failure changes nothing. Without a record, adopting an app that
-// equals Git runs no hook. Adopting a different one runs the hooks of a first deployment.
+// TestContentHooksOfWhatRuns checks that a failure of the first hook of a running app changes nothing. Without a record, adopting an app
+// that equals Git runs no hook. Adopting an app that differs from Git runs the hooks of a first deployment.
 func TestContentHooksOfWhatRuns(t *testing.T) {
 	w := newContentWorld(t)
 	w.is(w.settle(), "", rollout.Healthy, "0", "v1")
@@ -199,8 +199,8 @@ func TestContentOfOtherKinds(t *testing.T) {
 	}
 }
 
-// TestContentThatDoesNotServe checks that hooks after a content wait until its workloads are ready, and that a delay is reported. A newer
-// content does not wait. A content whose workloads become ready is stable.
+// TestContentThatDoesNotServe checks that the hooks after a content start once its workloads are ready, and that a delay is reported. A
+// newer content does not wait. A content whose workloads become ready is stable.
 func TestContentThatDoesNotServe(t *testing.T) {
 	w := newContentWorld(t, allTimes, "check=post-upgrade", "undo=post-rollback")
 	w.settle()

@@ -67,7 +67,7 @@ func evicted(in Input) []string {
 	return rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Node })
 }
 
-// TestDaemonSetEvictions checks that a step evicts pods on as many nodes as it asks for, and no more ready pods than may be unavailable.
+// TestDaemonSetEvictions checks that a step evicts pods on the requested number of nodes, and no more ready pods than may be unavailable.
 func TestDaemonSetEvictions(t *testing.T) {
 	two := func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 2} }
 	for name, tc := range map[string]struct {
@@ -102,7 +102,7 @@ func TestDaemonSetEvictions(t *testing.T) {
 	}
 }
 
-// TestDaemonSetEvictsInTurn checks that one release always orders the nodes alike, and that the next one orders them differently.
+// TestDaemonSetEvictsInTurn checks that one release always orders the nodes alike, and that the next release orders them differently.
 func TestDaemonSetEvictsInTurn(t *testing.T) {
 	atOnce := func(s *rollout.Spec) { s.MaxUnavailable = percent(100) }
 	in := agentsAt(t, 60, "oooooooooo", atOnce)

@@ -61,8 +61,8 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the release's progress with its peaks of ready pods. To save commits, a peak is recorded only if
-// its last pod became ready more than half the deadline after the recorded peak's.
+// withPeaks returns the release's progress with its peaks of ready pods. To save commits, a new peak is recorded only
+// if it was reached more than half the deadline after the recorded peak.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
@@ -77,7 +77,7 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// firstMade returns when a version's oldest pod was created, but not before since: pods may be younger than their step.
+// firstMade returns the later of since and the creation of a version's oldest pod: pods may be younger than their step.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -96,7 +96,7 @@ func overdue(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// lateToAbort returns the earliest aborting deadline, and whether it has passed. Others may have passed long before.
+// lateToAbort returns the earliest aborting deadline, and whether it has passed. Other deadlines may have passed.
 func lateToAbort(in Input) (first deadline, is bool) {
 	for _, d := range deadlines(in) {
 		if d.aborts {

@@ -20,7 +20,7 @@ type Input struct {
 	Source    *rollout.Render       // the render at State.Source; nil if it cannot be read
 	State     rollout.State         // the recorded state; the zero value if there is none
 	Pending   *Decision             // a rollback to State that is applied but not yet in Git; nil if there is none
-	Handed    *rollout.State        // the newest decided state while its push is pending; nil if none is
+	Handed    *rollout.State        // the newest decided state while its push is pending; nil if no push is
 	Promotion *rollout.Promotion    // nil if there is no promotion file
 	Observed  rollout.Observed      //
 	Runs      []rollout.AnalysisRun // State.Analyses with all later measurements
@@ -28,7 +28,7 @@ type Input struct {
 	Calendar  rollout.Calendar      // when releases of the app may advance
 	Health    Health                // since when the app and its objects are healthy or unhealthy
 	Applied   time.Time             // since when the cluster holds the routes that Routing identifies; zero if unknown
-	Left      *rollout.Render       // the render of the release that is rolled back; nil if none is, or if unreadable
+	Left      *rollout.Render       // the release that is rolled back; nil without a rollback, or if unreadable
 	Unread    bool                  // Left is still being read
 	Answers   Answers               // the answers to earlier decisions' questions
 	plans     plan.Cache
@@ -46,7 +46,7 @@ type Decision struct {
 	State    rollout.State
 	Subject  string    // the change in words, for the commit subject; "" if nothing changed
 	Rollback bool      // the state is applied first and recorded afterwards
-	Requeue  time.Time // when a timer must make the next decision; zero if none must
+	Requeue  time.Time // when a timer must start the next decision; zero if no timer is needed
 	Waiting  string    // what the app waits for, as text for users; "" if nothing
 	Measure  []Measure // the measurements that are due
 	Stale    bool      // the cluster holds a newer record's state: nothing may be applied
@@ -55,7 +55,7 @@ type Decision struct {
 	Ask *Ask
 }
 
-// Decide returns an app's next state, at most one transition later. The caller answers its questions before it acts:
+// Decide returns an app's next state, at most one transition later. The caller answers the decision's questions first:
 //
 //	for d.Ask != nil { in = answer(in, d.Ask); d = Decide(in) }
 //
@@ -92,7 +92,7 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withIgnored,   // compares the promotion with the recorded release
 	withHealth,    // applies only to an app at rest
 	withHooks,     // observes a Job only if nothing else changes
-	withMark,      // compares the finished state with the recorded one
+	withMark,      // compares the finished state with the recorded state
 	withSubject,   // names a transition that has no subject yet
 	withQuestion,  // depends on State.Source, which is final here
 }
@@ -190,8 +190,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app whose record is older than the one that the cluster was written from. Either the state branch was
-// rolled back, or a newer push is not fetched yet. Applying the old record would undo a transition.
+// stale holds an app whose record is older than the record from which the cluster was written. Either the state branch
+// was rolled back, or a newer push is not fetched yet. Applying the old record would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -207,7 +207,7 @@ func hold(s rollout.State, reason rollout.HeldReason, message, commit string) De
 	return Decision{State: s, Waiting: message, Subject: fmt.Sprintf("%s held: %s", s.App, message)}
 }
 
-// Ask is a question to the cluster that a decision needs answered first. Exactly one field is set.
+// Ask is a question to the cluster whose answer a decision needs. Exactly one field is set.
 type Ask struct {
 	Heal      bool             // apply the objects of State and observe the cluster again
 	Foreign   []rollout.Object // which of these does another manager own?
@@ -247,8 +247,8 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied refuses a render without objects for an app that has some, because a generator may have written an empty
-// file. Argo CD's automated sync refuses it as well, unless allowEmpty is set.
+// Emptied refuses a render without objects for an app that has objects, because a generator may have written an empty
+// file. Argo CD's automated sync refuses such a render as well, unless allowEmpty is set.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
@@ -278,7 +278,7 @@ func hasKey[K comparable, V any](m map[K]V, key K) bool {
 	return has
 }
 
-// askAdoptable asks which running workloads without a hash annotation match Git already. It is nil if all are known.
+// askAdoptable returns the question which live workloads without a hash annotation match Git; nil if all are answered.
 func askAdoptable(in Input) *Ask {
 	var objects []rollout.Object
 	for _, w := range takenOver(in.Head.Render) {
@@ -296,7 +296,7 @@ func askAdoptable(in Input) *Ask {
 	return &Ask{Adoptable: objects}
 }
 
-// askEndpoints asks for the endpoints of versions that get requests next. It is nil if all are known.
+// askEndpoints returns the question which versions in needs have a ready endpoint; nil if all answers are known.
 func askEndpoints(in Input, needs []Need) *Ask {
 	needs = slices.DeleteFunc(needs, func(n Need) bool { return hasKey(in.Answers.Endpoints, n) })
 	if len(needs) == 0 {

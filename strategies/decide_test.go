@@ -45,7 +45,7 @@ func version(v string) func(*source) {
 	return func(x *source) { x.workloads[0].version = v }
 }
 
-// set returns a commit's ReplicaSet with desired pods. The number ready of them have been ready since noon.
+// set returns a commit's ReplicaSet. It has desired pods; ready counts the pods that have been ready since noon.
 func set(h *history, commit string, desired, ready int) rollout.Revision {
 	r := pods(desired, ready)
 	r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[h.workload()]
@@ -326,7 +326,7 @@ func TestGates(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		step      int
-		after     time.Duration // since the beginning of the step, an hour after noon
+		after     time.Duration // since the beginning of the step, which is an hour after noon
 		sets      sets          // default: all pods of both versions serve
 		promotion *rollout.Promotion
 		change    func(*Input)
@@ -414,7 +414,7 @@ func TestOverdue(t *testing.T) {
 }
 
 // TestTwoDeadlines checks that a workload's deadline which only reports a delay does not hide another workload's later deadline. The later
-// one still rolls the release back, with a requeue for it.
+// deadline still rolls the release back, with a requeue for that time.
 func TestTwoDeadlines(t *testing.T) {
 	reports := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 }).head().workloads[0]
 	aborts := reports
@@ -466,8 +466,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestPauseWatchesPods checks that an app in a pause is requeued for pods that an autoscaler adds. When they are ready, they replace
-// others, and no event causes a decision.
+// TestPauseWatchesPods checks that an app in a pause is requeued for pods that an autoscaler adds. When the added pods are ready, they
+// replace other pods, and no event causes a decision.
 func TestPauseWatchesPods(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds = 60 }, 1)
 	if d := Decide(in); !d.Requeue.IsZero() {
@@ -528,8 +528,8 @@ func TestHeldLooksAgain(t *testing.T) {
 	}
 }
 
-// TestWaitingLooksAgain checks that a release on hold has no deadline, and that an overdue one is rolled back when its hold ends. With an
-// unreadable head, an in-place update continues with each ready pod.
+// TestWaitingLooksAgain checks that a release on hold has no deadline, and that an overdue release is rolled back when its hold ends. With
+// an unreadable head, an in-place update continues with each ready pod.
 func TestWaitingLooksAgain(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.ProgressDeadlineAbort = true })
 	in := world(h)
@@ -571,7 +571,7 @@ func TestUnreportedPodsCount(t *testing.T) {
 	checkPhase(t, "without them", in, rollout.Progressing)
 }
 
-// TestOverdueNamesWhatItWaitsFor checks the message of a delay in place, where the pod that is not ready may be a stable one.
+// TestOverdueNamesWhatItWaitsFor checks the message of a delayed in-place update, whose unready pod may be a stable pod.
 func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 	h := twoVersions(nil)
 	ailing := set(h, commitID(0), 8, 7)

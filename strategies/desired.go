@@ -14,7 +14,7 @@ import (
 )
 
 // Desired returns the objects that the cluster should hold: the render with the state laid over it. Between steps
-// Deployments are held and Services select their version. An error, which render rules out, is a router's.
+// Deployments are held and Services select their version. Only routers return errors, which render rules out.
 func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	v.Plans, s = v.Plans.OrNew(), workloads.Reopened(s)
 	pins := routes.Pins(s, v)
@@ -40,7 +40,7 @@ func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	return append(objects, experimentObjects(s, v)...), err
 }
 
-// NeedsStable reports whether Desired uses the stable render: a workload has no canary pod yet, or an experiment.
+// NeedsStable reports whether Desired uses the stable render: if a workload has an experiment, or no canary pod yet.
 func NeedsStable(s rollout.State, v workloads.View) bool {
 	s = workloads.Reopened(s)
 	if !workloads.IsHeld(s) {
@@ -54,12 +54,12 @@ func NeedsStable(s rollout.State, v workloads.View) bool {
 	})
 }
 
-// Inventory returns the references of the state's inventory and of desired objects. Prunable returns the undesired.
+// Inventory adds the references of desired objects to the state's inventory. Prunable returns the undesired references.
 func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
 
-// Generated returns the references of the release's objects that are not in Git, listed or desired now.
+// Generated returns the recorded and the desired references of the release's objects that are not in Git.
 func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if workloads.Reopened(s).Release == nil {
 		return nil
@@ -74,8 +74,8 @@ func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
-// Prunable returns listed objects that are not desired. In flight only an autoscaler is pruned, which would fight
-// Git's replicas: both versions use the rest.
+// Prunable returns listed objects that are not desired. During a release only an autoscaler is pruned, which would
+// fight Git's replicas: both versions use the other objects.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {
@@ -95,7 +95,7 @@ func without(refs []rollout.Ref, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.DeleteFunc(slices.Clone(refs), func(r rollout.Ref) bool { return keep[r] }))
 }
 
-// sorted sorts the caller's slice in place and removes duplicates; nil for an empty one.
+// sorted sorts the caller's slice in place and removes duplicates. It returns nil for an empty slice.
 func sorted(refs []rollout.Ref) []rollout.Ref {
 	if len(refs) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func Watched(r *rollout.Render) []rollout.Ref {
 }
 
 // Ahead returns the objects that releases of a render will apply later, for the API server to check first. They are
-// workloads that still have stable's templates, routers' objects in each later form, and experiments' objects.
+// routers' objects in each later form, experiments' objects, and workloads that still have stable's templates.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)

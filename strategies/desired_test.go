@@ -34,7 +34,7 @@ func shapeOf(o rollout.Object) shape {
 	}
 }
 
-// byHand returns a ReplicaSet of n ready pods with another one's hash annotation, as kubectl set image creates it.
+// byHand returns a ReplicaSet of n ready pods with another ReplicaSet's hash annotation, as kubectl set image creates it.
 func byHand(of rollout.Revision, n int) rollout.Revision {
 	r := pods(n, n)
 	r.Name, r.Hash, r.Pin = of.Name, of.Hash, rollout.PodHash("by-hand")
@@ -141,8 +141,8 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 }
 
-// TestStableTemplateHasTheNewestReplicas checks that a change of replicas, or their removal for an autoscaler, applies at once and not in
-// steps.
+// TestStableTemplateHasTheNewestReplicas checks that a change of replicas, or their removal for an autoscaler, applies immediately and not
+// in steps.
 func TestStableTemplateHasTheNewestReplicas(t *testing.T) {
 	for want, replicas := range map[any]*int{int64(20): new(20), nil: nil} {
 		h := oneWeb(func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) })

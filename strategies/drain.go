@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A strategy that moves users at once, by a Service or by routes, may keep the old version's pods for a while. Such a
-// release is recorded as stable, and the old version as State.Draining. Code that walks stages sees it as in flight:
-// Reopened and withDraining convert between the two forms.
+// A strategy that moves all users together, by a Service or by routes, may keep the old version's pods for a while.
+// Such a release is recorded as stable, and the old version as State.Draining. Code that walks stages sees the release
+// as in flight: Reopened and withDraining convert between the two forms.
 //
 //	              on record                   in Decide and Desired
 //	Phase         Healthy                     Paused: pods are kept; Promoting: they go
@@ -99,7 +99,7 @@ func settled(in Input, d Decision) Decision {
 		if d.Subject == "" {
 			return hooks
 		}
-		return d // the next pass starts the hooks after the release
+		return d // the next pass starts the Jobs that run after the release
 	}
 	stable := stableOf(in)
 	s.Hooks = pastHooks(s.Hooks)
@@ -110,7 +110,7 @@ func settled(in Input, d Decision) Decision {
 	return d
 }
 
-// keepFormer continues with the old pods of a release that is stable. They go at once if the next release may start.
+// keepFormer continues with a stable release's old pods. They are removed immediately if the next release may start.
 func keepFormer(in Input) Decision {
 	isNext := isAwaited(in)
 	if in.Source == nil {

@@ -16,7 +16,7 @@ import (
 //	entered → its objects are applied → all pods available → recorded
 //	        → duration, analyses → next step: its objects are removed
 //
-// A rollback removes its objects with the first apply.
+// A rollback removes the experiment's objects with the first apply.
 
 // experimentAt returns the experiment of a workload's step, if its pods must run now; none for a suspended workload.
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
@@ -57,7 +57,7 @@ func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	return all
 }
 
-// experimentsAhead returns the objects of a render's experiments. The render's template stands in for stable's.
+// experimentsAhead returns the objects of a render's experiments. The render's template replaces stable's template.
 func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {
@@ -97,7 +97,7 @@ func podsOf(in Input, m workloads.Staged, e *rollout.Experiment) []experimentPod
 	})
 }
 
-// experimentRuns returns the analyses of a workload's experiment. They begin once its pods are available.
+// experimentRuns returns the analyses of a workload's experiment. They begin once the experiment's pods are available.
 func experimentRuns(m workloads.Staged) []runOf {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	if !is || m.Available == nil {
@@ -111,8 +111,8 @@ func experimentRuns(m workloads.Staged) []runOf {
 	return runs
 }
 
-// about sets an experiment's values in a measurement. Latest and Stable become hashes of its pods, if it runs
-// those versions; Texts holds the rest. It is false while a ReplicaSet is unknown.
+// about sets an experiment's values in a measurement. Latest and Stable become hashes of the experiment's pods if it
+// runs those versions; Texts holds the other values. about returns false while a ReplicaSet is unknown.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}

@@ -25,7 +25,7 @@ type Explanation struct {
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
-	Surplus   string    // why more pods are new than the step asks for, "" if none are
+	Surplus   string    // why more pods are new than the step requests, "" if no more are
 	Waiting   string    // the present wait, "" if none
 	Due       time.Time // when a timed wait ends, zero if it is not timed
 }

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Forecast predicts a release if pods start, users promote and analyses pass at once. Times are lower bounds.
+// Forecast predicts a release if pods start, users promote and analyses pass immediately. Times are lower bounds.
 type Forecast struct {
 	Workload rollout.Workload
 	Strategy plan.Strategy
@@ -222,7 +222,7 @@ func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	}
 }
 
-// rollingUpdate returns the least duration of a rolling update by the missing pods. At most maxSurge (or extra, if
+// rollingUpdate returns the least duration of a rolling update that starts missing pods. At most maxSurge (or extra, if
 // larger) + maxUnavailable pods start per minReadySeconds: 10 pods with 2 and 1 take four turns.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {

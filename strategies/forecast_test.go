@@ -15,9 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// TestForecast compares random releases in the model of Kubernetes with their forecasts. Pods are ready at once, and each gate is promoted
-// at once. A release must not end before its forecast, and delays are mostly rounding. Forecasts do not count that pods replaced in place
-// may start in several batches.
+// TestForecast compares random releases in the model of Kubernetes with their forecasts. Pods are ready and gates are promoted immediately.
+// A release must not end before its forecast, and delays are mostly rounding. Forecasts do not count that pods replaced in place may start
+// in several batches.
 func TestForecast(t *testing.T) {
 	stages, promotions, loose := 0, 0, 0
 	for seed := range uint64(600) {

@@ -58,8 +58,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// fuzzInput derives a history from the seed. The data selects the state of one world, the head of another one and the observation of a
-// third one.
+// fuzzInput derives a history from the seed. The data selects the state of one world, the head of another world and the observation of a
+// third world.
 func fuzzInput(seed uint64, data []byte) (Input, *history) {
 	next := func(n int) int {
 		if len(data) == 0 {

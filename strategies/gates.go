@@ -33,7 +33,7 @@ type verdict struct {
 	begins bool      // the experiment's pods are available, so its duration and analyses begin
 }
 
-// gates lists the gates in their order. The first that is not done decides. No gate delays a rollback.
+// gates lists the gates in their order. The first gate whose verdict is not done decides. No gate delays a rollback.
 var gates = gateList{
 	{"hold", gateHold},
 	{"base", gateBase},
@@ -118,7 +118,7 @@ func gateSuspended(in Input, m workloads.Staged) verdict {
 // isSuspended reports whether a workload has no replicas at a step before the decision to promote.
 func isSuspended(m workloads.Staged) bool { return m.Exists && m.N == 0 && m.Step < m.PromotionStep() }
 
-// ridesAlong reports whether a workload without replicas advances because the users of all others have moved.
+// ridesAlong reports whether a workload without replicas advances because all other workloads' users have moved.
 func ridesAlong(m workloads.Staged, in Input) bool {
 	others := slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool { return m.N == 0 })
 	return isSuspended(m) && len(others) > 0 && isFree(m, in, m.PromotionStep()) &&
@@ -151,7 +151,7 @@ func gateWait(in Input, m workloads.Staged) verdict {
 	}
 	switch s.Wait.(type) {
 	case plan.PromotionWait, plan.AnalysisWait, plan.ExperimentWait:
-		if in.State.Draining != nil { // the release is stable by its other workloads
+		if in.State.Draining != nil { // the other workloads have made the release stable
 			return verdict{done: true}
 		}
 	}
@@ -198,7 +198,7 @@ func verdictOf(w plan.Wait, in Input, m workloads.Staged) verdict {
 	}
 }
 
-// gateBase keeps a workload at its step while Kubernetes uses the new version for all its pods, unasked.
+// gateBase keeps a workload at its step while Kubernetes gives all its pods the new version, which no step requests.
 func gateBase(_ Input, m workloads.Staged) verdict {
 	if !m.IsTakenForAll() {
 		return verdict{done: true}

@@ -18,7 +18,7 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 	compare.CheckNamed(t, "those that a promotion of everything does not open", []string{"hold", "healed", "window"}, names(fullGates))
 }
 
-// TestGatesAskInOrder shuts each gate alone, and together with all later ones. The first shut gate must decide.
+// TestGatesAskInOrder shuts each gate alone, and together with all later gates. The first shut gate must decide.
 func TestGatesAskInOrder(t *testing.T) {
 	shut := func(name string) gate {
 		return gate{name, func(Input, workloads.Staged) verdict { return verdict{text: name} }}

@@ -10,7 +10,7 @@ import (
 )
 
 // TestPauseBeginsOnce checks that a pause begins with its first decision, although its record is late and the decision is repeated. With a
-// much later record the pause begins anew, because Git did not show it before.
+// much later record the pause begins anew, because Git did not show the pause before.
 func TestPauseBeginsOnce(t *testing.T) {
 	pause := rollout.Step{Pause: &rollout.Pause{Duration: new(time.Minute)}}
 	at := func() Input {

@@ -60,7 +60,7 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. After a failed one, ready pods may run a version that another manager set.
+// Applied returns the health after an apply. After a failed apply, ready pods may run a version of another manager.
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
@@ -97,7 +97,7 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns the unhealthy objects, sorted. Workloads are judged by pods, as a status hides old versions.
+// unhealthy returns the unhealthy objects, sorted. Workloads are judged by pods: their status hides old versions.
 func unhealthy(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
 		a := ailment{why: why, deadline: failedDeadline}

@@ -15,7 +15,7 @@ func runningHook(s rollout.State) int {
 	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
 }
 
-// runHooks returns the next transition of a release's hooks before, after or on abort. It is false if all are over.
+// runHooks returns the next transition of a release's hooks of the given time (when); false if all of them are over.
 func runHooks(
 	in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision, waits bool) {
@@ -143,7 +143,7 @@ func beginHook(
 	return d
 }
 
-// hasHook reports whether a render has a hook with that name, so that no other hook is a newer version of it.
+// hasHook reports whether a render has a hook called name. If it has, no other hook is a newer version of that hook.
 func hasHook(r *rollout.Render, name string) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		h, is, err := hook.Of(o)
@@ -167,7 +167,7 @@ func needsOfHook(
 }
 
 // awaitHook observes the running hook and records its end. It awaits another release's hook as well, because two
-// migrations must not overlap. A Job of another release that cannot start, as its image is missing, is interrupted.
+// migrations must not overlap. It interrupts another release's Job that cannot start, for example without its image.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {
@@ -235,7 +235,7 @@ func isLate(now time.Time, run rollout.HookRun, h hook.Hook, state rollout.JobSt
 	return !state.Suspended && !now.Before(began.Add(h.Deadline()+time.Minute))
 }
 
-// endOf returns a run with the result of its Job. It is false while the Job runs.
+// endOf returns a run with the result of its Job. isOver is false while the Job runs.
 func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout.HookRun, isOver bool) {
 	run.Phase, run.Log = rollout.HookFailed, state.Log
 	switch {

@@ -16,8 +16,8 @@ import (
 //
 //	due → recorded as Running → created → ended → recorded as Succeeded or Failed → next Job, or the release continues
 //
-// Jobs before a release run before any change to the app. Jobs after it run once all users are on it, before it is
-// stable. Jobs of an abort run after the rollback. One Job runs at a time, whichever release it belongs to.
+// Jobs before a release run before any change to the app. Jobs after a release run once all users are on it, before it
+// is stable. Jobs of an abort run after the rollback. One Job runs at a time, whichever release it belongs to.
 
 // HookJob is a Job to look up and, with Make, to create if it does not exist.
 type HookJob struct {
@@ -152,7 +152,7 @@ func changesHooks(in Input) bool {
 		})
 }
 
-// afterwards runs the hooks after a release, before it is stable. It is false if none is left to run.
+// afterwards runs the hooks after a release, before the release is stable. It returns false if no hook is left to run.
 func afterwards(in Input) (Decision, bool) {
 	s := in.State
 	if s.Draining != nil || s.Release == nil || s.Phase == rollout.Aborting {
@@ -161,11 +161,11 @@ func afterwards(in Input) (Decision, bool) {
 	return runHooks(in, in.renderOf(s.Release.Hash), rollout.HookAfter, *s.Release)
 }
 
-// rolledBack runs the hooks after a rollback. It is false if none is left to run.
+// rolledBack runs the hooks after a rollback. It returns false if no hook is left to run.
 func rolledBack(in Input) (Decision, bool) {
 	s := in.State
 	switch {
-	case s.Release.Hash == s.Stable.Hash: // StartOver on a new cluster rolled no release back
+	case s.Release.Hash == s.Stable.Hash: // after StartOver on a new cluster, no release was rolled back
 		return Decision{}, false
 	case in.Unread:
 		return Decision{State: s, Waiting: "the commit of the release that is left to be read"}, true
@@ -197,7 +197,7 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 // begins: after an earlier deletion, it would be created again.
 const interrupted = "deleted for a newer release"
 
-// IsLeftToHook reports whether an object is a hook, but no Job, for the running Job. That Job needs it unchanged.
+// IsLeftToHook reports whether an object is a hook, but no Job, that the running Job needs unchanged.
 func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	i := runningHook(s)
 	if i < 0 {
@@ -263,7 +263,7 @@ func notBegun(in Input, why rollout.Rejection) Decision {
 	return d
 }
 
-// hookInFlight observes the running hook of the release in flight. It is false if none runs.
+// hookInFlight observes the running hook of the release in flight. It returns false if no hook runs.
 func hookInFlight(in Input) (Decision, bool) {
 	s := in.State
 	i := runningHook(s)
@@ -274,7 +274,7 @@ func hookInFlight(in Input) (Decision, bool) {
 	return awaitHook(in, i, in.renderOf(s.Release.Hash), s.Hooks[i].When, *s.Release), true
 }
 
-// pastHooks marks all hooks as past, as their attempt is over. A running one still has to end before another begins.
+// pastHooks marks all hooks as past: their attempt is over. A running hook still has to end before another one begins.
 func pastHooks(all []rollout.HookRun) []rollout.HookRun {
 	all = slices.Clone(all)
 	for i := range all {

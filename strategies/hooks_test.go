@@ -73,7 +73,7 @@ func (l *hookLife) isMade(j HookJob) {
 }
 
 // isCommitted checks the hooks in a new record. Logs are bounded, and only a hook's newest run has one. One hook runs at a time, and each
-// result comes from a Job. A release begins once its hooks before it have succeeded, and is stable once its hooks after it have.
+// result comes from a Job. A release begins once its before hooks have succeeded, and is stable once its after hooks have succeeded.
 func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	running, logged := 0, map[string]bool{}
 	for _, r := range slices.Backward(is.Hooks) {
@@ -193,7 +193,7 @@ func (l *hookLife) live() {
 	if i := runningHook(l.state); i >= 0 {
 		l.t.Errorf("hook %+v still runs", l.state.Hooks[i])
 	}
-	for key := range l.jobs { // or a later Job could get the name of one that stays
+	for key := range l.jobs { // otherwise a later Job could get the name of a Job that stays
 		if !slices.ContainsFunc(l.state.Hooks, func(r rollout.HookRun) bool { return "shop/"+r.Job == key }) {
 			l.t.Errorf("Job %s is there and not on record any more", key)
 		}
@@ -315,7 +315,7 @@ func beforeHook(name string) rollout.Object {
 	return jobOf(name, map[string]any{hook.Annotation: "before"})
 }
 
-// TestHooksKeepTheNewest checks that the three newest Jobs of a hook are kept, or one if an annotation asks for deletion.
+// TestHooksKeepTheNewest checks that the three newest Jobs of a hook are kept, or one Job if an annotation requests deletion.
 func TestHooksKeepTheNewest(t *testing.T) {
 	for policy, want := range map[string]int{"": 3, "before-hook-creation": 1} {
 		l := hooked(jobOf("migrate", map[string]any{"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-delete-policy": policy}))

@@ -15,7 +15,7 @@ import (
 func decideAtRest(in Input) Decision {
 	if s := in.State.Stable; s == nil || isContent(s) && len(in.Head.Render.Specs) > 0 {
 		in.State.Stable = standing(in)
-		if in.State.Stable == nil { // no version serves beside a rejected one: the document stages other workloads
+		if in.State.Stable == nil { // no version serves beside a rejected version: the document stages other workloads
 			in.State.Phase, in.State.Reason = rollout.Healthy, ""
 		}
 	} else {
@@ -26,7 +26,7 @@ func decideAtRest(in Input) Decision {
 	target := head.Release()
 	asked := askedFor(in)
 	if rejection, is := s.IsRejected(asked); is && s.Stable != nil && asked != target {
-		return degraded(in, rejection) // applied without its document, it would be released at once
+		return degraded(in, rejection) // without its document, the rejected version would be released immediately
 	}
 	stable := rollout.Hash("")
 	if s.Stable != nil {
@@ -107,8 +107,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload that gets its document and a new version at once would have no steps. Either it runs
-// two versions, or only its document makes it a workload. Going back to the older running version is allowed.
+// unsettled returns why a workload that gets its document together with a new version would have no steps. Either it
+// runs two versions, or only its document makes it a workload. Going back to the older running version is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -190,7 +190,7 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	if !isOf(in.Source, s.Stable.Hash) {
 		s.Source = s.Stable.Commit
 	}
-	// No commit is named: the record does not say which one brought this version, and a revert may go back too far.
+	// No commit is named: the record does not say which commit brought this version, and a revert may go back too far.
 	retry := "decision: retry"
 	if !CanRetry(in) {
 		retry = "its Rollout document"
@@ -211,7 +211,7 @@ func rejectedText(r rollout.Rejection) string {
 	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
-// withRetry drops the rejection of a version that is tried again, because its release may wait and the file may change.
+// withRetry drops the rejection of a version that is tried again: it may wait, and the promotion file may change.
 func withRetry(in Input) Input {
 	if r, is := Rejection(in); is && isTriedAgain(in, r) {
 		in.State.Rejected = notRejected(in.State.Rejected, r.Hash)

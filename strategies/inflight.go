@@ -184,8 +184,8 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when the next ready pod counts: with a router, once proxies know it. In place, or with surplus pods,
-// it is after minReadySeconds, as a serving pod makes room. It applies in pauses as well, as replicas may change.
+// nextPod returns when the next ready pod counts: with a router, once proxies know the pod; in place or with surplus
+// pods, after minReadySeconds, when it may replace a pod. This applies in pauses as well, because replicas may change.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
@@ -200,7 +200,7 @@ func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	return due
 }
 
-// verdictAt returns the verdict of all gates, or of fullGates after a full promotion. A lower weight is routed at once.
+// verdictAt returns the verdict of all gates, or of fullGates after a full promotion. No gate delays a lower weight.
 func verdictAt(m workloads.Staged, in Input) verdict {
 	if m.Step < m.Passed && isOpenFully(m, in) && fullGates.verdict(in, m).done {
 		return verdict{done: true, by: promoter(in), full: true}

@@ -63,7 +63,7 @@ func (l *lab) crash(t testing.TB) {
 	l.State, l.Runs = readAgain(t, l.State), nil
 }
 
-// live runs until the run is over or until a time, and measures as soon as a measurement is due. It returns the run's last phase.
+// live decides until the run is over or until a given time. It measures as soon as a measurement is due, and returns the last phase.
 func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Time) Result) rollout.AnalysisPhase {
 	t.Helper()
 	for range 100_000 {
@@ -105,8 +105,8 @@ var said = map[rollout.AnalysisPhase]Result{
 	rollout.AnalysisPending:      {Samples: -1},
 }
 
-// TestCrashAtEachMeasurement checks that a process that stops after any measurement reaches the verdict of a process that does not. A
-// rollback comes at the same time, if each time has the same answer. A pass or an error may come later, because successful measurements are
+// TestCrashAtEachMeasurement checks that a process that stops after any measurement reaches the verdict of a process that does not stop. If
+// each time has the same answer, a rollback comes at the same time. A pass or an error may come later, because successful measurements are
 // repeated, but never earlier.
 func TestCrashAtEachMeasurement(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))

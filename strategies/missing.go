@@ -33,7 +33,7 @@ func withoutDocument(in Input, held Decision) Decision {
 	return held
 }
 
-// followed returns the source with paused as the head's documents say, because users cannot edit the source.
+// followed returns the source with the head's values of paused, because users cannot edit the source.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)
@@ -51,8 +51,8 @@ func renamed(in Input) (what string, is bool) {
 	return Renamed(in.State.Stable.Templates, in.Head.Render)
 }
 
-// Renamed reports, with both names, whether a staged workload has left Git and a new one has come that has another
-// version. All pods of the new one would start at once, without steps and gates.
+// Renamed reports, with both names, whether a staged workload has left Git and a new workload with another version has
+// come. All pods of the new workload would start together, without steps and gates.
 func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
 	served := map[rollout.Hash]bool{}
 	var left []rollout.Workload
@@ -98,7 +98,7 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	return w, isHeld && !isReverted && !workloads.IsPromoting(s), isReverted
 }
 
-// lostSpec returns a workload that lost its document but not its Deployment: once applied, all its pods would start.
+// lostSpec returns a workload that lost its document but not its Deployment: an apply would start all its pods.
 func lostSpec(in Input) (rollout.Workload, bool) {
 	for _, p := range in.State.Progress {
 		if _, has := in.Head.Render.Spec(p.Workload); has {

@@ -30,7 +30,7 @@ func (in Input) prepared() Input {
 	return in
 }
 
-// refusal returns the policy rule that forbids the promotion, "" if it counts. "through" the last step acts as "full".
+// refusal returns the policy rule that forbids the promotion, "" if none does. "through" the last step acts as "full".
 func refusal(in Input) string {
 	p := in.Promotion
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
@@ -88,7 +88,7 @@ func spend(in Input, s rollout.State) string {
 	return s.Spent
 }
 
-// Ignored returns why the promotion file has no effect. It is "" if the file has one, or belongs to an earlier release.
+// Ignored returns why the promotion file has no effect; "" if the file has an effect, or is for an earlier release.
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
 	if p == nil || s.Phase == "" {
@@ -178,10 +178,10 @@ func namesNoStep(in Input) string {
 	return ""
 }
 
-// Gate returns the furthest step that waits for a promotion. It is false if none waits.
+// Gate returns the furthest step that waits for a promotion. It returns false if no step waits.
 func Gate(in Input) (step int, shut bool) { return furthest(shutGates(in.prepared())) }
 
-// TimedPause returns the furthest step in a timed pause that a promotion can end early. It is false if there is none.
+// TimedPause returns the furthest step in a timed pause that a promotion can end early. It returns false without one.
 func TimedPause(in Input) (step int, found bool) {
 	return furthest(early(in.prepared(), func(w plan.Wait) bool { _, is := w.(plan.TimerWait); return is }))
 }
@@ -193,7 +193,7 @@ func furthest(all []workloads.Staged) (step int, found bool) {
 	return step, len(all) > 0
 }
 
-// Key returns the promotion that opens exactly the gates that wait for one; nil if none waits.
+// Key returns the promotion that opens exactly the gates that wait for a promotion; nil if no gate waits.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
@@ -246,7 +246,7 @@ func IsOpen(in Input) bool {
 	return slices.ContainsFunc(stagedIn(in), func(m workloads.Staged) bool { return !m.IsThrough() && isOpen(m, in) })
 }
 
-// Skipped returns the steps from the present one on that a promotion shortens or skips; a full promotion skips all.
+// Skipped returns the steps, from the present step on, that a promotion shortens or skips; a full promotion skips all.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
 	return skipped(in.prepared())

@@ -18,7 +18,7 @@ func fileFor(release rollout.Hash, through string) *rollout.Promotion {
 	return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: through, Digest: "d"}
 }
 
-// TestIgnored checks why a promotion file has no effect. The reason is empty if the file has an effect or is of an earlier release.
+// TestIgnored checks why a promotion file has no effect. The reason is empty if the file has an effect or is for an earlier release.
 func TestIgnored(t *testing.T) {
 	_, in := atStep(nil, 1)
 	hash, since := in.State.Release.Hash, in.State.Release.Since

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Replicas and the limits of autoscalers are not staged: a release changes them at once, and a rollback keeps them.
-// Git's later ones are recorded beside the commit of the rollback, or of a freeze.
+// Replicas and the limits of autoscalers are not staged: a release changes them immediately, and a rollback keeps them.
+// Later replicas in Git are recorded beside the commit of the rollback, or of a freeze.
 
 // withReplicas records the head's replicas where State.Source may have others.
 func withReplicas(in, _ Input, d Decision) Decision {
@@ -54,8 +54,8 @@ func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	})
 }
 
-// withMark keeps the workloads' mark where neither pods nor routes move, as into a pause. A change of only an
-// annotation or label costs the Deployment controller three more writes.
+// withMark keeps the workloads' mark where neither pods nor routes move, such as when a pause begins. A change of only
+// an annotation or label costs the Deployment controller three more writes.
 func withMark(in, given Input, d Decision) Decision {
 	switch was := given.State; {
 	case d.State.Equal(&was):

@@ -37,8 +37,8 @@ func TestStartOver(t *testing.T) {
 	}
 }
 
-// TestStartOverWhere checks which commit of stable a new cluster applies: the release's, or a later one without a new version. It is never
-// a commit of a version that was not approved.
+// TestStartOverWhere checks which commit of stable a new cluster applies: the release's commit, or a later commit without a new version. It
+// is never a commit of a version that was not approved.
 func TestStartOverWhere(t *testing.T) {
 	stable := &rollout.Release{Hash: "h1-1", Commit: "released"}
 	next := &rollout.Release{Hash: "h1-2", Commit: "next"}

@@ -18,8 +18,8 @@ type cause struct {
 	reject bool            // reject the release's hash; false after a revert or a newer version
 }
 
-// rollback begins the rollback to stable. Traffic moves at once; canary pods go after settling or, if the release is
-// rejected, after a longer abortDelay. The app then follows commit why.to, the revert or stable's commit.
+// rollback begins the rollback to stable. Traffic moves immediately; canary pods go after settling or, if the release
+// is rejected, after a longer abortDelay. The app then follows commit why.to: the revert or stable's commit.
 func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
@@ -47,7 +47,7 @@ func rollback(in Input, why cause) Decision {
 	}
 }
 
-// rejected returns the state with a rejection of the release, whose hash is removed from the verified ones.
+// rejected returns the state with a rejection of the release, whose hash is removed from the verified hashes.
 func rejected(in Input, s rollout.State, release rollout.Release, why cause) rollout.State {
 	rejection := rollout.Rejection{Hash: release.Hash, Commit: release.Commit, Reason: why.reason,
 		At: rollout.Second(in.Now), Hook: why.hook.Name, Content: why.hook.Content}
@@ -203,8 +203,8 @@ func settling(in Input) time.Duration {
 		specs = in.Head.Render.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
-		// No time is needed with a dynamic stable: it needs the room, and its Service selects all pods. In place, matched
-		// requests reach stable, because the new version's Service selects stable's pods.
+		// No time is needed with dynamicStableScale: stable needs the room, and its Service selects all pods. In place,
+		// matched requests reach stable, because the new version's Service selects stable's pods.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
 			longest = max(longest, m.Routing.Settle)
 		}

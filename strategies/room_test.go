@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestRoomIsGitsToSay checks that staged workloads get explicit values for unavailable and surge pods, by default their kind's.
-// Other workloads get none.
+// TestRoomIsGitsToSay checks that staged workloads get explicit values for unavailable and surge pods, by default their kind's defaults.
+// Other workloads get no such values.
 func TestRoomIsGitsToSay(t *testing.T) {
 	type fields = map[string]any
 	const set, daemons = "updateStrategy", "DaemonSet"

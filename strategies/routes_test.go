@@ -207,7 +207,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestDrainOfLateRetreat checks that a rollback that is applied late still keeps its pods until proxies know the endpoints.
+// TestDrainOfLateRetreat checks that a rollback that is applied late still keeps the new pods until proxies know the endpoints.
 func TestDrainOfLateRetreat(t *testing.T) {
 	_, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-time.Minute)}
@@ -271,7 +271,7 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestNoMoreIsRoutedThanTheStepAsksFor checks an edit of the steps to a weight below the routed one. The smaller weight applies with the
+// TestNoMoreIsRoutedThanTheStepAsksFor checks an edit of the steps to a weight below the routed weight. The smaller weight applies with the
 // record of the edit, even if Git accepts no further record.
 func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	h, in := routedAt(0)

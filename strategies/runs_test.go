@@ -96,8 +96,8 @@ func (m *measuring) run(name string) rollout.AnalysisRun {
 	return r
 }
 
-// TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. A renamed Deployment, or one that gets its Rollout
-// document back, is not judged by it.
+// TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. The analysis does not reject a renamed Deployment,
+// or a Deployment that gets its Rollout document back.
 func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 	moves := func(s *source) { s.workloads[0].spec.Workload.Namespace = "other" }
 	for name, change := range map[string]func(*measuring){
@@ -215,7 +215,7 @@ func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 
 func endless(m *rollout.Metric) { m.Count = 0 }
 
-// TestChangedMetricsAreMeasured checks that metrics added during a release are measured, and that removed ones have no effect.
+// TestChangedMetricsAreMeasured checks that metrics added during a release are measured, and that removed metrics have no effect.
 func TestChangedMetricsAreMeasured(t *testing.T) {
 	for _, first := range []*rollout.Analysis{errorsOf("errors", endless), errorsOf("errors", nil), nil} {
 		m := newMeasuring(t, measuredWeb("shop", first, weight(25), aPause))

@@ -262,7 +262,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		s.edit(arg(0), func(w *staged) { w.spec = spec })
 	case "replicas": // replicas web 5
 		s.edit(arg(0), func(w *staged) { w.spec.Replicas = new(readInt(t, arg(1))) })
-	case "rename": // replaces web by api, with its version or another one: rename web api [v3]
+	case "rename": // replaces web by api, with web's version or the given version: rename web api [v3]
 		s.git.push(func(x *source) {
 			old, next := x.named(arg(0)), x.named(arg(1))
 			old.gone, next.gone, next.version = true, false, cmp.Or(arg(2), old.version)

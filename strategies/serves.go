@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// All users are on a version when it has serving pods and no other version has pods. That makes a release stable and
-// ends a rollback. Not all pods need to be available: on a hundred nodes the last one may never be.
+// All users are on a version when it has serving pods and no other version has pods. Then a release is stable, or a
+// rollback ends. Not all pods need to be available: on a hundred nodes the last pod may never be.
 
 // servesAll reports whether all users are on the release in flight, judged for each workload by serves or isAllOn.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
@@ -127,8 +127,8 @@ func OrdersNodes(in Input) bool {
 	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)
 }
 
-// lessRouted returns why missing pods reduce the new version's requests, and when that may end. After a reduction its
-// pods must be ready for wellFor first, so that a crash loop makes one transition.
+// lessRouted returns why missing pods reduce the new version's requests, and when that may end. After a reduction the
+// new pods must be ready for wellFor first, so that a crash loop makes one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range stagedIn(in) {
 		t := m.Routing

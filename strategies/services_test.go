@@ -107,8 +107,8 @@ func TestServiceAfterAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestServiceOfAWayBackFromNoWeight checks a rollback from a step with new pods and no requests. The stable commit's step of that number
-// keeps no stable pod, and still no Service may select the new pods.
+// TestServiceOfAWayBackFromNoWeight checks a rollback from a step with new pods and no requests. The stable commit's step of the same
+// number keeps no stable pod. Even then no Service may select the new pods.
 func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
 	for name, steps := range map[string][]rollout.Step{
 		"AnotherList": {weight(0), weight(50), aPause}, "SameList": {weight(100), aPause},

@@ -57,7 +57,7 @@ func shareSeed(seed uint64, verbose bool) *sim {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	s := newSim(seed, chaos{scales: true}, historyOf(shareSpec(rng)).head(), verbose)
 	s.rng = rng
-	// Pods are ready at once, so only gitrollout takes time.
+	// Pods are ready immediately, so only gitrollout takes time.
 	s.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
 	s.rest()
 	s.resize()
@@ -131,7 +131,7 @@ func (s *sim) meddle() {
 	}
 }
 
-// comeToRest advances the clock by three seconds and lets the world come to rest at each of them.
+// comeToRest advances the clock by three seconds and lets the world come to rest at each second.
 func (s *sim) comeToRest() {
 	for range 4 {
 		if !s.rest() {

@@ -56,7 +56,7 @@ func (w *worldOf) poisson(mean float64) float64 {
 	return n
 }
 
-// compared returns the result of the documented query for a comparison. It covers all requests, because they are from less than the query's
+// compared returns the result of the documented query for a comparison. It covers all requests, because all were sent within the query's
 // ten minutes.
 func (w *worldOf) compared() Result {
 	sums := w.sums[len(w.sums)-1]
@@ -118,7 +118,7 @@ func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result 
 }
 
 // TestSharesOfFailures runs 200 releases of each kind and compares the results with the table in docs/analysis.md. A comparison must roll
-// no good version back. The number of bad versions that pass, and the time to notice one, must match the page.
+// no good version back. The number of bad versions that pass, and the time to notice a bad version, must match the page.
 func TestSharesOfFailures(t *testing.T) {
 	releases := uint64(200)
 	if testing.Short() {

@@ -51,7 +51,7 @@ func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	return rollout.Find(*in.Answers.Foreign, func(rollout.Foreign) bool { return true })
 }
 
-// adoption adopts workloads that run Git's templates. If they differ, only a full promotion replaces them.
+// adoption adopts workloads that run Git's templates. Other templates are replaced only by a full promotion.
 func adoption(in Input, release rollout.Release) (Decision, bool) {
 	s, head := in.State, in.Head.Render
 	running := 0
@@ -72,7 +72,7 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	}
 	isOther := len(strange)+len(halfDone) > 0
 	if running == 0 || isOther && in.Promotion.OpensAll(release.Hash) ||
-		isContent(&release) && (isOther || running < len(all)) { // content follows Git at once
+		isContent(&release) && (isOther || running < len(all)) { // content follows Git immediately
 		return Decision{}, false
 	}
 	problem := ""
@@ -94,7 +94,7 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	return hold(s, rollout.HeldAdoption, problem, in.Head.Commit.ID), true
 }
 
-// firstDeployment follows the head at once, because there is no stable version to protect.
+// firstDeployment follows the head immediately, because there is no stable version to protect.
 func firstDeployment(in Input, release rollout.Release) Decision {
 	s := in.State
 	if release.Hash == "" {
@@ -161,12 +161,12 @@ func newestStable(in Input) *rollout.Release {
 	return &stable
 }
 
-// notRejected returns the rejections, except of a version that is tried again.
+// notRejected returns all rejections except the rejections of h, which is tried again.
 func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
 	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }
 
-// firstProgress returns the first step of each workload whose template changes. Unchanged and new ones have no steps.
+// firstProgress returns the first step of each workload whose template changes. Other and new workloads have no steps.
 func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	var all []rollout.Progress
 	for _, spec := range in.Head.Render.Specs {
@@ -220,7 +220,7 @@ func isFast(in Input, h rollout.Hash) bool {
 	})
 }
 
-// remember puts a version first in the bounded list of verified hashes. If it was listed, newer ones are dropped.
+// remember puts a version first in the bounded list of verified hashes. If it was listed, newer versions are dropped.
 func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	if i := slices.Index(list, h); i >= 0 {
 		return slices.Clone(list[i:])
@@ -229,8 +229,8 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	return out[:min(len(out), rollout.MaxHistory)]
 }
 
-// StartOver returns an app's record for a new cluster without workloads. The record is a rollback to stable, after
-// which Git's version starts at its first step. It is false without a stable version: then a first deployment follows.
+// StartOver returns an app's record for a new cluster without workloads: a rollback to stable, after which Git's
+// version starts at its first step. It returns false if there is no stable version: a first deployment follows.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false
