@@ -31,7 +31,7 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 }
 
 // evict returns the old pods on the next nodes of a stage. Ready pods are evicted only within maxUnavailable. The next
-// nodes are the first ones in inNodeOrder that still have an old pod.
+// nodes are the first nodes in inNodeOrder that still have an old pod.
 func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (all []Eviction) {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
 	spec, staged := in.spec(w)
@@ -61,7 +61,7 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	return all
 }
 
-// roomOnNodes returns how many more nodes may be without a serving pod. It is negative if too many are already.
+// roomOnNodes returns how many more nodes may be without a serving pod. It is negative if too many nodes are already.
 func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
 	room := max(1, spec.MaxUnavailable.RoundUp(live.Replicas)) - live.Replicas
 	for _, r := range live.Revisions {

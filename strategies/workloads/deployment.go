@@ -32,9 +32,9 @@ func (f Limits) limit(o rollout.Object) {
 }
 
 // turn pauses the Deployment of a rollback until stable's ReplicaSet reports no more available pods than it has
-// replicas. The controller subtracts that number from the newest ReplicaSet's replicas (NewRSUnavailablePodCount). With
-// 8 pods, 6 of which must be available, and stable scaled from 5 to 2, it counts 2-5 = -3 unavailable pods. So it may
-// stop 8-6-(-3) = 5 of the 6 new pods. The surge covers pods that start before the controller sees the pause.
+// replicas. The controller subtracts that number from the newest ReplicaSet's replicas (NewRSUnavailablePodCount). If 6
+// of 8 pods must be available and stable is scaled from 5 to 2, it counts 2-5 = -3 unavailable pods. So it may stop
+// 8-6-(-3) = 5 of the 6 new pods. The surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
@@ -100,12 +100,12 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 }
 
 // Limits returns the surge and unavailable pods of the next move. The Deployment controller never stops pods of its
-// newest ReplicaSet and never starts pods of older ones. So a canary that has become too large shrinks under the stable
-// template, still held (Limits.Back). Replicas, steps or manual changes may cause that.
+// newest ReplicaSet and never starts pods of older ones. So a canary that has become too large, after a change of
+// replicas, steps or pods, shrinks under the stable template, still held (Limits.Back).
 //
-// Stable pods must not count as available then, or all new pods are removed as surplus. A ReplicaSet's minReadySeconds
+// Then stable pods must not count as available, or all new pods are removed as surplus. A ReplicaSet's minReadySeconds
 // change with the template, so the template changes while paused (Limits.still). n available new pods look like a whole
-// release, so first one pod goes. Pods made available by manual minReadySeconds stand still until they are not.
+// release, so first one pod goes. Pods that manual minReadySeconds made available stay until they are not.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N

@@ -12,7 +12,7 @@ import (
 // kind moves the pods of one kind of workload. A new kind needs a file here, an entry in Kinds and in rollout.Kinds,
 // and a file for its observation. A kind whose controller has a partition needs only a rollout.Partitioned.
 type kind interface {
-	// Limits returns the next limits on the way to the counts at the stage's end. It is false while no pod may move.
+	// Limits returns the next limits on the way to the counts at the stage's end, and false while no pod may move.
 	Limits(m Staged, want plan.Counts, v View) (Limits, bool)
 
 	// Hold writes limits into the workload's object.
@@ -37,7 +37,7 @@ type turner interface {
 // Kinds is the table of the kinds that have no rollout.Partitioned.
 var Kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
 
-// Eviction is a pod to delete, if the pod of that name is still the same.
+// Eviction is a pod to delete, unless another pod has its name by now.
 type Eviction struct {
 	Namespace string
 	Pod       rollout.Pod
@@ -90,7 +90,7 @@ func (m Staged) Kind() kind { return kindFor(m.Workload, m.Spec) }
 // inTurn has the common methods of kinds whose controller replaces pods in place.
 type inTurn struct{}
 
-// Reached accepts surplus new pods, such as after a scale-up or on a new node, because the controller takes none back.
+// Reached accepts surplus new pods, such as after a scale-up or on a new node: the controller does not replace them.
 func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 	if want.Canary == 0 || m.Fresh.Desired <= want.Canary || m.IsTakenForAll() {
 		return want
@@ -106,7 +106,7 @@ type Limits struct {
 	asIs                         bool // the object stays until the controller has seen the last write
 }
 
-// LimitsOf returns the limits of a stage. It is false while no canary pod is wanted, or stable has too few pods.
+// LimitsOf returns the limits of a stage. It returns false while no canary pod is wanted or stable has too few pods.
 func LimitsOf(m Staged, v View) (Limits, bool) {
 	want := m.resting(v)
 	known := m.Stable.Hash != ""
@@ -126,8 +126,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A template edited by hand makes a ReplicaSet
-// with a known version's hash. Of two non-current ReplicaSets with the new hash, the older one is trusted if it was
-// current again later and the other has no pods. For a StatefulSet only pods below the partition count.
+// with a known version's hash. If two non-current ReplicaSets have the new hash, the older is trusted if it was current
+// again later and the other has no pods. For a StatefulSet only pods below the partition count.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
@@ -150,7 +150,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 	})
 }
 
-// resting returns the counts at the stage's end and new pods that proxies may still reach. Replaced pods stay gone.
+// resting returns the counts at the stage's end, with new pods that proxies may still reach. Replaced pods stay gone.
 func (m Staged) resting(v View) plan.Counts {
 	want := m.Want()
 	if m.N == 0 || !m.StillRouted(v) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Desired returns the object that the state asks for, nil to leave the one in the cluster as it is.
+// Desired returns the object that the state asks for, nil to leave the object in the cluster as it is.
 func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
 	hash := v.Source.Templates[w]
 	o = WithSize(s, o)
@@ -116,7 +116,7 @@ func WorkloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 }
 
-// Stamp returns a copy with gitrollout's annotations, on the workload alone: a new commit restarts no pod.
+// Stamp returns a copy with gitrollout's annotations, but not on the pod template: a new commit restarts no pod.
 func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
 	w, _ := rollout.WorkloadOf(o.Ref())
@@ -145,8 +145,8 @@ type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
 
-// onNodes sets surge and unavailable pods of a kind with a pod on each node. A kind with two at times, as with
-// Kruise's Surging, has no unavailable ones.
+// onNodes sets surge and unavailable pods of a kind with a pod on each node. If a node has two pods at times, as with
+// Kruise's Surging, no pod may be unavailable.
 func onNodes(o rollout.Object, at string, unavailable any) {
 	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
 		orElse(o, at+".maxSurge", int64(0))
@@ -181,10 +181,10 @@ func growth(m Staged) int {
 	return n + (n+c-1)/(2*c)
 }
 
-// countInTurn keeps the previous replicas while both versions' pods exceed what the strategy allows at the new ones.
-// Seeing both changes in one write, the controller removes the surplus from all versions in proportion
-// (k8s.io/kubernetes pkg/controller/deployment, sync.go). A rollback from v2 with 6 replicas and maxSurge 1 would cut
-// 5 pods of v1 and 5 of v2 to 4 and 4. With the template first, the surplus is v2's.
+// countInTurn keeps the previous replicas while both versions have more pods than the strategy allows at the new
+// replicas. If one write changes template and replicas, the controller removes the surplus from all versions in
+// proportion (k8s.io/kubernetes pkg/controller/deployment, sync.go). A rollback from v2 with 6 replicas and maxSurge 1
+// would cut 5 pods of v1 and 5 of v2 to 4 and 4. If the template changes first, the surplus is v2's.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := Asked(s, spec), v.Observed.Workloads[spec.Workload]
 	if n == nil || *n == live.Replicas || s.Stable == nil || IsPromoting(s) { // there is no version to protect

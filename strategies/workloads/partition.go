@@ -8,14 +8,14 @@ import (
 )
 
 // partitioned moves a workload of a configured kind by its partition, counted anew in each pass because an autoscaler
-// may change n. The kind's controller counts all pods that do not serve before it replaces another one.
+// may change n. The kind's controller counts all pods that do not serve before it replaces another pod.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
 // Limits returns the new pods of the stage. With one pod per node, it releases at most as many more nodes as may still
-// be unavailable, because the controller ignores the others. It releases none until released nodes have new pods.
+// be unavailable: the controller ignores unreleased nodes. It releases none until released nodes have new pods.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false

@@ -24,7 +24,7 @@ func oldPods(t *testing.T, partition any, n int) int {
 }
 
 // TestPercentIsAsManyPods checks that Kruise computes the intended number of pods for each size and share under an autoscaler. The
-// partition is a percentage wherever one is exact.
+// partition is a percentage wherever a percentage is exact.
 func TestPercentIsAsManyPods(t *testing.T) {
 	p := partitioned{Partitioned: *ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")}
 	for n := 1; n <= 400; n++ {

@@ -19,7 +19,7 @@ func KnownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
 	return min(r.Serving(now, Learnt(t)), r.Desired)
 }
 
-// Learnt returns how long after its ready time all proxies know a pod. Kubernetes truncates ready times to seconds.
+// Learnt returns how long after a pod's ready time all proxies know it. Kubernetes truncates ready times to seconds.
 func Learnt(t *plan.Routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
@@ -36,7 +36,7 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns the new pods that the routed weight needs: the planned ones or, if an edit removed its step, its share.
+// borne returns the new pods that the routed weight needs: the planned pods or, if an edit removed its step, its share.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if s, _ := m.At(m.Routed.Step); m.RoutedWeight(s) != m.Routed.Weight {
@@ -45,7 +45,7 @@ func (m Staged) borne() int {
 	return n
 }
 
-// NeedsRouting reports whether the step's route differs from the one that was routed last.
+// NeedsRouting reports whether the step's route differs from the recorded route.
 func (m Staged) NeedsRouting() bool {
 	s, ok := m.At(m.Step)
 	switch {
@@ -75,8 +75,8 @@ func (m Staged) isSettled(v View) bool {
 	return !v.Now.Before(SettledAt(m.Routed.At, v.Applied, m.Routing.Settle))
 }
 
-// Drained returns how many stable pods may be gone. Until all proxies have the step's weight, it is as many as are gone
-// already. Then the step's number applies, limited by the new version's serving pods plus maxUnavailable.
+// Drained returns how many stable pods may be gone. Until all proxies have the step's weight, no further pod may go.
+// Then the step's number applies, limited by the new version's serving pods plus maxUnavailable.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)

@@ -10,12 +10,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// statefulSet moves a StatefulSet by its partition: pods with that ordinal or a higher one get the new template. The
-// controller replaces one pod at a time, the highest first, and waits until it is available.
+// statefulSet moves a StatefulSet by its partition: pods from that ordinal on get the new template. The controller
+// replaces one pod at a time, the highest first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
-// Limits returns the new pods of the stage, counted anew in each pass because an autoscaler may change n. It replaces
-// no stable pod while another one does not serve, because Parallel does not wait for that. New pods are not taken back.
+// Limits returns the new pods of the stage, counted anew in each pass because an autoscaler may change n. No stable pod
+// is replaced while another pod does not serve: Parallel does not wait for that pod. New pods are not taken back.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -74,7 +74,7 @@ func (statefulSet) Hold(o rollout.Object, f Limits) {
 	o.Set(int64(f.Replicas-f.Unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room sets maxUnavailable if the cluster knows the field. If it is dropped, each apply would seem incomplete.
+// room sets maxUnavailable if the cluster knows the field. Otherwise each apply would seem incomplete.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
@@ -82,7 +82,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached waits, with rebalance, until surplus new pods are evicted, unless the base version is new: they would return.
+// Reached waits, with rebalance, until surplus new pods are evicted, unless the base is new: evicted pods would return.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -121,7 +121,7 @@ func (m Staged) Surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.N, asked, why)
 }
 
-// evict returns at most one pod: with rebalance a new one below the partition, else one that blocks the controller.
+// evict returns at most one pod: with rebalance a new pod below the partition, else a pod that blocks the controller.
 func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
 	spec, _ := in.spec(w)
@@ -135,10 +135,10 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 }
 
 // evictInOrder returns the highest pod that is not ready and of an older version. With OrderedReady the controller
-// replaces no pod while another one is not ready (kubernetes#67250).
+// replaces no pod while another pod is not ready (kubernetes#67250).
 //
-// In a rollback, and at a step without new pods, that is a pod of the abandoned version. It is evicted once the
-// controller has seen the stable template, or it would return. Otherwise it is a stable pod at or above the partition.
+// In a rollback, and at a step without new pods, the evicted pod has the abandoned version. It is evicted once the
+// controller has seen the stable template, or it would return. Otherwise a stable pod from the partition on is evicted.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {

@@ -75,13 +75,13 @@ func (m Staged) Problem() string {
 func WaitsInTurn(m Staged) bool { return m.Kind() != (deployment{}) }
 
 // Blocker returns the first stable pod that is not ready while all new pods are. The controllers of all kinds but
-// Deployments may replace no pod until it is ready.
+// Deployments may replace no pod until the blocker is ready.
 func Blocker(m Staged) (rollout.Pod, bool) {
 	blocks := WaitsInTurn(m) && m.Fresh.Problem == "" && m.Fresh.Ready() == m.Fresh.Pods
 	return rollout.Find(m.Stable.Members, func(p rollout.Pod) bool { return blocks && !p.Ready && !p.Terminating })
 }
 
-// Stage returns the present stage, the zero value after the last one.
+// Stage returns the present stage, the zero value after the last stage.
 func (m Staged) Stage() plan.Stage {
 	s, _ := m.At(m.Step)
 	return s
@@ -155,7 +155,7 @@ func IsHeld(s rollout.State) bool {
 	}
 }
 
-// commitOf returns the commit of a staged template's release. Others have "", or each push would write the workload.
+// commitOf returns the commit of a staged template's release; "" for others, or each push would write the workload.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
