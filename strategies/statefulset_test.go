@@ -286,7 +286,7 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 		down  int // the ordinal of a stable pod that is not ready
 		late  bool
 		told  int  // the partition in the cluster, from the first ordinal; 0 if it matches the pods
-		back  bool // the new pods are the lowest ones, as after a rollback of the others
+		back  bool // the new pods are the lowest pods, such as after a rollback of the other pods
 		want  any  // the partition; nil for the stable template
 	}{
 		"all serve":                         {1, none, false, 0, false, int64(3)},
@@ -364,7 +364,7 @@ func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 }
 
 // TestStatefulSetOfAThirdTemplate checks that a manually set template is undone at and above the partition, where the controller replaces
-// pods. Pods below it become stable first. The ControllerRevision keeps the hash that it had first.
+// pods. Pods below the partition become stable first. The ControllerRevision keeps its first hash.
 func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by      map[int]bool // ordinals of the third template's pods
@@ -408,7 +408,7 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 }
 
 // TestRebalance checks that new pods below the partition are deleted one at a time, the lowest first, while all others are ready. The step
-// waits until none is left.
+// waits until no such pod is left.
 func TestRebalance(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(in *Input, live *rollout.ObservedWorkload)
@@ -465,8 +465,8 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// TestSurplusIsExplained checks why more pods are new than the step asks for, as get and the dashboard show it. The text names surplus pods
-// that are not ready.
+// TestSurplusIsExplained checks the text, in get and on the dashboard, why more pods are new than the step asks for. The text names surplus
+// pods that are not ready.
 func TestSurplusIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fresh  int
@@ -493,8 +493,8 @@ func TestSurplusIsExplained(t *testing.T) {
 	}
 }
 
-// TestWhatStandsStillIsSaid checks a first version that never becomes ready and so blocks the next one. gitrollout deletes no pod, names
-// the one that is not ready, and calls no version stable. It also names a controller that does not run.
+// TestWhatStandsStillIsSaid checks a first version that never becomes ready and so blocks the next version. gitrollout deletes no pod,
+// names the pod that is not ready, and calls no version stable. It also reports that a controller does not run.
 func TestWhatStandsStillIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*rollout.ObservedWorkload)

@@ -12,7 +12,7 @@ import (
 )
 
 // adopt follows a commit without a new version. After a change of steps, the release continues at the first changed
-// step or at its present one, whichever is earlier. A new strategy or routes to other Services are rolled back first.
+// step or its present step, whichever is earlier. A change of strategy or of routed Services rolls it back first.
 func adopt(in Input) Decision {
 	if endsByOldList(in) {
 		if in.Head.Render = followed(in); workloads.IsPromoting(in.State) {
@@ -51,7 +51,7 @@ func adopt(in Input) Decision {
 	}
 	if raises && s.Stable != nil && !s.Release.Fast {
 		if d, shut := waitForWindow(in, "the new list of steps"); shut {
-			d.Requeue = rollout.Soonest(d.Requeue, heldUntil(in)) // pods still start and stop by the old list
+			d.Requeue = rollout.Soonest(d.Requeue, heldUntil(in)) // pods still start and stop as the old list requires
 			return d
 		}
 	}
@@ -102,9 +102,9 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// endsByOldList reports whether a release ends by the steps of its source, not of the head. All its users are on the
-// new version, and proxies have yet to learn that. The head's steps, without a switch, would send users to all pods. A
-// source rendered from local files has no commit.
+// endsByOldList reports whether a release ends with the steps of its source, and not of the head. Then all its users
+// are on the new version, but proxies do not know that yet. The head's steps have no switch, and would send users to
+// all pods. A source rendered from local files has no commit.
 func endsByOldList(in Input) bool {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||
@@ -131,8 +131,8 @@ func (c change) spends(in Input, m workloads.Staged) bool {
 	return last != was || found != knew
 }
 
-// resumed returns where a workload continues after a change. An unchanged stage keeps its clock, and a changed one
-// begins anew. Users are not moved back. A release past its steps, or a verified one, gets no new steps.
+// resumed returns where a workload continues after a change. An unchanged stage keeps its clock, and a changed stage
+// begins anew. Users are not moved back. A release that is past its steps or verified gets no new steps.
 func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
@@ -156,7 +156,7 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 		// The new list determines the matched users, and its step determines the next weight.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
 		if c.old == nil || !reflect.DeepEqual(c.old.RoutesAt(m.Routed.Step), m.RoutesAt(next.Step)) {
-			next.Routed.At = rollout.Second(in.Now) // matched users come until proxies have learnt the change
+			next.Routed.At = rollout.Second(in.Now) // old matches apply until proxies have learnt the change
 		}
 	}
 	return next
@@ -165,7 +165,7 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 // keeps reports whether a stage is the same in both lists.
 func (c change) keeps(step int) bool { return step < c.same || !c.changes }
 
-// drops reports whether an analysis run belongs to a stage that has changed or comes after a changed one.
+// drops reports whether an analysis run belongs to a stage that has changed or comes after a changed stage.
 func (c change) drops(m workloads.Staged, r rollout.AnalysisRun) bool {
 	if c.old == nil {
 		return owns(m, r)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestResumed checks where a release continues after a change of steps: at the first changed step, or at its present one if that is
+// TestResumed checks where a release continues after a change of steps: at the first changed step, or at its present step if that is
 // earlier. Moved users are not moved back.
 func TestResumed(t *testing.T) {
 	const gate = -1

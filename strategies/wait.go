@@ -144,10 +144,10 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon bounds how long a timed pause may begin before its record. After a longer push the pause begins anew.
+// recordedSoon bounds the time from a timed pause's begin to its record. After a longer push the pause begins anew.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns when the next stage begins: now or, if a timed pause's record is late, at its first decision.
+// sinceHanded returns when the next stage begins: now, or at a timed pause's first decision if its record is late.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
@@ -175,7 +175,7 @@ func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) 
 	return since, !since.IsZero() && !now.Before(since)
 }
 
-// waitUntil waits for a time that follows from the record. A restart changes nothing; a clock set back delays it.
+// waitUntil waits for a time that follows from the record. A restart changes nothing; a clock set back delays the end.
 func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}
@@ -208,7 +208,7 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	}
 }
 
-// withoutPods waits for the first new pod, which an analysis needs. The verdict is broken if no step so far starts one.
+// withoutPods waits for a new pod, which an analysis needs. The verdict is broken if no step so far starts a new pod.
 func withoutPods(m workloads.Staged, who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.Want().Canary == 0 && m.N > 0 {

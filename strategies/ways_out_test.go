@@ -38,8 +38,8 @@ func TestFullPromotionWhilePaused(t *testing.T) {
 	checkPhase(t, "then", in, rollout.Promoting)
 }
 
-// TestNobodyOvertakesWithWhatWasRejected checks that a full promotion of another version ends a rollback, and that one of the rejected
-// version does not.
+// TestNobodyOvertakesWithWhatWasRejected checks that a full promotion of another version ends a rollback, and that a full promotion of the
+// rejected version does not.
 func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	h, in := atStep(nil, 1)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "1"}
@@ -55,8 +55,8 @@ func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	checkPhase(t, "promoted by the file of a try that is over", in, rollout.Aborting)
 }
 
-// TestWhatHasBegunIsFinished checks that the first stage after the decision to promote ignores windows. The last stage before it waits for
-// one.
+// TestWhatHasBegunIsFinished checks that the first stage after the decision to promote ignores windows. The last stage before the decision
+// waits for a window.
 func TestWhatHasBegunIsFinished(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Scaling, s.Canary, s.BlueGreen = rollout.Surge, nil, &rollout.BlueGreen{ActiveService: "web"}
@@ -147,7 +147,7 @@ func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 }
 
 // TestSupersededWithoutItsCommit checks a push while another version is promoted, whose commit a new process cannot fetch because the
-// branch was rewritten. That version becomes stable only if all users are on it.
+// branch was rewritten. The promoted version becomes stable only if all users are on it.
 func TestSupersededWithoutItsCommit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fresh, ready, stable int // pods

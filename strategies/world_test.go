@@ -257,8 +257,8 @@ func amountValue(a rollout.Amount) any {
 	return int64(a.Value)
 }
 
-// loop is a minimal reconciler in the order of the real one: apply the state, observe, decide. A rollback is applied and then recorded.
-// Other transitions are recorded and then applied.
+// loop is a minimal reconciler in the order of the real reconciler: apply the state, observe, decide. A rollback is applied and then
+// recorded. Other transitions are recorded and then applied.
 type loop struct {
 	git     *history
 	kube    *kube.Cluster
@@ -470,7 +470,7 @@ func (l *loop) pass() Decision {
 	return d
 }
 
-// apply applies the objects of a state. It returns false when the cluster refuses one.
+// apply applies the objects of a state. It returns false when the cluster refuses an object.
 func (l *loop) apply(s rollout.State) bool {
 	objects := l.desired(s)
 	l.wrote(s, objects)
@@ -487,7 +487,7 @@ func (l *loop) apply(s rollout.State) bool {
 	return !l.misses()
 }
 
-// routedSince returns since when this process knows that the cluster has a state's routes, zero if it does not.
+// routedSince returns since when this process knows that the cluster has a state's routes, zero if it does not know.
 func (l *loop) routedSince(s rollout.State) time.Time {
 	source := l.git.at(s.Source)
 	if source == nil || !l.watches {
@@ -520,7 +520,7 @@ func (l *loop) prune(d *Decision) {
 	}
 }
 
-// rest runs all events that are due now. It is false if they do not end.
+// rest runs all events that are due now. It returns false if the events do not end.
 func (l *loop) rest() bool {
 	for range 200 {
 		for moves := 0; l.kube.Micro(); moves++ {
