@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals has the fields of a StatefulSet, a DaemonSet or a partitioned kind that a Deployment lacks. The Sets of such
-// a workload are ControllerRevisions, and the workload itself owns the pods.
+// ordinals has the fields that a Deployment lacks and a StatefulSet, a DaemonSet or a partitioned kind has. The Sets of
+// such a workload are ControllerRevisions, and the workload itself owns the pods.
 type ordinals struct {
 	parallel     bool
 	byNode       bool        // for a DaemonSet: an ordinal is a node
@@ -62,7 +62,7 @@ type member struct {
 	of *ReplicaSet
 }
 
-// members returns a StatefulSet's pods by ordinal, from 0 to the highest existing or desired one.
+// members returns a StatefulSet's pods by ordinal, from 0 to the highest existing or desired ordinal.
 func (d *Deployment) members() []member {
 	all := make([]member, d.Replicas)
 	for _, rs := range d.Sets {

@@ -98,7 +98,7 @@ func (k *Cluster) deletePod(live []*Pod) string {
 	return fmt.Sprintf("pod %s deleted (ready %t)", victim.Name, victim.Ready)
 }
 
-// microKubelet makes one pod ready, or removes a terminating one.
+// microKubelet makes one pod ready, or removes a terminating pod.
 func (k *Cluster) microKubelet() string {
 	for _, d := range k.shuffled() {
 		for _, i := range k.rng.Perm(len(d.Sets)) {
