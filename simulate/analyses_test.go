@@ -200,7 +200,7 @@ func duringAnalysis(u *universe, i int) bool {
 	return true
 }
 
-// pastLab is a mutation that reports the bad measurements of earlier releases for the current one.
+// pastLab is a mutation that reports the bad measurements of earlier releases for the current release.
 type pastLab struct {
 	*lab
 	going map[string][]rollout.AnalysisRun // by app

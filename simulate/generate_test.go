@@ -254,7 +254,7 @@ var kinds = map[string]struct{ kind, apiVersion string }{
 	byOldShare:        {"ShardSet.example.com", "example.com/v1"},
 }
 
-// ownRows are the kinds that the configuration describes: one whose partition counts new pods, and one whose pods have ordinals.
+// ownRows are the kinds that the configuration describes: a kind whose partition counts new pods, and a kind whose pods have ordinals.
 var ownRows = []any{
 	map[string]any{"apiVersion": "example.com/v1", "kind": "GameServerSet",
 		"partition": map[string]any{"path": "spec.rollout.new", "counts": "new"}},

@@ -24,7 +24,7 @@ func (u *universe) endOf(job string) rollout.JobState {
 	return u.ends[job]
 }
 
-// isChecked reports whether the app has a hook that runs after users have a version, and before it becomes stable.
+// isChecked reports whether the app has a hook that runs after users have a version, and before that version becomes stable.
 func (a *appSource) isChecked() bool {
 	return slices.ContainsFunc(a.hooks, func(h hookSource) bool { return h.when == "after" })
 }
@@ -223,7 +223,7 @@ func (j kindJobs) EnsureJob(ctx context.Context, object map[string]any, annotati
 	return state, err
 }
 
-// namedJobs reports a Job created under an app's former name as another app's.
+// namedJobs reports a Job created under an app's former name as a Job of another app.
 type namedJobs struct {
 	*View
 	u *universe

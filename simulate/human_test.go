@@ -437,7 +437,7 @@ func editByHand(u *universe, _ int) bool {
 	u.oracle.guard(w).Excused += u.kube.Deployments[w].Replicas
 	u.promises.unsure[w] = true
 	if image {
-		u.promises.excuse(w) // its pods replace all others
+		u.promises.excuse(w) // the pods of the edit replace all other pods
 	}
 	err := u.cluster.Edit(w.Ref(), func(o rollout.Object) {
 		spec := o.Map("spec")
@@ -453,7 +453,7 @@ func editByHand(u *universe, _ int) bool {
 	if err != nil {
 		return false
 	}
-	u.changed("edited by hand") // as watches report it
+	u.changed("edited by hand") // watches report the edit
 	return true
 }
 

@@ -94,9 +94,9 @@ func TestAbortWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// TestStableThatLeftTheBranch replaces the history by one without the stable commit and with a third version, and
-// restarts the process. The process accepts only commits of the users' branch, so the rollback to stable waits. No
-// pod moves meanwhile, and a full promotion ends the wait.
+// TestStableThatLeftTheBranch replaces the history by a history without the stable commit and with a third version, and restarts the
+// process. The process accepts only commits of the users' branch, so the rollback to stable waits. No pod moves meanwhile, and a full
+// promotion ends the wait.
 func TestStableThatLeftTheBranch(t *testing.T) {
 	p := atGates(t)
 	p.rewritten(map[string]string{shopFile: appFile("shop", "v3")})

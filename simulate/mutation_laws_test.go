@@ -293,7 +293,7 @@ func forgetful(p starting, app string, r *rollout.Render) {
 	}
 }
 
-// tolerant leaves a Deployment with an image set by hand alone.
+// tolerant does not write a Deployment that has an image set by hand.
 func tolerant(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	return p.View.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		d := p.u.kube.Deployments[rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}]

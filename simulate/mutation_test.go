@@ -179,7 +179,7 @@ func leftOver(ctx context.Context, p starting, app string, objects []rollout.Obj
 	}))
 }
 
-// open removes the pins of all Services except canary ones.
+// open removes the pins of all Services except canary Services.
 func open(_ starting, _ string, o rollout.Object) {
 	if o.Kind() == "Service" && !strings.HasSuffix(o.Name(), "-canary") {
 		delete(o.Map("spec", "selector"), rollout.LabelRevision)

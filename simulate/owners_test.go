@@ -40,7 +40,7 @@ func (m others) data(c *Cluster, ref rollout.Ref) map[string]string {
 	return all
 }
 
-// coOwn applies all fields of a ConfigMap, and an additional one, as another manager.
+// coOwn applies all fields of a ConfigMap, and an additional field, as another manager.
 func (u *universe) coOwn() {
 	refs := slices.DeleteFunc(u.cluster.Objects(), func(ref rollout.Ref) bool { return ref.Kind != "ConfigMap" })
 	if len(refs) == 0 {
@@ -119,6 +119,6 @@ func (v *View) learn(o rollout.Object, digest string) {
 	if d.Observed != d.Generation {
 		live.Synced, live.Complete = false, false
 	}
-	all[w] = live // with the revisions of the last refresh: known seeds depend on these
+	all[w] = live // with the revisions of the last refresh: known seeds depend on these revisions
 	v.observed.Workloads = all
 }

@@ -452,7 +452,7 @@ func (u *universe) stride(i int) {
 	}
 }
 
-// insist pushes a user's decision for each app that waits for one.
+// insist pushes a user's decision for each app that waits for a decision.
 func (u *universe) insist(i int) {
 	for j, a := range u.head().apps {
 		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
@@ -558,7 +558,7 @@ func (u *universe) startAnew() {
 	u.restForDays("for a new process")
 }
 
-// commitAgain acts as a user after a rewrite of the history: it commits the stable files again, and then the requested ones.
+// commitAgain acts as a user after a rewrite of the history: it commits the stable files again, and then the requested files.
 func (u *universe) commitAgain() {
 	if !u.hasLost() {
 		return

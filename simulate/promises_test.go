@@ -21,7 +21,7 @@ type promises struct {
 	u        *universe
 	tries    map[string]*try                 // the newest try of each app, by the app's first name
 	keys     map[string][]*rollout.Promotion // keys pushed by users, by app, oldest first
-	line     map[string][]rollout.Hash       // stable versions in their order, by app; the last one serves now
+	line     map[string][]rollout.Hash       // stable versions in their order, by app; the last version serves now
 	rejected map[string]bool                 // rejected versions, by app and version
 	served   map[rollout.Workload]served
 	ready    map[string]bool             // versions that have had a ready pod, by workload and version
@@ -59,7 +59,7 @@ const (
 	lawTick    law = "tick"         // only transitions are committed
 	lawWedged  law = "wedged"       // an app that waits forever says why
 	lawOrphan  law = "orphan"       // a rollback works even without the Rollout document
-	lawWayOut  law = "way out"      // an abort and a revert are followed
+	lawWayOut  law = "way out"      // an abort and a revert take effect
 	lawName    law = "name"         // a renamed app keeps its record
 	lawOld     law = "old"          // a StatefulSet has only old pods when only the old version is requested
 	lawOrder   law = "order"        // a release takes nodes in its order
@@ -571,14 +571,14 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 		case none && (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0):
 			passed = true // nothing delays a workload without steps and pods
 		case p.ready[w.String()+s.version]:
-			return // a workload without pods follows those with pods
+			return // a workload without pods follows the workloads with pods
 		case none:
 			empty = append(empty, w)
 		default:
 			unseen = append(unseen, w)
 		}
 	}
-	if !passed { // a workload that never had pods follows one that passed its gates with pods
+	if !passed { // a workload that never had pods follows a workload that passed its gates with pods
 		unseen = append(unseen, empty...)
 	}
 	full := slices.ContainsFunc(p.keys[p.u.ids[app]], func(k *rollout.Promotion) bool { return k.OpensAll(is.Stable.Hash) })
@@ -753,7 +753,7 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 			continue
 		}
 		// Pods with routed requests are removed after the next record, and an unreadable head adds no record.
-		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack // isKept: also if only these pods may serve
+		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack // with spoils, perhaps only these pods may serve
 		if n := len(rs.Live()); n > pods && isKept {
 			unsure = true
 		} else if n > pods {
@@ -846,7 +846,7 @@ func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string
 func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 	var versions []string
 	shares := p.shares(w, source)
-	if shares == nil && len(source.services) > 0 { // no strategy moves the Service any more, but it may still be pinned
+	if shares == nil && len(source.services) > 0 { // no strategy moves the Service any more, but the Service may still be pinned
 		shares = map[string]int{source.services[0]: 100}
 	}
 	for _, rs := range p.u.kube.Deployments[w].Sets {
@@ -1066,8 +1066,8 @@ func (p *promises) checkOwner(w rollout.Workload) {
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }
 
-// isLeftEmpty reports whether a folder was renamed while empty and is still unreadable. The new name's record then
-// has no object. The old name's record has the Deployment, and says that it is left alone.
+// isLeftEmpty reports whether a folder was renamed while empty and is still unreadable. The new name's record then has no object. The old
+// name's record has the Deployment, and says that the Deployment is left alone.
 func (p *promises) isLeftEmpty(w rollout.Workload) bool {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	source, head := p.u.appIn(s.Source, s.App), p.u.appIn(p.u.git.Head(testBranch), s.App)
@@ -1090,7 +1090,7 @@ func (p *promises) checkGone() {
 		}
 		p.checkFields(o.app, o.body)
 		if p.u.oracle.astray[ref] && len(p.u.procs) > 1 {
-			continue // one process wrote it after another had pruned it
+			continue // one process wrote the object after another process had pruned it
 		}
 		if !p.u.listed(ref) && o.body.Annotation(rollout.AnnotationPrune) != "disabled" && !p.u.chaos.meddling {
 			p.fail(lawGone, "%s of %s is in the cluster, and not in Git", ref, o.app)

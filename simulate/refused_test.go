@@ -57,8 +57,7 @@ func TestARefusalIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableManifestHolds checks that an object that no API server can read holds its app with a record, already at the first
-// deployment.
+// TestUnreadableManifestHolds checks that an object that no API server can read holds its app with a record, even at the first deployment.
 func TestUnreadableManifestHolds(t *testing.T) {
 	good := appFile("shop", "v1")
 	bad := strings.Replace(good, "name: app,", `name: app, resources: {limits: {memory: 12x}},`, 1)

@@ -100,7 +100,7 @@ func atGates(t *testing.T) *story {
 
 func (p *story) settle() {
 	p.t.Helper()
-	for range 3 { // one fetch may bring the cause for the next one
+	for range 3 { // one fetch may make another fetch necessary
 		p.event = &Event{}
 		p.touch()
 		must(p.t, p.rest())

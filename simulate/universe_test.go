@@ -714,7 +714,7 @@ func (u *universe) workloads() []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(u.kube.Deployments), byRef)
 }
 
-// BeginTurn starts a turn of one pump while others may be blocked at an effect. It reports whether the turn has ended already.
+// BeginTurn starts a turn of one pump while other pumps may be blocked at an effect. It reports whether the turn has ended already.
 func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 	if pump == reconciler.PumpApps {
 		p.now = p.clock(now)

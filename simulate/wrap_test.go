@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// starting is a process before its start, whose parts a world or a mutation wraps.
+// starting is a process before its start. A world or a mutation wraps the process's parts.
 type starting struct {
 	*Process
 	*reconciler.Options
