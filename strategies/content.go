@@ -14,7 +14,7 @@ import (
 // release (rollout.Render.Release). Such a release records no templates and has no steps, so it is Promoting from its
 // start. It is stable when its workloads have the content and its after hooks have succeeded.
 
-// isContent reports whether a release is of an app without Rollout documents.
+// isContent reports whether a release belongs to an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
 // isOf reports whether h is a render's release hash, or its content hash, recorded before the app had hooks.
@@ -31,7 +31,7 @@ func served(in Input) *rollout.Release {
 		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{}}
 }
 
-// takenOver returns the workloads that decide whether an app is adopted: staged ones or, without documents, all.
+// takenOver returns the workloads that decide on an adoption: staged workloads or, without documents, all workloads.
 func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
 		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })

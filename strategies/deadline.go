@@ -96,7 +96,7 @@ func overdue(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// lateToAbort returns the earliest aborting deadline, and whether it has passed. Other deadlines may have passed.
+// lateToAbort returns the earliest deadline that aborts, and whether it has passed, whatever the other deadlines.
 func lateToAbort(in Input) (first deadline, is bool) {
 	for _, d := range deadlines(in) {
 		if d.aborts {

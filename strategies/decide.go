@@ -20,7 +20,7 @@ type Input struct {
 	Source    *rollout.Render       // the render at State.Source; nil if it cannot be read
 	State     rollout.State         // the recorded state; the zero value if there is none
 	Pending   *Decision             // a rollback to State that is applied but not yet in Git; nil if there is none
-	Handed    *rollout.State        // the newest decided state while its push is pending; nil if no push is
+	Handed    *rollout.State        // the newest decided state while its push is pending; else nil
 	Promotion *rollout.Promotion    // nil if there is no promotion file
 	Observed  rollout.Observed      //
 	Runs      []rollout.AnalysisRun // State.Analyses with all later measurements

@@ -69,7 +69,7 @@ func hasArrived(m workloads.Staged, in Input) bool {
 }
 
 // isMoving reports whether all requests go to the release in flight, whose routes proxies have yet to learn. Such a
-// release ends before the next one starts, unless an analysis still runs. Workloads without replicas are ignored.
+// release ends before the next release starts, unless an analysis still runs. Workloads without replicas are ignored.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range stagedIn(in) {

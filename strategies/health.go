@@ -168,7 +168,7 @@ func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {
 	return in.Source.Spec(w)
 }
 
-// withHealth records that an app at rest is unhealthy past a deadline, with its first text, or is healthy again.
+// withHealth records that an app at rest is unhealthy past a deadline (with the first text), or is healthy again.
 func withHealth(in, _ Input, d Decision) Decision {
 	s := &d.State
 	switch {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resting returns a healthy app of 5 pods. The given number of them is ready.
+// resting returns an app at rest with 5 pods. The given number of pods is ready.
 func resting(ready int) Input {
 	r := &rollout.Render{Digest: "d", Objects: []rollout.Object{{"kind": "Deployment"}}}
 	return Input{

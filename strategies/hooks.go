@@ -193,8 +193,8 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is the message of a Job that makes room for a newer release. The Job is deleted when the newer hook
-// begins: after an earlier deletion, it would be created again.
+// interrupted is the message of a Job that is deleted for a newer release. The deletion waits until the newer hook
+// begins: after an earlier deletion, the Job would be created again.
 const interrupted = "deleted for a newer release"
 
 // IsLeftToHook reports whether an object is a hook, but no Job, that the running Job needs unchanged.
@@ -274,7 +274,7 @@ func hookInFlight(in Input) (Decision, bool) {
 	return awaitHook(in, i, in.renderOf(s.Release.Hash), s.Hooks[i].When, *s.Release), true
 }
 
-// pastHooks marks all hooks as past: their attempt is over. A running hook still has to end before another one begins.
+// pastHooks marks all hooks as past: their attempt is over. A running hook must still end before the next hook begins.
 func pastHooks(all []rollout.HookRun) []rollout.HookRun {
 	all = slices.Clone(all)
 	for i := range all {

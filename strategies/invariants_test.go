@@ -27,7 +27,7 @@ type sim struct {
 	watched   map[rollout.Workload]*watched
 	bad       map[string]bool // versions whose pods never become ready
 	mayGoBack bool            // a user or a verdict asked for an older version than the newest stable one
-	overtaken bool            // a user promoted a release fully during the rollback of another
+	overtaken bool            // a user promoted a release fully during the rollback of another release
 	written   rollout.Phase   // the phase of the state applied last
 	flights   int             // commits of the state branch since the world last changed
 	serial    int             // the number of the newest version or promotion file

@@ -10,7 +10,7 @@ import (
 )
 
 // withoutDocument decides about a release whose Rollout document or Deployment has left Git. Aborts, reverts, full
-// promotions and promotions in progress continue by the followed commit's documents. Otherwise the release is held.
+// promotions and promotions in progress use the followed commit's documents. Otherwise the release is held.
 func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
 	switch reason := mustRetreat(in); {

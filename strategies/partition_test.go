@@ -89,8 +89,8 @@ func TestCloneSetReleases(t *testing.T) {
 	}
 }
 
-// TestCloneSetTakenForAll checks a controller that takes the new revision for the stable one. A partition would then keep new pods, so only
-// the stable object is applied.
+// TestCloneSetTakenForAll checks a controller that takes the new revision for the stable revision. A partition would then keep new pods, so
+// only the stable object is applied.
 func TestCloneSetTakenForAll(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
 	in, h, clone := cloneAt(t, kind, 10)

@@ -181,7 +181,7 @@ func namesNoStep(in Input) string {
 // Gate returns the furthest step that waits for a promotion. It returns false if no step waits.
 func Gate(in Input) (step int, shut bool) { return furthest(shutGates(in.prepared())) }
 
-// TimedPause returns the furthest step in a timed pause that a promotion can end early. It returns false without one.
+// TimedPause returns the furthest step in a timed pause that a promotion can end early; false if there is no such step.
 func TimedPause(in Input) (step int, found bool) {
 	return furthest(early(in.prepared(), func(w plan.Wait) bool { _, is := w.(plan.TimerWait); return is }))
 }

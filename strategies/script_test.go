@@ -336,7 +336,7 @@ func (s *script) hook(arg func(int) string) {
 	annotations, version := map[string]any{cmp.Or(arg(2), hook.Annotation): arg(1)}, ""
 	for i := 3; arg(i) != ""; i++ {
 		key, value, _ := strings.Cut(arg(i), "=")
-		if annotations[key] = value; key == "version" { // it sets the version too
+		if annotations[key] = value; key == "version" { // the key version sets the workloads' version as well
 			version = value
 		}
 	}

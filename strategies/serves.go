@@ -12,7 +12,7 @@ import (
 )
 
 // All users are on a version when it has serving pods and no other version has pods. Then a release is stable, or a
-// rollback ends. Not all pods need to be available: on a hundred nodes the last pod may never be.
+// rollback ends. Not all pods need to be available: on a hundred nodes the last pod may never be available.
 
 // servesAll reports whether all users are on the release in flight, judged for each workload by serves or isAllOn.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {

@@ -277,7 +277,7 @@ const (
 	takenWhy  = "no step asks for so many: all go back to the stable one first"
 )
 
-// TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout replaces no pod while another one is not ready. With Parallel, the
+// TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout replaces no pod while another pod is not ready. With Parallel, the
 // controller itself replaces pods above the partition regardless of lower pods.
 func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	const none = -1
@@ -369,7 +369,7 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by      map[int]bool // ordinals of the third template's pods
 		unseen  bool         // the controller has not seen the last write
-		current bool         // the third template is the current one
+		current bool         // the third template is the current template
 		want    any
 	}{
 		"none any more":                 {nil, false, false, int64(3)},
@@ -465,8 +465,8 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// TestSurplusIsExplained checks the text, in get and on the dashboard, why more pods are new than the step asks for. The text names surplus
-// pods that are not ready.
+// TestSurplusIsExplained checks the text of get and the dashboard that explains why more pods are new than the step asks for. The text
+// names surplus pods that are not ready.
 func TestSurplusIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fresh  int

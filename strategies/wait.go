@@ -137,7 +137,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 		return verdict{text: withProblem("a pod of the new version to serve", m.Problem())}
 	}
 	if m.Fresh.Ready() > 0 && m.Want().Canary > 0 {
-		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod of the pause's start is left
+		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod from the pause's start is left
 			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most doubled: frequent node changes may replace every pod
 		}
 	}

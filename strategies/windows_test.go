@@ -20,7 +20,7 @@ func calendarOf(windows string) rollout.Calendar {
 	return config.CalendarOf(testApp.Name, nil)
 }
 
-// randomCalendar returns mostly an empty calendar, else one with windows of some hours or with a freeze.
+// randomCalendar returns mostly an empty calendar, else a calendar with windows of some hours or with a freeze.
 func randomCalendar(rng *rand.Rand) rollout.Calendar {
 	switch rng.IntN(8) {
 	case 0:

@@ -306,8 +306,8 @@ func TestRoutedCounts(t *testing.T) {
 	}
 }
 
-// TestPlanDigestsAreInRecords checks the digests of stages, which are on record. If one changed, an upgrade would return each release in
-// flight to the start of its step.
+// TestPlanDigestsAreInRecords checks the digests of stages, which are on record. If a digest changed, an upgrade would return each release
+// in flight to the start of its step.
 func TestPlanDigestsAreInRecords(t *testing.T) {
 	metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Interval: time.Minute, Count: 3}}}
 	cases := map[string]struct {

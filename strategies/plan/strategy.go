@@ -215,7 +215,7 @@ func (p *Compiled) RoutesAt(step int) []rollout.ManagedRoute {
 	return s.Routes
 }
 
-// CountsAt returns the pods at the end of a step, and at most of the last step. Without stages all pods are stable's.
+// CountsAt returns the pods at the end of a step, or of the last step if earlier. Without stages all pods are stable's.
 func (p *Compiled) CountsAt(step, n int) Counts {
 	if len(p.Stages) == 0 {
 		return Counts{Stable: n}

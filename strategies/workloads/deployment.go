@@ -33,8 +33,8 @@ func (f Limits) limit(o rollout.Object) {
 
 // turn pauses the Deployment of a rollback until stable's ReplicaSet reports no more available pods than it has
 // replicas. The controller subtracts that number from the newest ReplicaSet's replicas (NewRSUnavailablePodCount). If 6
-// of 8 pods must be available and stable is scaled from 5 to 2, it counts 2-5 = -3 unavailable pods. So it may stop
-// 8-6-(-3) = 5 of the 6 new pods. The surge covers pods that start before the controller sees the pause.
+// of 8 pods must be available and stable is scaled from 5 to 2, the controller counts 2-5 = -3 unavailable pods. So it
+// may stop 8-6-(-3) = 5 of the 6 new pods. The surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}

@@ -45,7 +45,7 @@ func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) roll
 	return o
 }
 
-// stableWorkload returns the stable commit's object with the newest replicas, which are not staged; nil without one.
+// stableWorkload returns the stable commit's object with the newest replicas, which are not staged; nil if it has none.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := WorkloadOf(v.Stable, w)
 	if !found {
@@ -160,7 +160,7 @@ func orElse(o rollout.Object, field string, value any) {
 	}
 }
 
-// Asked returns Git's replicas of a workload whose spec is State.Source's, nil if an autoscaler sets them.
+// Asked returns Git's replicas of a workload whose spec is from State.Source, nil if an autoscaler sets them.
 func Asked(s rollout.State, spec rollout.Spec) *int {
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == spec.Workload }); is {
 		return r.Count

@@ -50,7 +50,7 @@ func (m Staged) IsTakenForAll() bool {
 	return isByPartition && m.N > 0 && m.Fresh.Base && m.Fresh.Hash != m.Stable.Hash && !m.hasAsked(m.N)
 }
 
-// hasAsked reports whether the present step or an earlier one asks for at least that many new pods.
+// hasAsked reports whether the present step or an earlier step asks for at least that many new pods.
 func (m Staged) hasAsked(pods int) bool {
 	for i := range m.Step + 1 {
 		if m.CountsAt(i, m.N).Canary >= pods {
@@ -167,7 +167,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the lowest new pod below the partition, preferably one that is not ready.
+// above returns the lowest new pod below the partition, preferably a pod that is not ready.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
