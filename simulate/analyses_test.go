@@ -68,7 +68,7 @@ func (w workloadSource) hasStep(kind string) bool {
 	return slices.ContainsFunc(w.steps(), func(step any) bool { return step.(map[string]any)[kind] != nil })
 }
 
-// lab is a process's reconciler.Analyzer. A measurement takes time. Its result is random, and mostly bad for every fourth release.
+// lab is a process's reconciler.Analyzer. A measurement takes time. Its result is random; for one release in four, it is mostly bad.
 type lab struct {
 	u       *universe
 	process *Process

@@ -130,7 +130,7 @@ func (u *universe) pushAll(i int, when string) {
 	})
 }
 
-// emptyAtAGate scales a workload at a gate to 0, or back up, while the release has other workloads.
+// emptyAtAGate scales a workload to 0, or back up, while a release moves the workload together with other workloads.
 func emptyAtAGate(u *universe, i int) bool {
 	s := u.oracle.states[u.head().apps[i].name]
 	if len(s.Progress) < 2 || s.Stable == nil || s.Phase == rollout.Aborting {
