@@ -127,16 +127,17 @@ func (h hands) workload(
 		return sign, nil
 	}
 	if live != nil {
-		why := ""
+		verb, key := "", ""
 		if live.GetLabels()[kruiseLabel] != "" {
-			why = "it has the label " + kruiseLabel
+			verb, key = "label", kruiseLabel
 		} else if live.GetAnnotations()[kruiseRelease] != "" {
-			why = "it has the annotation " + kruiseRelease
+			verb, key = "annotate", kruiseRelease
 		}
-		if why != "" {
-			return rollout.Foreign{Ref: ref, By: "Kruise Rollouts", Sign: why, Fix: fmt.Sprintf(
-				"delete its Rollout when no release is in flight, and then: kubectl -n %s label %s/%s %s-",
-				ref.Namespace, strings.TrimSuffix(strings.ToLower(ref.Kind)+"."+ref.Group, ".apps"), ref.Name, kruiseLabel)}, nil
+		if key != "" {
+			what := map[string]string{"label": "label", "annotate": "annotation"}[verb]
+			return rollout.Foreign{Ref: ref, By: "Kruise Rollouts", Sign: "it has the " + what + " " + key, Fix: fmt.Sprintf(
+				"delete its Rollout when no release is in flight, and then: kubectl -n %s %s %s/%s %s-", ref.Namespace, verb,
+				strings.TrimSuffix(strings.ToLower(ref.Kind)+"."+ref.Group, ".apps"), ref.Name, key)}, nil
 		}
 	}
 	primary := ref

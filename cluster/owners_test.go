@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,9 @@ func TestForeignControllers(t *testing.T) {
 			for _, sign := range signs[:min(len(signs), 1)] {
 				if sign.By != c.by || !strings.Contains(sign.Sign, c.sign) || sign.Warns != c.warns || sign.Fix == "" {
 					t.Errorf("sign %+v, want a sign of %s that says %q", sign, c.by, c.sign)
+				}
+				if kruise := strings.TrimPrefix(c.by, "Kruise"); kruise != c.by && !strings.HasSuffix(sign.Fix, path.Base(c.sign)+"-") {
+					t.Errorf("fix %q, want one that removes %s", sign.Fix, c.sign)
 				}
 			}
 		})

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -48,9 +51,10 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	if !meta.IsNoMatchError(err) {
 		return mapping, err
 	}
-	for gv, why := range l.unseen {
+	byName := func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }
+	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // records need the same error in each pass
 		if gv.Group == gvk.Group && (gvk.Version == "" || gv.Version == gvk.Version) {
-			return nil, fmt.Errorf("%s is served by an API that is away: %w", gv, why)
+			return nil, fmt.Errorf("%s is served by an API that is away: %w", gv, l.unseen[gv])
 		}
 	}
 	if other, err := l.mapper.RESTMapping(gvk.GroupKind()); err == nil {

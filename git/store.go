@@ -55,8 +55,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive(false) clears the flag lost; forgive(true) keeps it. While lost is set, missing files count as omitted. This
-// is right only after a request without haves: other responses also leave out files that the store should have.
+// forgive clears the flag lost if is is false. While lost is set, missing files count as omitted. This is right only
+// after a request without haves: other responses also leave out files that the store should have.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,7 +54,7 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.removed[p.Branch] {
+	if !w.justRemoved(p.Branch) {
 		return
 	}
 	key := "look again " + p.Branch
@@ -76,7 +76,13 @@ func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 func (w *Worker) closedHere(p pull) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.removed[p.branch] || strings.HasPrefix(p.body, goneText)
+	return w.justRemoved(p.branch) || strings.HasPrefix(p.body, goneText)
+}
+
+// justRemoved reports whether a forge may still close the pull requests of a branch because the branch was removed.
+func (w *Worker) justRemoved(branch string) bool {
+	at, removed := w.removed[branch]
+	return removed && w.Now().Before(at.Add(4*w.Settle))
 }
 
 func (w *Worker) settings() rollout.Forge {

@@ -42,10 +42,10 @@ type Worker struct {
 	mu      sync.Mutex
 	config  *rollout.Forge
 	jobs    map[string]*job
-	order   []string          // keys of jobs, oldest first
-	exists  map[string]bool   // proposal branches that exist
-	newest  map[string]string // newest commit of each proposal branch
-	removed map[string]bool   // proposal branches that were removed since the start of the process
+	order   []string             // keys of jobs, oldest first
+	exists  map[string]bool      // proposal branches that exist
+	newest  map[string]string    // newest commit of each proposal branch
+	removed map[string]time.Time // last removal of each proposal branch since the start of the process
 	busy    bool
 	wake    chan struct{}
 	idle    *sync.Cond
@@ -73,7 +73,7 @@ func NewWorker(o Options) *Worker {
 	}
 	w := &Worker{
 		Options: o, jobs: map[string]*job{}, wake: make(chan struct{}, 1), reported: map[string]bool{},
-		exists: map[string]bool{}, newest: map[string]string{}, removed: map[string]bool{},
+		exists: map[string]bool{}, newest: map[string]string{}, removed: map[string]time.Time{},
 	}
 	w.idle = sync.NewCond(&w.mu)
 	return w
@@ -87,7 +87,9 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	for _, t := range transitions {
 		for _, p := range t.Proposals {
 			w.exists[p.Branch], w.newest[p.Branch] = p.Commit != "", p.Commit
-			w.removed[p.Branch] = w.removed[p.Branch] || p.Commit == ""
+			if p.Commit == "" {
+				w.removed[p.Branch] = w.Now()
+			}
 		}
 	}
 	w.take(transitions, func(ctx context.Context, h host, name string, m marked) error {

@@ -298,10 +298,17 @@ func TestForgeClosesTheSuccessor(t *testing.T) {
 			t.Fatalf("the second one is not opened: %v", r.list())
 		}
 	}
-	second := isOpen()
+	second, commit := isOpen(), r.worker.newest[promoteBranch]
 	f.close(second)
 	r.settle()
-	if third := isOpen(); third <= second {
+	third := isOpen()
+	if third <= second {
 		t.Errorf("it stays closed: %v", r.list())
+	}
+	time.Sleep(4 * r.worker.Settle) // afterwards only a user closes it
+	f.close(third)
+	r.show(paused(release, 2, promotes(commit)))
+	if open := isOpen(); open != 0 {
+		t.Errorf("a user closed it, and %d is open: %v", open, r.list())
 	}
 }
