@@ -227,7 +227,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 			was, twice := declared[a.Name]
 			if twice && was.Value != nil && a.Value != nil && *was.Value != *a.Value {
 				err := wrong(fmt.Sprintf("args[%d].value", i), "give the value in the Rollout",
-					"%q is another default of %s than %q", *a.Value, a.Name, *was.Value)
+					"%q as the default of %s conflicts with %q in another template", *a.Value, a.Name, *was.Value)
 				return out, below(err, t.Ref, "spec")
 			}
 			if !twice || was.Value == nil && was.ValueFrom == nil {

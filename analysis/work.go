@@ -23,7 +23,7 @@ const (
 // work holds an evaluation's remaining budget and the cost of a turn.
 type work struct{ left, each int }
 
-var errTooMuch = errors.New("is too much work, for this result: loop over fewer values, or over less at once")
+var errTooMuch = errors.New("needs too many operations for this result: loop over fewer or smaller values")
 
 // runCondition evaluates a condition within a few seconds and megabytes.
 func runCondition(condition string, result any) (any, error) {

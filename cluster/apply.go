@@ -111,7 +111,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	switch {
 	case err != nil:
 		return false, &Error{Ref: d.ref, Reason: Unavailable, Err: err,
-			Msg: fmt.Sprintf("is in app %s, whose wanted objects are not known now: %v", l.app, err)}
+			Msg: fmt.Sprintf("is in app %s, whose objects in Git are not known yet: %v", l.app, err)}
 	case wanted == nil:
 		return false, nil
 	case d.ref.HoldsData():

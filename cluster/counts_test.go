@@ -103,7 +103,7 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 		want := tc.trouble
 		if tc.want {
 			want = "its controller writes no status." + tc.without +
-				": name the field that it writes under workloads in .gitrollout/<cluster>/config.yaml"
+				": under workloads in .gitrollout/<cluster>/config.yaml, name the field that the controller writes"
 		}
 		if got := out.Revisions[0].Problem; got != want || out.Revisions[1].Problem != "" {
 			t.Errorf("%s: %q and of the old version %q, want %q", name, got, out.Revisions[1].Problem, want)

@@ -89,6 +89,6 @@ func (t *turn) take(ctx, leading context.Context, work func(context.Context) err
 	defer stop()
 	defer context.AfterFunc(leading, stop)()
 	if t.err = work(working); t.err == nil && leading.Err() != nil {
-		t.err = errors.New("the Lease is lost: another replica goes on")
+		t.err = errors.New("the Lease is lost: another replica continues")
 	}
 }

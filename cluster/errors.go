@@ -80,7 +80,7 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	}
 	if left := outside(""); errors.As(err, &left) {
 		return &Error{Ref: ref, Reason: Forbidden, Msg: left.Error(), Err: err,
-			Fix: "take it out of the app, or add its namespace to --namespaces; without that flag gitrollout has all of them"}
+			Fix: "remove the object from the app, or add its namespace to --namespaces; without that flag gitrollout manages all namespaces"}
 	}
 	e := &Error{Ref: ref, Reason: Unexpected, Msg: serverMessage(err), Err: err}
 	e.Reason, e.Fix = reasonOf(err, e.Msg, verb)
@@ -106,11 +106,11 @@ func (e *Error) hideContent(err error) {
 	switch e.Reason {
 	case Denied:
 		hook, _, _ := strings.Cut(e.Msg, "denied the request")
-		e.Msg, e.Fix = rollout.OneLine(hook)+" denied the request; "+left, "see it with: kubectl apply --dry-run=server"
+		e.Msg, e.Fix = rollout.OneLine(hook)+" denied the request; "+left, "to see the answer, run: kubectl apply --dry-run=server"
 	case Immutable:
 		e.Msg = "is immutable"
 	case Invalid, Unexpected:
-		e.Msg, e.Fix = "is not valid"+fieldsOf(status)+"; "+left, "see it with: kubectl apply --dry-run=server"
+		e.Msg, e.Fix = "is not valid"+fieldsOf(status)+"; "+left, "to see the answer, run: kubectl apply --dry-run=server"
 	}
 }
 
@@ -181,14 +181,14 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	case apierrors.IsForbidden(err) && strings.Contains(msg, "exceeded quota"):
 		return Quota, "raise the quota or free some of it"
 	case apierrors.IsForbidden(err) && strings.Contains(msg, "attempting to grant RBAC permissions not"):
-		return Forbidden, "who gives rights has to have them: give them to the reconciler's user, too, or the verbs " +
-			"escalate and bind of this kind"
+		return Forbidden, "a user can grant only rights that it has: give the reconciler's user the same rights, or the verbs " +
+			"escalate and bind for this kind"
 	case apierrors.IsForbidden(err):
 		return Forbidden, fmt.Sprintf("allow the reconciler's user to %s this kind", verb)
 	case apierrors.IsUnauthorized(err):
 		return Forbidden, "give the reconciler valid credentials"
 	case isImmutable(err, msg):
-		return Immutable, "this field cannot change on a live object: take the change back, use a new name, " +
+		return Immutable, "this field cannot change on a live object: revert the change, use a new name, " +
 			"or delete the object and let it be created anew"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
 		strings.Contains(msg, "failed to create typed patch object"): // server-side apply's 500 for a wrong type

@@ -22,7 +22,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	case err != nil:
 		return fmt.Sprintf("(there is no log: %v)", err)
 	case len(pods.Items) == 0:
-		return "(there is no log: its pods are not there any more)"
+		return "(there is no log: the Job's pods no longer exist)"
 	}
 	last := pods.Items[0]
 	for _, pod := range pods.Items {

@@ -24,7 +24,7 @@ func TestLogOfAJob(t *testing.T) {
 			strings.TrimSpace(strings.Repeat("0123456789\n", 50))},
 		"is-long":  {"record", container("run10ms", strings.Repeat("0123456789", 900)), strings.Repeat("0123456789", 205)[2:]},
 		"does-not": {"", container("run10ms", "x"), ""},
-		"gone":     {"record", `{name: a, image: "job:v1-run10ms"}`, "(there is no log: its pods are not there any more)"},
+		"gone":     {"record", `{name: a, image: "job:v1-run10ms"}`, "(there is no log: the Job's pods no longer exist)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := w.objects("apiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + ", namespace: " + w.ns +

@@ -92,7 +92,7 @@ func (e outside) Error() string { return string(e) }
 // reach returns an error if an object is outside Options.Namespaces.
 func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	if k.namespaced && len(w.namespaces) > 0 && !slices.Contains(w.namespaces, ref.Namespace) {
-		return outside(fmt.Sprintf("is in namespace %q, which --namespaces leaves out", ref.Namespace))
+		return outside(fmt.Sprintf("is in namespace %q, which --namespaces does not include", ref.Namespace))
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 		return nil, err
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace && len(w.namespaces) > 0 {
-		return nil, outside("belongs to no namespace, and gitrollout runs with --namespaces")
+		return nil, outside("is cluster-scoped, but gitrollout runs with --namespaces")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -176,7 +176,7 @@ func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, err
 		set := &found.Items[i]
 		pods, _, _ := unstructured.NestedInt64(set.Object, "status", "replicas")
 		if owner := ownedBy(set, "argoproj.io", "Rollout"); owner != "" && pods > 0 {
-			return argoRollouts(ref, fmt.Sprintf("Rollout %s owns ReplicaSet %s, which has %d of the pods that it selects",
+			return argoRollouts(ref, fmt.Sprintf("Rollout %s owns ReplicaSet %s, which has %d of the pods that the workload's selector matches",
 				owner, set.GetName(), pods)), nil
 		}
 	}
@@ -191,7 +191,7 @@ func serviceSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Forei
 	case live.GetAnnotations()[argoManaged] != "":
 		return argoRollouts(ref, fmt.Sprintf("it has the annotation %s: %s", argoManaged, live.GetAnnotations()[argoManaged]))
 	}
-	return flagger(ref, live, "owns it, and it goes with the Canary")
+	return flagger(ref, live, "owns the Service, so deleting the Canary deletes the Service")
 }
 
 // toolSign looks for a GitOps tool that has recently applied an object.
@@ -202,15 +202,15 @@ func (h hands) toolSign(ref rollout.Ref, live *unstructured.Unstructured) rollou
 			continue
 		}
 		return rollout.Foreign{Ref: ref, By: tool, Warns: true,
-			Sign: fmt.Sprintf("%s applied it less than 10 minutes ago", e.Manager),
-			Fix:  "have " + tool + " let go of it without deleting it, or both will write it"}
+			Sign: fmt.Sprintf("%s applied the object less than 10 minutes ago", e.Manager),
+			Fix:  "have " + tool + " release the object without deleting it, or both tools will write the object"}
 	}
 	return rollout.Foreign{Ref: ref}
 }
 
 func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 	return rollout.Foreign{Ref: ref, By: "Argo Rollouts", Sign: sign,
-		Fix: "move it over as docs/coming-from-argo-rollouts.md says"}
+		Fix: "migrate the object as docs/coming-from-argo-rollouts.md describes"}
 }
 
 // flagger returns a sign without By unless a Canary owns the live object. In the sign, does follows the Canary's name.
@@ -220,7 +220,7 @@ func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) roll
 		return rollout.Foreign{Ref: ref}
 	}
 	return rollout.Foreign{Ref: ref, By: "Flagger", Sign: "Canary " + canary + " " + does,
-		Fix: fmt.Sprintf("move it over as docs/coming-from-flagger.md says; Canary %s must not simply be deleted", canary)}
+		Fix: fmt.Sprintf("migrate the object as docs/coming-from-flagger.md describes; do not delete Canary %s first", canary)}
 }
 
 // ownedBy returns the name of an object's controller if it has this group and kind, else "".

@@ -141,7 +141,7 @@ func byCounts(w *workload, out *rollout.ObservedWorkload) {
 		isNewest := w.hash != "" && r.Hash == w.hash
 		if w.unsaid != "" && isNewest && len(r.ReadySince) > 0 && r.Problem == "" {
 			r.Problem = "its controller writes no " + w.unsaid +
-				": name the field that it writes under workloads in .gitrollout/<cluster>/config.yaml"
+				": under workloads in .gitrollout/<cluster>/config.yaml, name the field that the controller writes"
 		}
 		if r.Base {
 			base = i

@@ -585,7 +585,7 @@ func TestRefusalsInWords(t *testing.T) {
 		return answer(422, metav1.StatusReasonInvalid, msg, causes...)
 	}
 	forbidden := func(msg string) error { return answer(403, metav1.StatusReasonForbidden, msg) }
-	const left, see = "the server's answer is left out, because it may quote the content", "; see it with: kubectl apply --dry-run=server"
+	const left, see = "the server's answer is left out, because it may quote the content", "; to see the answer, run: kubectl apply --dry-run=server"
 	for name, c := range map[string]struct {
 		err  error
 		ref  rollout.Ref
@@ -603,7 +603,7 @@ func TestRefusalsInWords(t *testing.T) {
 		"of no space":  {answer(404, metav1.StatusReasonNotFound, "it is not there"), node, "Thing one: it is not there"},
 		"may not give": {forbidden("user x is attempting to grant RBAC permissions not currently held"), node,
 			"Thing one: user x is attempting to grant RBAC permissions not currently held; who gives rights has to have them: " +
-				"give them to the reconciler's user, too, or the verbs escalate and bind of this kind"},
+				"give them to the reconciler's user, too, or the verbs escalate and bind for this kind"},
 		"may not":    {forbidden("no"), node, "Thing one: no; allow the reconciler's user to patch this kind"},
 		"no login":   {answer(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
 		"of no kind": {fmt.Errorf("x: %w", ErrUnknownKind), node, "Thing one: kind Thing.apps is not known to the cluster; install its CRD"},
@@ -615,7 +615,7 @@ func TestRefusalsInWords(t *testing.T) {
 		"a bare Secret": {invalid("s3cr3t"), secret, "Secret a/key: is not valid; " + left + see},
 		"no fields":     {invalid("all", cause("s3cr3t", "s3cr3t")), secret, "Secret a/key: is not valid; " + left + see},
 		"it is fixed": {invalid("s3cr3t field is immutable"), secret, "Secret a/key: is immutable; " +
-			"this field cannot change on a live object: take the change back, use a new name, or delete the object and let it be created anew"},
+			"this field cannot change on a live object: revert the change, use a new name, or delete the object and let it be created anew"},
 		"hooked": {forbidden(`admission webhook "p.x" denied the request: s3cr3t`), secret,
 			`Secret a/key: admission webhook "p.x" denied the request; ` + left + see},
 		"away":         {errors.New("dial tcp"), secret, "Secret a/key: dial tcp"},

@@ -54,7 +54,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	byName := func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }
 	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // records need the same error in each pass
 		if gv.Group == gvk.Group && (gvk.Version == "" || gv.Version == gvk.Version) {
-			return nil, fmt.Errorf("%s is served by an API that is away: %w", gv, l.unseen[gv])
+			return nil, fmt.Errorf("the API server cannot reach the server of %s: %w", gv, l.unseen[gv])
 		}
 	}
 	if other, err := l.mapper.RESTMapping(gvk.GroupKind()); err == nil {

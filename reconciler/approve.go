@@ -60,7 +60,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 	})
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("who approved the promotion file: %w", err)
+		return nil, nil, fmt.Errorf("find out who approved the promotion file: %w", err)
 	case said.no != nil && forHead:
 		return nil, said.no, nil
 	case said.no != nil:

@@ -75,6 +75,6 @@ func (c *errorLog) ofPanic(app string, problem any, stack []byte) {
 func panicked(what string, problem any) *rollout.InvalidError {
 	return &rollout.InvalidError{
 		Msg: fmt.Sprintf("%s: the program panicked: %v", what, problem),
-		Fix: "the log has the stack: report it, and go back to the previous commit",
+		Fix: "report the stack, which is in the log, and go back to the previous commit",
 	}
 }

@@ -36,7 +36,7 @@ func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 		return nil, errors.New("no commit is recorded")
 	}
 	if why := f.gone[commit]; why != "" {
-		return nil, fmt.Errorf("commit %s is %s; commit its files again to go on from it", rollout.ShortID(commit), why)
+		return nil, fmt.Errorf("commit %s is %s; to continue, commit the same files again", rollout.ShortID(commit), why)
 	}
 	tree, held := f.Repository.Held(commit)
 	if held && f.ours[commit] {

@@ -25,7 +25,7 @@ func (r *Reconciler) askJobs(
 		}
 		if uid := state.UID; uid != "" && r.errorLog.before("Job "+job.Key(), uid, state.Complete || state.Failed) != uid {
 			state.Anew = true
-			r.Log.Warn("a Job was deleted while it ran, and is made anew", "app", a.Name, "job", job.Key())
+			r.Log.Warn("a Job was deleted while it ran, and is created again", "app", a.Name, "job", job.Key())
 		}
 		all[job.Key()] = state
 	}

@@ -95,7 +95,7 @@ func (p preparer) conflict(v *gitView, app string, head *rollout.Render) (confli
 		}
 		return &rollout.InvalidError{
 			Reason: rollout.HeldContested,
-			Msg: fmt.Sprintf("%s %s/%s is in app %s and in app %s, which has it",
+			Msg: fmt.Sprintf("%s %s/%s is in app %s and in app %s, which owns the object",
 				rival.ref.Kind, rival.ref.Namespace, rival.ref.Name, app, rival.app),
 			Fix: "keep it in one app",
 		}, true

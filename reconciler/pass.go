@@ -90,7 +90,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	if former := s.renamedFrom; former != nil {
 		s.app = a.named(former.state) // older commits have the app under its old name
 		s.decision = strategies.Decision{State: former.state, Subject: fmt.Sprintf(
-			"%s is the new name of %s, and goes on with its record", a.Name, former.from)}
+			"%s is the new name of %s, and continues the old name's record", a.Name, former.from)}
 	}
 	unknown, err := r.gather(ctx, s, now)
 	if s.changed = s.renamedFrom != nil; s.changed {
@@ -200,7 +200,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 		unknown = errors.Join(unknown, err)
 	}
 	if why := s.input.Observed.Unseen; why != "" {
-		unknown = errors.Join(unknown, fmt.Errorf("nothing advances while the cluster is not seen: %s", why))
+		unknown = errors.Join(unknown, fmt.Errorf("nothing advances while the cluster's state is unknown: %s", why))
 	}
 	s.input.Pending, s.input.Ends, s.input.Handed = m.pending, r.Ends, r.out.queued(a.Name, s.before.Serial)
 	m.health = m.health.Seen(s.input)

@@ -210,9 +210,9 @@ func (l *poller) verifyState(tree Snapshot) error {
 		commit := tree.Commit()
 		return &rollout.InvalidError{
 			File: "the state branch",
-			Msg: fmt.Sprintf("commit %s by %s is not believed: %v; no release moves on",
+			Msg: fmt.Sprintf("commit %s by %s is not trusted: %v; no release advances",
 				rollout.ShortID(commit.ID), commit.Author, err),
-			Fix: "put the branch back to the last signed commit, or vouch for it as it is: " +
+			Fix: "reset the branch to the last signed commit, or sign its current content: " +
 				"gitrollout state repair APP --signing-key FILE",
 		}
 	}
@@ -336,7 +336,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	l.renders.queue.hasten(l.leaving(v, wanted))
 	if err != nil {
 		l.unreachable = true // waiting apps are touched when Git answers
-		return true, fmt.Errorf("fetch %d commits that apps are at: %w", len(wanted), err)
+		return true, fmt.Errorf("fetch %d commits that records of apps name: %w", len(wanted), err)
 	}
 	l.locate(v)
 	return true, failed
@@ -373,7 +373,7 @@ func snapshotOf(ctx context.Context, repo Repository, commit string) (Snapshot, 
 	}
 	tree, held := repo.Held(commit)
 	if !held {
-		return nil, fmt.Errorf("commit %s was fetched and is not there", rollout.ShortID(commit))
+		return nil, fmt.Errorf("commit %s was fetched, but the mirror lacks it", rollout.ShortID(commit))
 	}
 	return tree, nil
 }

@@ -145,7 +145,7 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 	if !k.App(app).MayHave(kind) {
 		return &rollout.InvalidError{Reason: rollout.HeldForbidden,
 			Msg: fmt.Sprintf("app %s may not have any %s", app, kind),
-			Fix: "if it is to have that, add to its entry in the configuration: clusterResources: [" + kind + "]"}
+			Fix: "to permit that kind, add to the app's entry in the configuration: clusterResources: [" + kind + "]"}
 	}
 	v := k.current()
 	if v == nil {
@@ -157,7 +157,7 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 	}
 	return &rollout.InvalidError{Reason: rollout.HeldPolicy,
 		Msg: fmt.Sprintf("project %s, rule clusterResources: may have no %s", project.Name, kind),
-		Fix: "take it out, or have the rule changed, which is in " + v.branch.Policy.File}
+		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
 // isElsewhere reports whether another app has an object or may have it: that app is not rendered yet, or fails and its
@@ -175,8 +175,8 @@ func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool,
 			return true, ""
 		case why != "" || head.Render != nil:
 		case wanted != nil || names(v.branch.Tree, ownFolder(v, other.Path), ref.Name):
-			why = fmt.Sprintf("%s %s/%s is not deleted, because app %s may have it, which is unknown while the app cannot be "+
-				"built; mend %s, or take it out of Git", ref.Kind, ref.Namespace, ref.Name, name, other.Path)
+			why = fmt.Sprintf("%s %s/%s is not deleted: app %s may have this object, which is unknown while that app cannot be "+
+				"rendered; correct %s, or remove it from Git", ref.Kind, ref.Namespace, ref.Name, name, other.Path)
 		}
 	}
 	return why != "", why

@@ -32,7 +32,7 @@ func (r *committer) revert(
 	}
 	line, err := r.Past.Between(ctx, stable.Commit.ID, v.main())
 	if err != nil {
-		r.Log.Debug("what else a revert takes back is not known", "app", s.app.Name, "error", err)
+		r.Log.Debug("the other changes that a revert undoes are unknown", "app", s.app.Name, "error", err)
 	}
 	if reversion, err = propose.Trace(reversion, line, rejection.Commit); err != nil {
 		return nil, false, err
@@ -120,7 +120,7 @@ func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 		r.poll()
 		return true
 	}
-	r.Log.Warn("the revert cannot be pushed and is proposed", "app", app, "branch", u.Branch, "error", err)
+	r.Log.Warn("the revert cannot be pushed, and is proposed instead", "app", app, "branch", u.Branch, "error", err)
 	r.proposeInstead(ctx, s, change)
 	return false
 }

@@ -184,8 +184,8 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 	if c.Cluster != r.cluster || c.UID != r.uid {
 		return &rollout.InvalidError{
 			File: rollout.ClusterPath, Field: "uid",
-			Msg: fmt.Sprintf("the state branch is for cluster %s (%s), this is %s (%s)", c.Cluster, c.UID, r.cluster, r.uid),
-			Fix: "choose it by --context, with the same --namespaces, or, if it is gone: gitrollout state adopt",
+			Msg: fmt.Sprintf("the state branch is for cluster %s (%s), but this cluster is %s (%s)", c.Cluster, c.UID, r.cluster, r.uid),
+			Fix: "choose that cluster with --context and the same --namespaces, or, if that cluster no longer exists: gitrollout state adopt",
 		}
 	}
 	return r.noteWriter(c.Writer)
@@ -200,10 +200,10 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	case !taken:
 		return nil
 	case r.exclusive:
-		return fmt.Errorf("%w: %s writes to the state branch since epoch %d, this is %s of epoch %d",
+		return fmt.Errorf("%w: %s writes to the state branch since epoch %d; this process is %s with epoch %d",
 			ErrDeposed, w.ID, w.Epoch, r.id, r.epoch)
 	default:
-		r.log.Warn("another gitrollout writes to the state branch, too: run one, or several with --leader-elect",
+		r.log.Warn("another gitrollout process also writes to the state branch: run one process, or several with --leader-elect",
 			"writer", w.ID, "epoch", w.Epoch, "this", r.id)
 		r.epoch = 0 // the next commit claims the branch again
 		return nil

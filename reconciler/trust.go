@@ -91,7 +91,7 @@ func (l *poller) judge(
 func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
 	e, _ := l.states.of(a.Name)
 	if slices.Contains(foreign, e.state.Source) {
-		return nil, errors.New("the followed commit is not built on it")
+		return nil, errors.New("the recorded commit is not an ancestor of the followed commit")
 	}
 	tree, err := snapshotOf(ctx, l.Repository, e.state.Source)
 	if err != nil {

@@ -102,8 +102,8 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	switch {
 	case b.own != nil:
 		ref = *b.own
-		invalid.Msg = fmt.Sprintf("is in namespace %s, which is gitrollout's own and no app's", own)
-		invalid.Fix = "take it out, or put it into another namespace"
+		invalid.Msg = fmt.Sprintf("is in namespace %s, which belongs to gitrollout and to no app", own)
+		invalid.Fix = "remove the object from the app, or move it to another namespace"
 	case slices.Contains(b.Namespaces, ref.Namespace):
 		invalid.Msg = fmt.Sprintf("is in namespace %s, where app %s may not write", ref.Namespace, r.App.Name)
 	case slices.Contains(b.ClusterResources, ref.GroupKind()):
@@ -115,7 +115,7 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	}
 	if b.own == nil {
 		lines := b.Lines(strings.Fields(r.App.Namespaces), strings.Fields(r.App.ClusterResources))
-		invalid.Fix = fmt.Sprintf("if it is to have that, add to its entry in %s: %s", config, strings.Join(lines, ", "))
+		invalid.Fix = fmt.Sprintf("to allow the object, add to the app's entry in %s: %s", config, strings.Join(lines, ", "))
 	}
 	return Blame(tree, r, invalid, ref)
 }
@@ -126,12 +126,12 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	schema.shared(func() {
 		for _, o := range r.Objects {
 			invalid := &rollout.InvalidError{Reason: rollout.HeldForbidden, Field: "metadata.namespace",
-				Fix: "take it out of the app, or add its namespace to --namespaces; without that flag gitrollout has all of them"}
+				Fix: "remove it from the app, or add its namespace to --namespaces; without that flag gitrollout manages all namespaces"}
 			switch {
 			case len(namespaces) == 0 || err != nil || slices.Contains(namespaces, o.Namespace()):
 				continue
 			case !isNamespaced(o, inBuild):
-				invalid.Field, invalid.Msg = "kind", "belongs to no namespace, and gitrollout runs with --namespaces"
+				invalid.Field, invalid.Msg = "kind", "is cluster-scoped, but gitrollout runs with --namespaces"
 			default:
 				invalid.Msg = fmt.Sprintf("is in namespace %s, which --namespaces leaves out", o.Namespace())
 			}

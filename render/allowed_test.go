@@ -56,7 +56,7 @@ func TestAllow(t *testing.T) {
 			file + "metadata.name: is a namespace where app shop may not write (Namespace//payments)" + wayOut + "namespaces: [payments]"},
 		"gitrollout's own": {rollout.App{Namespaces: "* gitrollout"}, "", strings.Replace(inPayments, "payments", "gitrollout", 1),
 			file + "metadata.namespace: is in namespace gitrollout, which is gitrollout's own and no app's (ConfigMap/gitrollout/a); " +
-				"take it out, or put it into another namespace"},
+				"remove the object from the app, or move it to another namespace"},
 		"an unknown version of a kind without namespaces": {rollout.App{}, "", role("v9\nmetadata: {name: a"),
 			none(ofRoles, "ClusterRole//a") + "clusterResources: [" + ofRoles + "]"},
 		"a question to the server": {rollout.App{}, "",

@@ -65,7 +65,7 @@ func (d *document) readArgument(at string, a *argument) {
 		text, ok := fieldAt(d.object, path)
 		if !ok && (strings.HasPrefix(path, "metadata.labels[") || strings.HasPrefix(path, "metadata.annotations[")) {
 			d.Warn(at+".valueFrom.fieldRef.fieldPath",
-				"%q is not in this Rollout: until it is, metrics with it cannot be measured", path)
+				"this Rollout has no field %q: until the field is added, metrics that use it cannot be measured", path)
 			return
 		}
 		switch {

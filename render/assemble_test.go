@@ -280,12 +280,12 @@ func TestWarnings(t *testing.T) {
 				"  strategy: {canary: {scaleDownDelayRevisionLimit: 1}}\n",
 			[]string{
 				"analysis is ignored: there are no AnalysisRuns whose number could be limited",
-				"restartAt is ignored: to restart pods, change an annotation of the pod template, which is a release",
-				"strategy.canary.scaleDownDelayRevisionLimit is ignored: a promotion leaves one old ReplicaSet with pods at most",
+				"restartAt is ignored: to restart pods, change an annotation of the pod template: the change starts a release",
+				"strategy.canary.scaleDownDelayRevisionLimit is ignored: a promotion leaves at most one old ReplicaSet with pods",
 			},
 		},
 		"needs surge": {"  strategy: {canary: {scaleDownDelaySeconds: 3}}\n",
-			[]string{"strategy.canary.scaleDownDelaySeconds is ignored: pods are replaced in place, it needs scaling: surge"}},
+			[]string{"strategy.canary.scaleDownDelaySeconds is ignored: it needs scaling: surge, but pods are replaced in place"}},
 		"the delay of an abort with dynamicStableScale": {
 			"  strategy: {canary: {stableService: web, canaryService: next, trafficRouting: {gatewayAPI: {httpRoute: web}}, " +
 				"dynamicStableScale: true, abortScaleDownDelaySeconds: 5}}\n---\n" + webRoute,
@@ -293,12 +293,12 @@ func TestWarnings(t *testing.T) {
 				"pods of the new version go as stable pods come back"},
 		},
 		"stable users on fewer and fewer pods": {"  strategy: {canary: {stableService: web, steps: [{setWeight: 80}]}}\n",
-			[]string{"strategy.canary.stableService keeps all its users on the stable pods, which become fewer with each weight " +
-				"as pods are replaced in place: leave it out, so that they are shared among all pods, or use scaling: surge"}},
+			[]string{"strategy.canary.stableService sends all its requests to the stable pods, and each weight makes these fewer, " +
+				"because pods are replaced in place: leave stableService out, so that all pods get requests, or use scaling: surge"}},
 		"weights that go down":        {"  strategy: {canary: {steps: [{setWeight: 50}, {setWeight: 20}]}}\n", nil},
 		"a stable version that stays": {"  strategy: {canary: {scaling: surge, stableService: web, steps: [{setWeight: 80}]}}\n", nil},
 		"auto promotion off": {"  strategy: {blueGreen: {activeService: web, autoPromotionEnabled: false, autoPromotionSeconds: 9}}\n",
-			[]string{"strategy.blueGreen.autoPromotionSeconds is ignored: autoPromotionEnabled is false, so a promotion is waited for"}},
+			[]string{"strategy.blueGreen.autoPromotionSeconds is ignored: autoPromotionEnabled is false, so the release waits for a promotion"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i, warning := range tt.want {

@@ -54,10 +54,10 @@ func (o origins) madeOnce(object rollout.Object) error {
 	case once == "" || object.CreateOnly():
 		return nil
 	case !object.IsSecret():
-		invalid.Msg = fmt.Sprintf("is on a %s, and Secrets alone are made once", object.Kind())
-		invalid.Fix = "take it out, and write the content of the object"
+		invalid.Msg = fmt.Sprintf("is on a %s, but only a Secret can be create-only", object.Kind())
+		invalid.Fix = "remove the annotation, and write the object's content"
 	default:
-		invalid.Msg = fmt.Sprintf("is %q, and true is all that it may be", once)
+		invalid.Msg = fmt.Sprintf("is %q, and only true is allowed", once)
 		invalid.Fix = `write "true", or take it out`
 	}
 	return o.blame(invalid, object.Ref())
@@ -71,9 +71,9 @@ func (o origins) blameChance(object rollout.Object) error {
 		}
 	}
 	invalid := &rollout.InvalidError{Msg: "would differ at each render",
-		Fix: "look for functions such as randAlphaNum and now in the templates, and give their results by values"}
+		Fix: "look in the templates for the functions randAlphaNum, now and the like, and set their results in the values"}
 	if object.CreateOnly() {
-		invalid.Msg = "has more than values of data and stringData that would be others at each render"
+		invalid.Msg = "would differ at each render in more than the values of data and stringData"
 		invalid.Fix = "give it a fixed name, type, labels and annotations"
 	}
 	return o.blame(invalid, object.Ref())
@@ -99,15 +99,15 @@ func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	})
 	for _, i := range at {
 		if err != nil || len(drawn) != len(objects) || drawn[i].Ref() != objects[i].Ref() {
-			return a.invalid(objects[i].Ref(), "", "look at it with helm template, or give its values",
-				"cannot be made with values by chance, as Helm would make it")
+			return a.invalid(objects[i].Ref(), "", "render it with helm template, or set its values",
+				"cannot be created with random values as Helm would create it")
 		}
 		for _, field := range valueFields {
 			if delete(objects[i], field); drawn[i][field] != nil {
 				objects[i][field] = drawn[i][field]
 			}
 		}
-		a.warn("Secret %s: its content is drawn at random when it is made, and is in the cluster alone", objects[i].Name())
+		a.warn("Secret %s: its content is generated at random when the Secret is created, and exists only in the cluster", objects[i].Name())
 	}
 	return nil
 }

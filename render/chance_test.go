@@ -66,8 +66,8 @@ func TestMadeOnce(t *testing.T) {
 // TestMadeOnceOtherwise checks the errors for random values outside create-only Secrets, and for the annotation where it has no effect.
 func TestMadeOnceOtherwise(t *testing.T) {
 	const secret = "a/charts/db/templates/a.yaml: Secret/auth: stringData.password"
-	const wayOut = `; or have it made once, by a patch that annotates it gitrollout.dev/create-only: "true"`
-	const give = "give it by a value, or take it out of the template"
+	const wayOut = `; or have the Secret created only once, with a patch that adds the annotation gitrollout.dev/create-only: "true"`
+	const give = "set it by a value, or remove it from the template"
 	const by = " would differ at each render (randAlphaNum); " + give
 	const annotation = "metadata.annotations[gitrollout.dev/create-only]: is "
 	annotated := strings.Replace(chanceSecret, "{name: auth}", "{name: auth, "+once+"}", 1)
@@ -84,12 +84,12 @@ func TestMadeOnceOtherwise(t *testing.T) {
 		"a label by chance": {chanceChart("Secret", labelled), "has more than values of data and stringData that would be others " +
 			"at each render (Secret//my-auth); give it a fixed name, type, labels and annotations"},
 		"on a ConfigMap": {chanceChart("ConfigMap", fixedConfig), annotation + "on a ConfigMap, and Secrets alone are made once " +
-			"(ConfigMap//my-fixed); take it out, and write the content of the object"},
+			"(ConfigMap//my-fixed); remove the annotation, and write the object's content"},
 		"another value": {map[string]string{"a/kustomization.yaml": "resources: [s.yaml]", "a/s.yaml": "apiVersion: v1\nkind: Secret\n" +
 			"metadata: {name: s, " + strings.Replace(once, "true", "yes", 1) + "}\n"},
 			"a/s.yaml: " + annotation + `"yes", and true is all that it may be (Secret//s); write "true", or take it out`},
-		"no value can come": {chanceChart("Secret", certificate), "cannot be made with values by chance, as Helm would make it " +
-			"(Secret//my-auth); look at it with helm template, or give its values"},
+		"no value can come": {chanceChart("Secret", certificate), "cannot be created with random values as Helm would create it " +
+			"(Secret//my-auth); render it with helm template, or set its values"},
 		"an object or other": {chanceChart("Secret", chanceSecret+"---\n"+strings.Replace(fixedConfig, "fixed", "{{ randAlpha 3 | lower }}", 1)),
 			"ConfigMap/aaa: metadata.name would differ at each render (randAlpha, randAlphaNum); " + give},
 	} {

@@ -35,7 +35,7 @@ func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	}
 	if before, are := in.charted[here.file]; are && before != in.namespace {
 		return here.at("helmCharts").invalid("give the charts a namespace",
-			"is entered for the namespaces %q and %q, and its charts set no namespace", before, in.namespace)
+			"is used for the namespaces %q and %q, but its charts set no namespace", before, in.namespace)
 	}
 	if len(k.HelmCharts)+len(old) == 0 && k.HelmGlobals == nil {
 		return nil
@@ -74,7 +74,7 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 	case c.Name == "":
 		return at.below("name").invalid("name the chart's folder", "is missing")
 	case c.ReleaseName == "" && c.NameTemplate == "":
-		return at.below("releaseName").invalid("write one", "is missing, and kustomize would make one up at each build")
+		return at.below("releaseName").invalid("write one", "is missing, and kustomize would generate another name at each build")
 	case c.ReleaseName != "" && c.NameTemplate != "":
 		return at.below("nameTemplate").invalid("keep only one", "is given, and releaseName too")
 	case !slices.Contains([]string{"", "merge", "override", "replace"}, c.ValuesMerge):
@@ -107,7 +107,7 @@ func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
 	if joined := path.Join(at.dir, p); !path.IsAbs(p) && !strings.HasPrefix(joined, "../") {
 		_, entry, err := in.fs.resolve(unroot(joined))
 		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.Kind != rollout.Dir {
-			return "", at.invalid("commit it there, as helm pull --untar unpacks it: charts are read from Git alone",
+			return "", at.invalid("commit the output of helm pull --untar there: charts are read only from Git",
 				"the chart %s is not in this commit: there is no folder %s", name, joined)
 		}
 	}

@@ -64,7 +64,7 @@ func TestHelmCharts(t *testing.T) {
 	const here = "apps/shop/kustomization.yaml: "
 	missing := func(chart, folder string) string {
 		return here + "helmCharts[0].name: the chart " + chart + " is not in this commit: there is no folder apps/shop/charts/" + folder +
-			"; commit it there, as helm pull --untar unpacks it: charts are read from Git alone"
+			"; commit the output of helm pull --untar there: charts are read only from Git"
 	}
 	depends := "apiVersion: v2\nname: shop\nversion: 1.0.0\n" +
 		"dependencies: [{name: lib, version: 1.0.0, repository: 'file://../../../../lib'}]\n"
@@ -114,9 +114,9 @@ func TestHelmCharts(t *testing.T) {
 		"no chart":        {"helmCharts: [{name: redis, releaseName: eu}]", nil, missing("redis", "redis"), ""},
 		"no such version": {charts(", repo: 'https://x', version: 1.0.1"), nil, missing("shop", "shop-1.0.1/shop"), ""},
 		"no name": {"helmCharts: [{name: shop}]", nil,
-			here + "helmCharts[0].releaseName: is missing, and kustomize would make one up at each build; write one", ""},
+			here + "helmCharts[0].releaseName: is missing, and kustomize would generate another name at each build; write one", ""},
 		"a bad name": {"helmCharts: [{name: shop, releaseName: 'A b'}]", nil,
-			`apps/shop/charts/shop: the release name "A b" is none; use lower-case letters, digits, - and ., at most 53`, ""},
+			`apps/shop/charts/shop: the release name "A b" is none; use at most 53 lower-case letters, digits, - and .`, ""},
 		"chance": {"helmCharts: [{name: shop, nameTemplate: 'x-{{ randAlpha 3 }}'}]", nil,
 			here + "helmCharts[0].nameTemplate: would differ at each render; write a releaseName", ""},
 		"merge how": {charts(", valuesMerge: mix"), nil, here + `helmCharts[0].valuesMerge: "mix" must be merge, override or replace`, ""},

@@ -164,7 +164,7 @@ func (a *assembly) checkPins() error {
 		for _, label := range pins {
 			if object.Map("spec", "selector")[label] != nil {
 				return a.invalid(ref, "spec.selector["+label+"]", "remove it",
-					"is a label that is not known before the pods are there")
+					"is a label whose value is not known before the pods exist")
 			}
 		}
 	}

@@ -24,22 +24,22 @@ func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, othe
 }
 
 // nodesElsewhere is the error for a nodeOrder on another kind of workload.
-const nodesElsewhere = "only a DaemonSet of apps/v1 has its nodes chosen"
+const nodesElsewhere = "nodes can be chosen only for a DaemonSet of apps/v1"
 
 // mergeNodes reads the strategy of a workload with one pod per node. It refuses replicas and the canary's Services.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
-		second: "a node has only one", beside: "beside the one on each node",
-		experiment: "on nodes that have one", replaced: "as its own rolling update says",
+		second: "a node has only one of its pods of its pods of its pods", beside: "beside the pod on each node",
+		experiment: "on nodes that already have one of its pods", replaced: "as its own rolling update says",
 		change:   "set it in spec.updateStrategy.rollingUpdate of the DaemonSet",
-		unrouted: "which pod of a DaemonSet is asked is said by the node",
+		unrouted: "the node determines which pod of a DaemonSet gets a request",
 	}.refuse(d, own)
 	if d.form.Replicas != nil {
 		own.Fail("spec.replicas", "leave it out", "is %d, and a DaemonSet has a pod on each node", *d.form.Replicas)
 	}
 	if d.spec.Canary != nil {
 		for _, s := range d.services() {
-			own.Fail(s.field, "leave it out", "is %q, and which pod of a DaemonSet is asked is said by the node", *s.name)
+			own.Fail(s.field, "leave it out", "is %q, and the node determines which pod of a DaemonSet gets a request", *s.name)
 		}
 	}
 	form := struct {
@@ -52,7 +52,7 @@ func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	switch m := form.MaxUnavailable; {
 	case m == nil:
 	case m.Percent && m.Value > 100:
-		other.Fail(at+".maxUnavailable", "write 100% or less", "is %s, and there are no more nodes than all", m)
+		other.Fail(at+".maxUnavailable", "write 100% or less", "is %s, which is more than all nodes", m)
 	case m.Value == 0 && (form.MaxSurge == nil || form.MaxSurge.Value == 0):
 		other.Fail(at+".maxUnavailable", "write 1 or more", "is %s, without a maxSurge, so no pod could be replaced", m)
 	default:

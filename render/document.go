@@ -157,13 +157,13 @@ func (d *document) readScaling(form *canaryForm) {
 	case c.Traffic != nil:
 		if d.spec.Scaling = rollout.Surge; scaling == rollout.InPlace {
 			d.Fail(field, "leave it out, or set dynamicStableScale: true",
-				"is %q, and with trafficRouting the new version's pods are there before they get requests", scaling)
+				"is %q, but with trafficRouting the new version's pods must exist before they get requests", scaling)
 		}
 	case scaling == "":
 		d.spec.Scaling = rollout.InPlace
 	case c.DynamicStableScale && scaling == rollout.Surge:
 		d.Fail(canaryPath+".dynamicStableScale", "keep only one",
-			"shrinks stable while the canary grows, and scaling: surge keeps it whole")
+			"removes stable pods while the canary grows, but scaling: surge keeps all stable pods")
 	}
 }
 
@@ -177,7 +177,7 @@ func (d *document) readDelays(form *canaryForm) {
 	dynamic := c.Traffic != nil && c.DynamicStableScale
 	if dynamic && form.ScaleDownDelaySeconds != nil {
 		d.Fail(canaryPath+".scaleDownDelaySeconds", "leave it out",
-			"is given, and with dynamicStableScale the old pods are gone by then")
+			"is given, but with dynamicStableScale there are no old pods left at that time")
 	}
 	if surge && !dynamic {
 		c.AbortScaleDownDelaySeconds = scaleDownDelay
@@ -198,11 +198,11 @@ func (d *document) readDelays(form *canaryForm) {
 		case setting.given == nil:
 		case dynamic && setting.name == "abortScaleDownDelaySeconds":
 			d.Warn(canaryPath+"."+setting.name,
-				"is ignored: with dynamicStableScale pods of the new version go as stable pods come back")
+				"is ignored: with dynamicStableScale, an abort removes the new version's pods while it adds stable pods")
 		case surge:
 			*setting.into = *setting.given
 		default:
-			d.Warn(canaryPath+"."+setting.name, "is ignored: pods are replaced in place, it needs scaling: surge")
+			d.Warn(canaryPath+"."+setting.name, "is ignored: it needs scaling: surge, but pods are replaced in place")
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (d *document) readBlueGreen(form *blueGreenForm) {
 		d.Fail(blueGreenPath+".previewService", "name another Service", "%q is the activeService too", b.PreviewService)
 	case !b.AutoPromotionEnabled && b.AutoPromotionSeconds > 0:
 		d.Warn(blueGreenPath+".autoPromotionSeconds",
-			"is ignored: autoPromotionEnabled is false, so a promotion is waited for")
+			"is ignored: autoPromotionEnabled is false, so the release waits for a promotion")
 	}
 }
 
@@ -238,7 +238,7 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	}
 	if s := step.SetCanaryScale; s != nil && s.MatchTrafficWeight && d.spec.Scaling != rollout.Surge {
 		d.Fail(at+".setCanaryScale.matchTrafficWeight", "leave the step out",
-			"is true, and pods are replaced in place: setWeight is a share of them")
+			"is true, but pods are replaced in place, so setWeight already is a share of the pods")
 	}
 	return step
 }
@@ -259,7 +259,7 @@ func (d *document) checkPause(at string, p *rollout.Pause) {
 	case p.Timeout != nil && p.Duration != nil:
 		d.Fail(at+".timeout", "leave duration out", "is given, and duration too: a pause with a duration ends by itself")
 	case p.Until == "" && p.TimeZone != "":
-		d.Fail(at+".timeZone", "leave it out", "is given, and there is no until that it would be about")
+		d.Fail(at+".timeZone", "leave it out", "is given without until")
 	case p.Until != "" && (p.Duration != nil || p.Timeout != nil):
 		d.Fail(at+".until", "keep only one", "is given, and duration or timeout too")
 	case p.Until != "":
@@ -276,16 +276,16 @@ func (d *document) checkSteps() {
 	for i, step := range d.spec.Canary.Steps {
 		at := stepPath(i)
 		if first, taken := names[step.Name]; taken && step.Name != "" {
-			d.Fail(at+".name", "a promotion names steps, so name each once", "%q is the name of steps[%d] too", step.Name, first)
+			d.Fail(at+".name", "use each name once: a promotion selects a step by its name", "%q is the name of steps[%d] too", step.Name, first)
 		}
 		if _, err := strconv.Atoi(step.Name); step.Name == rollout.Full || err == nil {
-			d.Fail(at+".name", "use another name", "%q means something else in a promotion", step.Name)
+			d.Fail(at+".name", "use another name", "%q cannot be a step's name: it has another meaning in a promotion", step.Name)
 		}
 		names[step.Name] = i
 	}
 	c := d.spec.Canary
 	if c.StableService != "" && len(c.Steps) > 0 && c.Traffic == nil && d.spec.Scaling == rollout.InPlace {
-		d.Warn(canaryPath+".stableService", "keeps all its users on the stable pods, which become fewer with each weight "+
-			"as pods are replaced in place: leave it out, so that they are shared among all pods, or use scaling: surge")
+		d.Warn(canaryPath+".stableService", "sends all its requests to the stable pods, and each weight makes these fewer, "+
+			"because pods are replaced in place: leave stableService out, so that all pods get requests, or use scaling: surge")
 	}
 }

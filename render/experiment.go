@@ -64,7 +64,7 @@ func (d *document) checkLabels(at string, labels map[string]string) {
 		case key == rollout.LabelPodHash || key == rollout.LabelExperiment || key == rollout.LabelApp:
 			d.Fail(field, "leave it out", "is a label that only Kubernetes or gitrollout may set")
 		case !labelKey.MatchString(key):
-			d.Fail(field, "use letters, digits, -, _ and ., with a domain and / before it at most",
+			d.Fail(field, "use letters, digits, -, _ and .; only a domain and / may come before the name",
 				"%q is not the name of a label", key)
 		case !labelValue.MatchString(labels[key]):
 			d.Fail(field, "use letters, digits, -, _ and ., at most 63", "%q is not the value of a label", labels[key])
@@ -156,7 +156,7 @@ func (a *assembly) checkExperiment(d *document, spec rollout.Spec, step int, tak
 		}
 		if name := made.ServiceName(); name != "" {
 			if !rollout.Formats()["service"].Pattern.MatchString(name) {
-				return a.invalid(d.ref, field+".service.name", "name it", "is missing, and %q is not a name for a Service", name)
+				return a.invalid(d.ref, field+".service.name", "name it", "is missing, and the default %q is not a valid Service name", name)
 			}
 			ref := rollout.Ref{Kind: "Service", Namespace: spec.Workload.Namespace, Name: name}
 			if by, is := taken[ref]; is {
@@ -169,7 +169,7 @@ func (a *assembly) checkExperiment(d *document, spec rollout.Spec, step int, tak
 			}
 		}
 		for _, by := range made.Caught() {
-			a.warn("%s: %s.metadata.labels: %s selects the pods, which are then among those that it is about", shortRef(d.ref),
+			a.warn("%s: %s.metadata.labels: %s also selects the experiment's pods", shortRef(d.ref),
 				field, shortRef(by))
 		}
 	}

@@ -37,7 +37,7 @@ type specForm struct {
 	Template                map[string]any  `json:"template" argo:"put it into the Deployment that spec.workloadRef names"`
 	Selector                map[string]any  `json:"selector" argo:"put it into the Deployment that spec.workloadRef names"`
 	Analysis                *historyForm    `json:"analysis" ignored:"there are no AnalysisRuns whose number could be limited"`
-	_                       any             `field:"restartAt" ignored:"to restart pods, change an annotation of the pod template, which is a release"`
+	_                       any             `field:"restartAt" ignored:"to restart pods, change an annotation of the pod template: the change starts a release"`
 	Strategy                *strategyForm   `json:"strategy" needs:"give canary or blueGreen"`
 }
 
@@ -78,7 +78,7 @@ type canaryForm struct {
 	_                          any             `field:"canaryMetadata" notYet:"leave it out, or put the labels into the pod template"`
 	_                          any             `field:"stableMetadata" notYet:"leave it out, or put the labels into the pod template"`
 	_                          any             `field:"replicaProgressThreshold" notYet:"leave it out: a step is done when all of its pods serve"`
-	_                          any             `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves one old ReplicaSet with pods at most"`
+	_                          any             `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves at most one old ReplicaSet with pods"`
 }
 
 type blueGreenForm struct {
@@ -88,8 +88,8 @@ type blueGreenForm struct {
 	_             any           `field:"antiAffinity" notYet:"put the affinity into the pod template"`
 	_             any           `field:"previewMetadata" notYet:"leave it out, or put the labels into the pod template"`
 	_             any           `field:"activeMetadata" notYet:"leave it out, or put the labels into the pod template"`
-	_             any           `field:"maxUnavailable" ignored:"it only matters to restarts, and the whole second set of pods is started at once"`
-	_             any           `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves one old ReplicaSet with pods at most"`
+	_             any           `field:"maxUnavailable" ignored:"it only affects restarts, and all new pods are started at the same time"`
+	_             any           `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves at most one old ReplicaSet with pods"`
 }
 
 type stepForm struct {
@@ -99,7 +99,7 @@ type stepForm struct {
 	HeaderRoute *headerRoute    `json:"setHeaderRoute"`
 	MirrorRoute *mirrorRoute    `json:"setMirrorRoute"`
 	Match       []rollout.Match `json:"match" own:""`
-	_           any             `field:"plugin" notYet:"leave it out, and pause where something has to be done"`
+	_           any             `field:"plugin" notYet:"leave it out, and use a pause step instead of the plugin"`
 	_           any             `one:"setWeight pause setCanaryScale setHeaderRoute setMirrorRoute match analysis experiment" none:"give it one; a pause without end is written pause: {}" many:"make each a separate step"`
 }
 
@@ -175,7 +175,7 @@ type experimentForm struct {
 	Templates []templateForm    `json:"templates" needs:"name at least one: - {name: baseline, specRef: stable}"`
 	Analyses  []experimentRuns  `json:"analyses"`
 	DryRun    []analysis.DryRun `json:"dryRun"`
-	_         any               `field:"scaleDownDelaySeconds" ignored:"no user's request is on its way to the pods, so they go when the step ends"`
+	_         any               `field:"scaleDownDelaySeconds" ignored:"users' requests do not reach these pods, so they are removed when the step ends"`
 	_         any               `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
 }
 

@@ -43,12 +43,12 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 				if err != nil {
 					why = ": " + err.Error()
 				}
-				a.warn("%s is a hook of Helm's (%s), and is left out%s", shortRef(o.Ref()), noted, why)
+				a.warn("%s is a Helm hook (%s), and is left out%s", shortRef(o.Ref()), noted, why)
 			}
 		case err != nil:
 			return nil, a.blame(err, o.Ref())
 		default:
-			a.warn("%s is a hook for another time than a release, and is left out", shortRef(o.Ref()))
+			a.warn("%s is a hook that does not run at releases, and is left out", shortRef(o.Ref()))
 		}
 	}
 	a.hooked = slices.ContainsFunc(kept, hook.Is)

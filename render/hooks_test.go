@@ -43,11 +43,11 @@ func TestHooks(t *testing.T) {
 		"a test": {object("v1", "Pod", "helm.sh/hook: test"), false,
 			"Pod/shop/migrate is a hook for another time than a release, and is left out"},
 		"Sync": {object("batch/v1", "Job", "argocd.argoproj.io/hook: Sync"), false,
-			`migrate.yaml: metadata.annotations[argocd.argoproj.io/hook]: "Sync": a hook cannot run while others are applied ` +
+			`migrate.yaml: metadata.annotations[argocd.argoproj.io/hook]: "Sync": a hook cannot run while other objects are applied ` +
 				`(Job/shop/migrate); write PreSync to have it run before the release, or take the annotation out ` +
 				`to have the object applied with the others`},
 		"a CronJob": {object("batch/v1", "CronJob", "gitrollout.dev/hook: after"), false, "migrate.yaml: kind: CronJob cannot be a hook " +
-			"(CronJob/shop/migrate); make it a Job of batch/v1, or take its annotation out to have it applied with the others"},
+			"(CronJob/shop/migrate); make it a Job of batch/v1, or remove its annotation to apply it with the other objects"},
 	} {
 		for _, staged := range []bool{true, false} {
 			at := fmt.Sprintf("%s, staged %t", name, staged)
@@ -127,7 +127,7 @@ func TestHooksOfCharts(t *testing.T) {
 	compare.Check(t, []string{"core/ConfigMap/shop/with", "apps/Deployment/shop/eu-web", "batch/Job/shop/migrate"}, refs(r.Objects))
 	want := "Job/shop/gone is a hook of Helm's (pre-delete), and is left out; " +
 		"Pod/shop/old is a hook of Helm's (pre-upgrade), and is left out: kind: Pod cannot be a hook; " +
-		"make it a Job of batch/v1, or take its annotation out to have it applied with the others"
+		"make it a Job of batch/v1, or remove its annotation to apply it with the other objects"
 	compare.CheckNamed(t, "warnings", want, strings.Join(r.Warnings, "; "))
 }
 

@@ -54,7 +54,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 
 // refuseWeights refuses router settings that need weights of requests: here, a weight is always a share of the pods.
 func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
-	const why = ", and with pods that are replaced in place a weight is a share of them"
+	const why = ", but if pods are replaced in place, a weight is a share of the pods"
 	if c.PingPong != nil {
 		own.Fail(canaryPath+".pingPong", "use stableService and canaryService", "is given"+why)
 	}

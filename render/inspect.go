@@ -91,11 +91,11 @@ func (r referrer) invalid(fix, format string, args ...any) *rollout.InvalidError
 // enter inspects the kustomization of a folder. from is the reference to this folder.
 func (in *inspector) enter(dir string, from referrer) error {
 	if in.roots++; in.roots > maxRoots {
-		return from.invalid("enter each base once", "brings the build to more than %d kustomizations", maxRoots)
+		return from.invalid("refer to each base only once", "brings the build to more than %d kustomizations", maxRoots)
 	}
 	for _, visited := range in.stack {
 		if visited == dir || dir == "" || strings.HasPrefix(visited, dir+"/") {
-			return from.invalid("a base must not contain what refers to it", "is a cycle: %s",
+			return from.invalid("do not refer to a folder that contains the referring kustomization", "is a cycle: %s",
 				strings.Join(rollout.Mapped(append(in.stack, dir), path.Clean), " -> ")) // the root folder is "."
 		}
 	}
@@ -125,7 +125,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 	}
 	passed := in.total.objects - before
 	if in.work += passed * passed; in.work > maxWork {
-		return rollout.Invalidf(file, "", "brings the build to more work than is bearable: "+
+		return rollout.Invalidf(file, "", "is more work than the limit of one build: "+
 			"%d objects go through %d kustomizations; split the app", passed, in.roots)
 	}
 	return nil
@@ -158,7 +158,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 	case len(found) == 0:
 		return "", nil, from.invalid("", "names the folder %s, which has no kustomization.yaml", path.Clean(dir))
 	case len(found) > 1:
-		return "", nil, &rollout.InvalidError{File: found[0], Msg: "is not the only kustomization of its folder: so is " +
+		return "", nil, &rollout.InvalidError{File: found[0], Msg: "is not the only kustomization in its folder; another is " +
 			found[1], Fix: "keep only one"}
 	}
 	if err := in.sound(found[0], "", content); err != nil {

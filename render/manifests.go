@@ -30,7 +30,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	}
 	if len(all) > maxManifests {
 		return nil, rollout.Invalidf(app.Path, "", "has more than %d files and folders", maxManifests).
-			WithFix("split the app, or leave some out with directory.exclude of its entry")
+			WithFix("split the app, or exclude files with directory.exclude of the app's entry")
 	}
 	if len(all) == 0 {
 		return nil, &rollout.InvalidError{File: app.Path, Msg: "has no manifest",

@@ -108,7 +108,7 @@ func TestPatternsAreClosed(t *testing.T) {
 func TestTreeThatHoldsItself(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/a.yaml": configMap("a")})
 	_, err := New(InProcess{}).Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})
-	const want = "apps/shop: has more than 10000 files and folders; split the app, or leave some out with directory.exclude of its entry"
+	const want = "apps/shop: has more than 10000 files and folders; split the app, or exclude files with directory.exclude of the app's entry"
 	compare.Check(t, want, fmt.Sprint(err))
 }
 

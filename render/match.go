@@ -107,7 +107,7 @@ func (r routeReader) checkSingle(at string, m rollout.Match) {
 	switch {
 	case m.Source.Exact != "":
 		if _, err := netip.ParseAddr(m.Source.Exact); err != nil {
-			r.Fail(at+".source.exact", "write an address such as 10.1.2.3; a network is a prefix", "%q is not an address",
+			r.Fail(at+".source.exact", "write an address such as 10.1.2.3; for a network, use prefix", "%q is not an address",
 				m.Source.Exact)
 		}
 	case m.Source.Prefix != "":
@@ -123,7 +123,7 @@ func (r routeReader) checkPath(at, p string) {
 	case !strings.HasPrefix(p, "/"):
 		r.Fail(at, "paths begin with /", "%q is not a path", p)
 	case bad != "":
-		r.Fail(at, "write the path alone, other characters as in %20", "%q has %q, which the path of a request has not", p,
+		r.Fail(at, "write only the path, and percent-encode other characters, such as %20", "%q contains %q, which no request path contains", p,
 			bad)
 	}
 }

@@ -23,16 +23,16 @@ func (a *assembly) describe(d *document) error {
 		return nil
 	case len(instead) > 0:
 		return a.invalid(d.ref, "spec.workloadRef.apiVersion", "use "+strings.Join(instead, " or "),
-			"is %q, in which no %s can be moved in stages", ref.APIVersion, ref.Kind)
+			"is %q, which has no %s that can be released in stages", ref.APIVersion, ref.Kind)
 	case isApps && isKubernetes:
 		return a.invalid(d.ref, "spec.workloadRef.apiVersion", "use apps/v1", "%q is not apps/v1", ref.APIVersion)
 	case isKubernetes:
 		return a.invalid(d.ref, "spec.workloadRef.kind", "name a workload that can be moved in stages",
 			"%q is not supported; supported kinds: %s", ref.Kind, rollout.KindNames())
 	default:
-		return a.invalid(d.ref, "spec.workloadRef.kind", "if its controller has a partition, describe it under workloads "+
-			"in .gitrollout/<cluster>/config.yaml; if not, remove the Rollout: it is applied as it is",
-			"is %q of %s, and no entry says how that is moved in stages", ref.Kind, ref.APIVersion)
+		return a.invalid(d.ref, "spec.workloadRef.kind", "if its controller has a partition, describe the kind under workloads "+
+			"in .gitrollout/<cluster>/config.yaml; if not, remove the Rollout: the workload is then applied unchanged",
+			"is %q of %s, and no entry under workloads describes this kind", ref.Kind, ref.APIVersion)
 	}
 }
 
@@ -45,15 +45,15 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 		d.mergePods(own)
 	}
 	if o.APIVersion() != p.APIVersion {
-		own.Fail("spec.workloadRef.apiVersion", "write the apiVersion of the manifest", "is %q, and the %s is of %q",
+		own.Fail("spec.workloadRef.apiVersion", "write the apiVersion of the manifest", "is %q, but the %s uses %q",
 			p.APIVersion, p.Kind, o.APIVersion())
 	}
 	if set := rollout.In(o, p.Partition); set != nil {
-		other.Fail(p.Partition, "leave it out: the steps of the Rollout say how many pods",
+		other.Fail(p.Partition, "leave it out: the steps of the Rollout set the number of pods",
 			"is %v, and the Rollout sets it at each step", set)
 	}
 	if p.Only != "" && rollout.In(o, p.Only) != nil {
-		other.Fail(p.Only, "leave it out", "is given, and pods outside of it would keep the old version for ever")
+		other.Fail(p.Only, "leave it out", "is given, and pods outside this selection would keep the old version forever")
 	}
 	paused := p.Partition[:strings.LastIndex(p.Partition, ".")] + ".paused"
 	if rollout.In(o, paused) == true {
@@ -68,7 +68,7 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 // mergePods refuses the settings of a Rollout that do not work with a partition.
 func (d *document) mergePods(own *rollout.Reader) {
 	inPlace{
-		second: "the partition stages the one that there is", beside: "beside those that its partition counts",
+		second: "the partition stages the only set", beside: "beside the pods that its partition counts",
 		experiment: "that its own controller moves", replaced: "as its own updateStrategy says",
 		change: "set it in spec.updateStrategy of the " + d.spec.Partition.Kind,
 	}.refuse(d, own)

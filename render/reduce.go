@@ -37,7 +37,7 @@ var reductions = []struct {
 	{regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`), "in object $1 $2"},
 	{regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
 		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`),
-		"$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)"},
+		"$1 a key is not a string in kustomize's output: quote the key; if it is quoted already (null, on, n and the like), rename it"},
 	// The verb differs between processes, on purpose: encoding/json varies it.
 	{regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`), "a $1 is no schema"},
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
@@ -68,21 +68,21 @@ func reduce(fs *treeFS, file string, err error) error {
 type fix struct{ text, fix string }
 
 var fixes = []fix{
-	{"kustomization.yaml is empty", "list its manifests under resources; a Component is listed under components"},
+	{"kustomization.yaml is empty", "list the manifests under resources, or a Component under components"},
 	{"unable to parse SM or JSON patch",
 		"write a part of an object, with apiVersion, kind and metadata.name, or a list of op, path and value"},
 	{"replace operation does not apply", "use op: add for a path that does not exist yet"},
 	{"a literal is not key=value", "write key=value"},
 	{"cannot merge or replace", "leave behavior out, or write behavior: create"},
 	{"no resource matches strategic merge patch",
-		"name the object as its file does, with kind, name and namespace, before any prefix"},
+		"use the kind, name and namespace of the object's file, without a prefix that kustomize adds"},
 	{"missing Resource metadata", noObject},
 	{"missing kind in object", noObject},
 	{"missing metadata.name in object", noObject},
 	{"already registered id", "list the object once; put differences from a base into a patch"},
 }
 
-const noObject = "give it an apiVersion, a kind and a metadata.name, or take the file out of resources"
+const noObject = "add apiVersion, kind and metadata.name to the object, or remove its file from resources"
 
 // unquote unquotes the nested errors of components.
 func unquote(text string) string {

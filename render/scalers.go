@@ -89,6 +89,6 @@ func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 	}
 	delete(spec, "replicas")
 	if given {
-		a.warn("%s: replicas are ignored, %s scales it; leave them out of the manifest", shortRef(w.Ref()), shortRef(by))
+		a.warn("%s: replicas are ignored, because %s scales the workload; remove replicas from the manifest", shortRef(w.Ref()), shortRef(by))
 	}
 }

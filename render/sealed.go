@@ -42,7 +42,7 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 		err = file.NoKey(real, f.keysIn)
 	case err != nil:
 		err = &sops.Error{Msg: err.Error(),
-			Fix: "put its keys there, in entries that end in .agekey or .asc, and allow reading it"}
+			Fix: "put the keys into that Secret, in entries that end in .agekey or .asc, and allow gitrollout to read the Secret"}
 	default:
 		content, err = file.Open(key)
 	}
@@ -125,13 +125,13 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 		switch {
 		case app.Decryption == "":
 			invalid.Msg = "is encrypted by SOPS, and the app's entry names no keys"
-			invalid.Fix = "add decryption: {provider: sops, secretRef: {name: …}} to it in the cluster's config.yaml; " +
+			invalid.Fix = "add decryption: {provider: sops, secretRef: {name: …}} to the entry in the cluster's config.yaml; " +
 				leftAlone
 			return invalid
 		case !sops.Readable(locks):
-			invalid.Msg = fmt.Sprintf("is encrypted by SOPS for %s, and keys of age and OpenPGP alone are read",
+			invalid.Msg = fmt.Sprintf("is encrypted by SOPS for %s, but only keys of age and OpenPGP are supported",
 				sops.Recipients(locks))
-			invalid.Fix = "add such a recipient: sops rotate --in-place --add-age age1… " + file
+			invalid.Fix = "add a recipient of age or OpenPGP: sops rotate --in-place --add-age age1… " + file
 			return invalid
 		}
 	}
@@ -160,11 +160,11 @@ func orDepends(fs *treeFS, app rollout.App, err error) error {
 }
 
 const (
-	onlyInSecrets = "depends on encrypted values, which may be in data and stringData of Secrets alone"
-	elsewhere     = "something that is no value of a Secret"
-	ifBuilt       = "whether it can be built at all"
-	leftAlone     = "an object that another operator decrypts is annotated " + rollout.AnnotationDecryption + ": none"
-	encryptLess   = "encrypt only values of Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"
+	onlyInSecrets = "depends on encrypted values, which are allowed only in data and stringData of Secrets"
+	elsewhere     = "a field other than a Secret's values"
+	ifBuilt       = "whether the app can be built"
+	leftAlone     = "for an object that another operator decrypts, set the annotation " + rollout.AnnotationDecryption + ": none"
+	encryptLess   = "encrypt only values of Secrets (sops encrypt --encrypted-regex), or refer to a Secret in this field"
 )
 
 // dependsOn returns the error for an app that depends on an encrypted value at a known place.
@@ -176,8 +176,8 @@ func dependsOn(file, what string) error {
 // otherwise, a hundred objects that each test one character would reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
-		Fix: "look for templates that ask about them, and encrypt only values of Secrets " +
-			"(sops encrypt --encrypted-regex); the place is not told, for it would tell of the values"}
+		Fix: "look for templates that test encrypted values, and encrypt only values of Secrets " +
+			"(sops encrypt --encrypted-regex); the place is not shown, because it would reveal the values"}
 }
 
 // neverEncrypted refuses encrypted values in files without SOPS' metadata, and wrong annotations about encryption.
@@ -189,9 +189,9 @@ func neverEncrypted(objects []rollout.Object, in origins) error {
 			return in.invalid(o.Ref(), "metadata.annotations["+rollout.AnnotationSealed+"]", "take it out",
 				"is reserved for gitrollout, and marks objects that are never applied")
 		case none != "" && none != "none":
-			return in.invalid(o.Ref(), annotated, "write none, or take it out", "is %q, and none is all that it may be", none)
+			return in.invalid(o.Ref(), annotated, "write none, or take it out", "is %q, but only none is allowed", none)
 		case none != "" && o.IsSecret():
-			return in.invalid(o.Ref(), annotated, "take it out", "is on a Secret, which pods read as it is")
+			return in.invalid(o.Ref(), annotated, "take it out", "is on a Secret, so pods would read the encrypted values")
 		case none != "":
 			continue
 		}
@@ -226,7 +226,7 @@ func each(o rollout.Object, f func(at, text string)) {
 func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {
-		return nil, dependsOn(file, "whether "+shortRef(lone)+" is there")
+		return nil, dependsOn(file, "whether "+shortRef(lone)+" exists")
 	}
 	i, field := c.first(sealed, twin)
 	if i < 0 {
@@ -235,12 +235,12 @@ func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origin
 	invalid := &rollout.InvalidError{Field: field, Msg: onlyInSecrets, Fix: encryptLess}
 	switch {
 	case sealed[i].IsSecret() && (strings.HasPrefix(field, "data") || strings.HasPrefix(field, "stringData")):
-		invalid.Msg = "is a name of values or no text, and " + onlyInSecrets
-		invalid.Fix = "encrypt values alone, and numbers in quotes"
+		invalid.Msg = "is a key of a value or not a string, and " + onlyInSecrets
+		invalid.Fix = "encrypt only values, and put numbers in quotes"
 	case strings.Contains(field, "annotations"):
 		invalid.Fix += "; a digest has 8 to 128 digits, as sha256sum writes them"
 	default:
-		invalid.Fix += "; a digest has 40 to 128 digits, as sha256sum writes them, and 8 will do in an annotation"
+		invalid.Fix += "; a digest has 40 to 128 digits as sha256sum writes them, or at least 8 digits in an annotation"
 	}
 	err := in.blame(invalid, sealed[i].Ref())
 	if in.fs.encrypted[invalid.File] != nil {

@@ -169,7 +169,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 		"a value changed": {strings.Replace(manifest, "name: db", "name: du", 1), nil, "a/secret.yaml: was changed by something else than sops"},
 		"no code":         {strings.Replace(manifest, "  mac:", "  mad:", 1), nil, "has no sops.mac"},
 		"a plain value": {strings.Replace(manifest, "kind: Secret", "kind: Secret\ndata: {x: aGk=}", 1), nil,
-			"data.x is to be encrypted, and is not"},
+			"data.x is in plain text, but the file's rules encrypt it"},
 		"a cloud's key": {strings.Replace(manifest, "  age:", "  kms:", 1), nil,
 			"keys of age and OpenPGP alone are read; add such a recipient: sops rotate"},
 		"without notes": {manifest[:strings.Index(manifest, "sops:")], nil, "stringData.password: holds a value that SOPS has encrypted"},
@@ -179,7 +179,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 			"a/kustomization.yaml": "resources: [secret.yaml]\nsecretGenerator: [{name: x, files: [x.ini]}]\n"}, "a/x.ini: is an INI file"},
 		"into a ConfigMap": {inConfig, nil, "a/secret.yaml: data.password: depends on encrypted values"},
 		"into how many": {secretManifest, chart("{{ if eq .Values.password \"hunter2-in-git\" }}\n"+configMap("db")+"{{ end }}\n",
-			"password: hunter2-in-git\n"), "a/values.yaml: something that is no value of a Secret depends on encrypted values"},
+			"password: hunter2-in-git\n"), "a/values.yaml: a field other than a Secret's values depends on encrypted values"},
 		"into replicas": {secretManifest, chart(configMap("db")+"data: {n: \"{{ .Values.replicas }}\"}\n", "replicas: 3\n"),
 			"a/charts/db/templates/all.yaml: data.n: depends on encrypted values"},
 	} {
@@ -202,7 +202,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 	r := New(InProcess{Unlock: func(rollout.App, []sops.Lock) ([]byte, error) { return nil, broken }})
 	app, all := encryptedApp(more{"a/secret.yaml": manifest})
 	_, err := r.Render(newTree(all), app, rollout.Commit{})
-	want := "a/secret.yaml: " + broken.Error() + "; put its keys there, in entries that end in .agekey or .asc, and allow reading it"
+	want := "a/secret.yaml: " + broken.Error() + "; put the keys into that Secret, in entries that end in .agekey or .asc, and allow gitrollout to read the Secret"
 	compare.Check(t, want, fmt.Sprint(err))
 }
 

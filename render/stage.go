@@ -32,7 +32,7 @@ func (a *assembly) stage(d *document) error {
 	deployment, exists := a.deployments[d.workload]
 	switch {
 	case d.inline && exists:
-		return a.invalid(d.ref, "metadata.name", "remove it, or move only it with spec.workloadRef",
+		return a.invalid(d.ref, "metadata.name", "remove the Deployment, or name it in spec.workloadRef",
 			"there is a Deployment/%s too", d.workload)
 	case d.inline:
 		deployment = d.deployment()
@@ -129,7 +129,7 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 			blamed, fix = own, fmt.Sprintf("set it to more than %d in the Rollout document", d.spec.MinReadySeconds)
 		}
 		blamed.Fail("spec.progressDeadlineSeconds", fix,
-			"%d is not more than minReadySeconds %d, so no release could keep it",
+			"%d is not more than minReadySeconds %d, so every release would exceed the deadline",
 			d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
 	}
 	kind := d.merger()
@@ -138,7 +138,7 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 			d.workload.Ref().Kind)
 	}
 	if c := d.spec.Canary; c != nil && len(c.NodeOrder) > 0 && !kind.nodes {
-		own.Fail(canaryPath+".nodeOrder", "leave it out: its controller chooses", "is given, and "+nodesElsewhere)
+		own.Fail(canaryPath+".nodeOrder", "leave it out: the workload's controller chooses the nodes", "is given, and "+nodesElsewhere)
 	}
 	kind.merge(d, o, from, own, other)
 }
@@ -199,7 +199,7 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 		if said {
 			blamed, at = own, canaryPath
 		}
-		blamed.Fail(at, "set one above 0", "maxSurge and maxUnavailable are both 0, so no pod could be replaced")
+		blamed.Fail(at, "set one of them above 0", "maxSurge and maxUnavailable are both 0, so no pod could be replaced")
 	}
 	if said {
 		o.Map("spec")["strategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{

@@ -5,12 +5,12 @@ import "gitrollout.dev/gitrollout/rollout"
 // mergeStatefulSet reads a StatefulSet's strategy, which replaces one pod at a time without surge.
 func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	inPlace{
-		second: "each has a name that only one can have", beside: "beside those that have a name",
+		second: "each pod has a name that no second pod can have", beside: "beside its named pods",
 		experiment: "without their names and volumes", replaced: "one at a time", change: "leave it out",
 	}.refuse(d, own)
 	refuseType(o, other)
 	if partition := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]; partition != nil {
-		other.Fail("spec.updateStrategy.rollingUpdate.partition", "leave it out: the steps of the Rollout say how many pods",
+		other.Fail("spec.updateStrategy.rollingUpdate.partition", "leave it out: the steps of the Rollout set the number of pods",
 			"is %v, and the Rollout sets it at each step", partition)
 	}
 }

@@ -171,7 +171,7 @@ func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollou
 		ref := object.Ref()
 		if other := made[ref]; other != nil && other != d {
 			return a.invalid(d.ref, "metadata.name", "rename one Rollout, or the object that the name comes from",
-				"%s would be made for a release of this Rollout and of %s", shortRef(ref), shortRef(other.ref))
+				"%s would be generated for a release of this Rollout and for a release of %s", shortRef(ref), shortRef(other.ref))
 		}
 		made[ref] = d
 	}
@@ -195,14 +195,14 @@ func (a *assembly) checkRouters(d *document) error {
 			}
 			if field, why := traffic.Unsupported(router.Kind, *step.Route); why != "" {
 				return a.invalid(d.ref, fmt.Sprintf("%ssteps[%d].%s%s", at, i, name, field),
-					"match something that it can, or name a router that can", "%s", why)
+					"match something that the router supports, or name another router", "%s", why)
 			}
 		}
 		if why := traffic.CannotStick(router.Kind); c.Traffic.Sticky != nil && why != "" {
-			return a.invalid(d.ref, at+"trafficRouting.sticky", "leave it out, or name a router that can", "%s", why)
+			return a.invalid(d.ref, at+"trafficRouting.sticky", "leave it out, or name a router that supports it", "%s", why)
 		}
 		if why := traffic.NeedsHundred(router.Kind); c.Traffic.MaxWeight != 100 && why != "" {
-			return a.invalid(d.ref, at+"trafficRouting.maxTrafficWeight", "leave it out: weights are then of 100", "%s", why)
+			return a.invalid(d.ref, at+"trafficRouting.maxTrafficWeight", "leave it out: the weights then add up to 100", "%s", why)
 		}
 		if traffic.NeedsServices(router) && c.PingPong == nil {
 			for _, service := range []serviceField{{"stableService", &c.StableService}, {"canaryService", &c.CanaryService}} {

@@ -86,7 +86,7 @@ func configMapIn(file string, content []byte) (map[string]string, error) {
 	})
 	if len(docs) != 1 || yaml.Unmarshal([]byte(docs[0]), &object) != nil || object.Kind != "ConfigMap" {
 		return nil, &rollout.InvalidError{File: file, Msg: "is not the manifest of one ConfigMap with texts as data",
-			Fix: "write one, or lines of NAME=value in a file that ends in .env"}
+			Fix: "write one ConfigMap, or lines of NAME=value in a file that ends in .env"}
 	}
 	return object.Data, nil
 }
@@ -151,8 +151,8 @@ func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []st
 		err = errors.New("it has no kind or no metadata.name")
 	}
 	if err != nil {
-		return invalid("", "look at the values that are substituted, "+keep,
-			"is no object once variables are substituted: %s", rollout.OneLine(err.Error()))
+		return invalid("", "check the substituted values, "+keep,
+			"is not a valid object after the substitution of variables: %s", rollout.OneLine(err.Error()))
 	}
 	return substituted, inScripts(object), nil
 }
@@ -166,10 +166,10 @@ func (v variables) eval(text string) (out, unset string, err error) {
 	}()
 	escapes := strings.Count(text, "$$")
 	if parts := strings.Count(text, "${") + escapes; parts > maxParts || escapes*len(text) > maxCopied {
-		return "", "", fmt.Errorf("there are %d of them", parts)
+		return "", "", fmt.Errorf("there are %d expressions", parts)
 	}
 	if bad := unsupported.FindString(strings.ReplaceAll(text, "$$", "")); bad != "" {
-		return "", "", fmt.Errorf("%s… is none of Flux's", bad) // the library would treat :? and :+ like :-
+		return "", "", fmt.Errorf("%s… is not an expression of Flux", bad) // the library would treat :? and :+ like :-
 	}
 	parsed, err := envsubst.Parse(text)
 	if err != nil {
@@ -244,13 +244,13 @@ func inScripts(object rollout.Object) (warnings []string) {
 		}
 		left, what, write := strings.ReplaceAll(text, "$${", ""), "", ""
 		if part := inBraces.FindString(left); part != "" {
-			what, write = part+" in it is substituted before a shell sees it", "$"+part
+			what, write = part+" in the script is substituted before the shell reads it", "$"+part
 		} else if strings.Contains(left, "$$") {
 			what, write = "$$ in it becomes $", "$$$$"
 		} else {
 			return
 		}
-		warnings = append(warnings, fmt.Sprintf("%s: %s is a script, and %s; write %s where the shell's is meant",
+		warnings = append(warnings, fmt.Sprintf("%s: %s is a script, and %s; write %s for the shell's own variable",
 			shortRef(object.Ref()), at, what, write))
 	})
 	return warnings

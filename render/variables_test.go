@@ -64,9 +64,9 @@ func TestVariables(t *testing.T) {
 	type vars map[string]string
 	x, fluxed := vars{"x": "1y"}, `"labels":{"environment":"`
 	const disabled = "or annotate the object kustomize.toolkit.fluxcd.io/substitute: disabled"
-	const noObject, look = "a/a.yaml: is no object once variables are substituted: ", "; look at the values that are substituted, " + disabled
+	const noObject, look = "a/a.yaml: is no object once variables are substituted: ", "; check the substituted values, " + disabled
 	const oneMap = "b.yaml: is not the manifest of one ConfigMap with texts as data; " +
-		"write one, or lines of NAME=value in a file that ends in .env"
+		"write one ConfigMap, or lines of NAME=value in a file that ends in .env"
 	const noFile = " is not a file of this commit; name it from the repository's root"
 	unset := func(name string) string {
 		return "; give it a value in substitute or substituteFrom of the app's entry, write ${" + name + ":=default}, or $${" + name +
@@ -119,7 +119,7 @@ func TestVariables(t *testing.T) {
 		"a bomb of aliases": {config("${x}"), nil, "b.yaml", vars{"b.yaml": "kind: ConfigMap\ndata: &a {x: *a}\n"},
 			"b.yaml: line 2: the anchor a contains itself"},
 		"one object of two by name": {configMap("c") + "---\n" + configMap("\"${x:=c}\""), vars{"x": "c"}, "", nil,
-			"a/kustomization.yaml: core/ConfigMap/default/c is there twice, with and without its namespace; remove one"},
+			"a/kustomization.yaml: core/ConfigMap/default/c is defined twice, once with and once without its namespace; remove one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := merged(vars{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": c.file}, c.more)
@@ -192,7 +192,7 @@ spec:
 `}
 	r := mustRender(t, New(InProcess{}), files, withVariables(map[string]string{"x": "y"}))
 	script := func(at, found string) string {
-		return at + " is a script, and " + found + " in it is substituted before a shell sees it; write $" + found + " where the shell's is meant"
+		return at + " is a script, and " + found + " in the script is substituted before the shell reads it; write $" + found + " where the shell's is meant"
 	}
 	want := []string{
 		script("ConfigMap//c: data.hook", "${x}"),

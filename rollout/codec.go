@@ -136,7 +136,7 @@ func ParseState(file string, data []byte) (*State, error) {
 	s.Seal = ""
 	if want, err := s.seal(); err != nil || seal != want {
 		return nil, Invalidf(file, "seal", "does not match the rest: the file was edited by hand").
-			WithFix("revert that commit on the state branch, or make the edit count: gitrollout state repair %s", s.App)
+			WithFix("revert that commit on the state branch, or accept the edit with gitrollout state repair %s", s.App)
 	}
 	return s, nil
 }
@@ -163,7 +163,7 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 	case s.Phase == Aborting && (s.Rollback == nil || s.Stable == nil):
 		return nil, Invalidf(file, "retreat", "or stable is missing while the phase is %s", s.Phase)
 	case s.Draining != nil && (s.Stable == nil || s.Release != nil):
-		return nil, Invalidf(file, "former", "is there without stable, or beside release")
+		return nil, Invalidf(file, "former", "is set without stable, or together with release")
 	case s.Phase == Degraded && s.Stable == nil:
 		return nil, Invalidf(file, "stable", "is missing while the phase is %s", s.Phase)
 	}

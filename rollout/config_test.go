@@ -127,11 +127,11 @@ func TestParseConfigRefuses(t *testing.T) {
 		"no namespace": {"apps: [{path: a, namespaces: [\"\"]}]\n", "apps[0].namespaces[0]: is empty"},
 		"no kind":      {"apps: [{path: a, clusterResources: [\"\"]}]\n", "apps[0].clusterResources[0]: is empty"},
 		"namespaces": {"apps: [{path: a, namespaces: [shop, \"a/b\"]}]\n",
-			`apps[0].namespaces[1]: "a/b" is not the name of a namespace; use lower-case letters, digits and -, and * for any of them`},
+			`apps[0].namespaces[1]: "a/b" is not the name of a namespace; use lower-case letters, digits and -, and * for any characters`},
 		"clusterResources": {"apps: [{path: a, clusterResources: [v1/Namespace/x]}]\n",
 			`apps[0].clusterResources[0]: "v1/Namespace/x" is not a kind; write group/Kind, or Kind for the core group`},
 		"serviceAccount": {"apps: [{path: a, serviceAccount: a/b/c}]\n",
-			`apps[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
+			`apps[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of a service account in the app's namespace`},
 		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `apps[0].name: "x" would be the name of every app that a/* matches; ` +
 			`leave it out: each app is named by the text that the wildcards match`},
 		"name": {"apps: [{path: a, name: -x}]\n", `apps[0].name: "-x"` + noName},

@@ -46,7 +46,7 @@ func TestParsePolicy(t *testing.T) {
 		"nothing allowed": {project(", resources: {allow: []}"),
 			"projects[0].resources.allow: is empty, and nothing would be allowed; list kinds, or leave it out to allow all that deny does not name"},
 		"an account": {project(", serviceAccount: a/b/c"),
-			`projects[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
+			`projects[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of a service account in the app's namespace`},
 		"a weight of 0": {project(", rollouts: {maxFirstWeight: 0}"),
 			"projects[0].rollouts.maxFirstWeight: 0 is not within 1..100; give a percentage of 1 to 100"},
 		"a duration": {project(", rollouts: {minDuration: half an hour}"),

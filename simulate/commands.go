@@ -21,7 +21,7 @@ func (s *Story) command(verb string, args []string) error {
 	if after, ok := strings.CutPrefix(verb, "+"); ok {
 		d, err := time.ParseDuration(after)
 		if err != nil || d < 0 {
-			return fmt.Errorf("%q is not a time to wait: write +30s, +10m or +1h30m", verb)
+			return fmt.Errorf("%q is not a duration: write +30s, +10m or +1h30m", verb)
 		}
 		return s.wait(d)
 	}
@@ -70,7 +70,7 @@ func (s *Story) pods(verb string, args []string) error {
 		case len(args) == 0:
 			return fmt.Errorf("%s: name a version: write never v2, or slow v2 30s", verb)
 		case verb == "slow" && (err != nil || d < 0):
-			return fmt.Errorf("slow %s: %q is not a time: write slow %s 30s", arg(0), arg(1), arg(0))
+			return fmt.Errorf("slow %s: %q is not a duration: write slow %s 30s", arg(0), arg(1), arg(0))
 		}
 		s.life[arg(0)] = kube.Lifetime{Ready: d, Never: verb == "never"}
 	case "heal":
@@ -300,7 +300,7 @@ func (s *Story) revert(args []string) error {
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}
-	return fmt.Errorf("revert: %s has been nothing else yet", app.Name)
+	return fmt.Errorf("revert: %s has had no other release yet", app.Name)
 }
 
 // merge commits the files of an open proposal.

@@ -37,7 +37,7 @@ var phases = []rollout.AnalysisPhase{
 // set executes the line "measure METRIC RESULT" for a known metric. RESULT is a phase or JSON.
 func (m *meter) set(args, known []string) error {
 	if len(args) < 2 {
-		return errors.New("measure what? write measure METRIC Failed, or a result for its conditions: measure METRIC [0.2]")
+		return errors.New("measure what? write measure METRIC Failed, or a value for the metric's conditions: measure METRIC [0.2]")
 	}
 	text := strings.Join(args[1:], " ")
 	r := reading{phase: rollout.AnalysisPhase(text)}
@@ -69,7 +69,7 @@ func (m *meter) Measure(app rollout.App, _ []rollout.AnalysisRun, due []strategi
 			}
 		}
 		if got.Phase == rollout.AnalysisErrored {
-			got.Message = "the script says that it cannot be measured"
+			got.Message = "the script says that the metric cannot be measured"
 		}
 		m.counts++
 		m.done[app.Name] = append(m.done[app.Name], d.Judge(got))

@@ -53,12 +53,12 @@ func (s *Story) Play(script string) (*Timeline, error) {
 		switch {
 		case strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t"):
 			if len(t.Events) == 0 || t.Events[len(t.Events)-1].Text == "" {
-				return nil, fmt.Errorf("line %d: %q expects something of no command: write the command above it, at the margin",
+				return nil, fmt.Errorf("line %d: %q is an expectation without a command: write the command above this line, at the margin",
 					i+1, strings.TrimSpace(line))
 			}
 			e, text := t.Events[len(t.Events)-1], strings.TrimSpace(line)
 			if verb, _, _ := strings.Cut(text, " "); !slices.Contains([]string{"commit", "expect", "error"}, verb) {
-				return nil, fmt.Errorf("line %d: %q: below a command stand lines that begin with commit, expect or error",
+				return nil, fmt.Errorf("line %d: %q: each line below a command must begin with commit, expect or error",
 					i+1, text)
 			}
 			e.wanted = append(e.wanted, wanted{i + 1, text})

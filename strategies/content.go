@@ -52,7 +52,7 @@ func isObserved(w rollout.Workload) bool {
 // unready returns which workloads of an app without documents do not run its source yet, and when they last progressed.
 func unready(in Input, since time.Time) (why string, last time.Time) {
 	if in.Source == nil {
-		return "the commit that the app is at to be read", since
+		return "the app's recorded commit to be read", since
 	}
 	in.Health = Health{}
 	ails := map[rollout.Ref]string{}
@@ -65,7 +65,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 		since = lastReady(since, live.Current())
 		switch isNew := live.Hash == in.Source.Templates[w] && live.Serial >= in.State.Mark(); {
 		case isObserved(w) && !isNew, text == "" && isCounted(in, w) && !(live.Synced && live.Complete):
-			text = w.Title() + ": not all pods are of this version yet"
+			text = w.Title() + ": not all pods have this version yet"
 		case text == "":
 			continue
 		}
@@ -79,7 +79,7 @@ func promotionText(in Input) (text string) {
 	if isContent(in.State.Release) {
 		text, _ = unready(in, in.State.Release.Since)
 	}
-	return cmp.Or(text, "all pods to be of the new version and available")
+	return cmp.Or(text, "all pods to have the new version and to be available")
 }
 
 // unreturned returns the workloads that delay the end of a rollback of an app without documents. It returns none after

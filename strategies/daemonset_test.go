@@ -198,7 +198,7 @@ func TestDaemonSetWithoutNodes(t *testing.T) {
 	d := Decide(in)
 	compare.CheckNamed(t, "it is recorded as", "shop Suspended: 0 nodes at step 1/2 setWeight 30", d.Subject)
 	in.State = d.State
-	want := "nodes that it may run on (Suspended: 0 nodes; see taints and nodeSelector)"
+	want := "nodes on which its pods may run (Suspended: 0 nodes; see taints and nodeSelector)"
 	compare.CheckNamed(t, "it waits for", want, Decide(in).Waiting)
 }
 
@@ -216,7 +216,7 @@ func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 // TestDaemonSetStep checks that a step uses OnDelete, ends when enough nodes have serving pods, and accepts pods on new nodes. The
 // promotion uses the user's own strategy.
 func TestDaemonSetStep(t *testing.T) {
-	const joined = "4 of 10 new, 3 asked: a node that has no pod gets a new one"
+	const joined = "4 of 10 new, 3 asked: a node without a pod gets a new pod"
 	for pods, tc := range map[string]struct {
 		done    bool
 		surplus string

@@ -195,7 +195,7 @@ func heldUntil(in Input) time.Time {
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
-			"push the newer commit again, or go on from the older one: gitrollout state repair %s",
+			"push the newer commit again, or continue from the older record: gitrollout state repair %s",
 		rollout.StatePath(s.App), s.Serial, live, s.App), "")
 	d.Stale = true
 	return d
@@ -253,8 +253,8 @@ func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
 	}
-	return rollout.Invalidf(r.App.Path, "", "has no object any more, and the app has %d: none of them is deleted", has).
-		WithFix("put them back, or remove the whole folder if the app is to go")
+	return rollout.Invalidf(r.App.Path, "", "has no objects, but the app still has %d: gitrollout deletes no object", has).
+		WithFix("restore the objects, or remove the whole folder to remove the app")
 }
 
 // withQuestion sets a decision's next question. Rollbacks and stale decisions have none. Heal comes first, because the

@@ -114,7 +114,7 @@ func settled(in Input, d Decision) Decision {
 func keepFormer(in Input) Decision {
 	isNext := isAwaited(in)
 	if in.Source == nil {
-		return Decision{State: in.State, Waiting: "the commit that the app is at to be read"}
+		return Decision{State: in.State, Waiting: "the app's recorded commit to be read"}
 	}
 	in.Head.Render = followed(in)
 	if workloads.IsPromoting(in.State) {

@@ -110,7 +110,7 @@ func gateSuspended(in Input, m workloads.Staged) verdict {
 		return verdict{done: true}
 	}
 	if m.Spec.OnNodes() {
-		return verdict{paused: true, text: "nodes that it may run on (Suspended: 0 nodes; see taints and nodeSelector)"}
+		return verdict{paused: true, text: "nodes on which its pods may run (Suspended: 0 nodes; see taints and nodeSelector)"}
 	}
 	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}
 }
@@ -203,9 +203,9 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 	if !m.IsTakenForAll() {
 		return verdict{done: true}
 	}
-	const why = "Kubernetes takes the new version for all pods, and no step asks for so many"
-	text := "all pods to be of the stable version first: " + why
-	return verdict{text: text, broken: why + ": all go back to the stable one first"}
+	const why = "Kubernetes uses the new version for all pods, although no step requests so many new pods"
+	text := "all pods to return to the stable version first: " + why
+	return verdict{text: text, broken: why + ": all pods return to the stable version first"}
 }
 
 // gateWindow keeps a workload at its step while the calendar is shut. Steps and promotions in progress finish. A

@@ -113,7 +113,7 @@ func unhealthy(in Input) (all []ailment) {
 		current := live.Current()
 		if is, want := live.Hash, wantedHash(in, w); is != want && is != "" && want != "" {
 			all = append(all, ailment{ref: w.Ref(), deadline: failedDeadline,
-				why: fmt.Sprintf("it runs %s, and it should run %s: something else has changed it", is, want)})
+				why: fmt.Sprintf("it runs %s and should run %s: another client has changed the object", is, want)})
 			continue
 		}
 		if current.Ready() >= live.Replicas {

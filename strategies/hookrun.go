@@ -193,7 +193,7 @@ func awaitHook(
 		d.Waiting += " (" + rollout.Printable(why) + ")"
 	}
 	if !isIts {
-		d.Waiting += ", which decides nothing any more and may be deleted to go on"
+		d.Waiting += ", whose result no longer matters: delete the Job to continue"
 	}
 	if when == rollout.HookBefore || isOfStable(in.State, release) {
 		d = keptByHook(in, d, release)
@@ -214,12 +214,12 @@ func awaitHook(
 	case state.Taken && its != nil:
 		next.Attempt++
 		next.Job, next.Since = its.JobName(run.Release, next.Attempt), rollout.Second(in.Now)
-		d.Subject = fmt.Sprintf("there is another Job %s, so that it runs as %s", run.Job, next.Job)
+		d.Subject = fmt.Sprintf("another Job %s exists, so the hook runs as Job %s", run.Job, next.Job)
 	case isOver:
 		return ended(in, i, over, d, isIts, r, release)
 	case state.Anew && run.Message == "":
-		next.Message = "its Job was made anew: the one before was deleted"
-		d.Subject = fmt.Sprintf("Job %s was deleted while it ran, and is made anew", run.Job)
+		next.Message = "the hook's Job was created again, because the previous Job was deleted"
+		d.Subject = fmt.Sprintf("Job %s was deleted while it ran, and is created again", run.Job)
 	default:
 		return d
 	}
@@ -246,7 +246,7 @@ func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout
 	case state.Failed:
 		run.Message = cmp.Or(state.Message, "the Job failed")
 	case state.Gone, state.Taken:
-		run.Message = "the Job is not there, and its manifest is not in Git any more"
+		run.Message = "the Job does not exist, and its manifest is no longer in Git"
 	case late:
 		run.Message = "it has not ended in time"
 	default:

@@ -168,7 +168,7 @@ func rolledBack(in Input) (Decision, bool) {
 	case s.Release.Hash == s.Stable.Hash: // after StartOver on a new cluster, no release was rolled back
 		return Decision{}, false
 	case in.Unread:
-		return Decision{State: s, Waiting: "the commit of the release that is left to be read"}, true
+		return Decision{State: s, Waiting: "the commit of the abandoned release to be read"}, true
 	}
 	return runHooks(in, in.Left, rollout.HookAbort, *s.Release)
 }
@@ -227,14 +227,14 @@ func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	switch {
 	case isOfStable(in.State, release):
 		beforeRelease(&in.State)
-		return hold(in.State, rollout.HeldHookFailed, reason+"; it runs again when it changes in Git, or by gitrollout "+
+		return hold(in.State, rollout.HeldHookFailed, reason+"; the hook runs again when it changes in Git, or after gitrollout "+
 			"retry "+in.App.Name+", and is skipped when Git restores it; nothing else of the commit is applied until "+
 			"then", in.Head.Commit.ID)
 	case run.When == rollout.HookBefore:
 		return refuse(in, release, cause{reason: reason, hook: run})
 	case in.State.Stable == nil:
 		return hold(in.State, rollout.HeldNoStable, reason+"; there is no stable version yet: push a version that works, "+
-			"or change the hook, or try it again as it is: gitrollout retry "+in.App.Name, in.Head.Commit.ID)
+			"or change the hook, or run it again without a change: gitrollout retry "+in.App.Name, in.Head.Commit.ID)
 	}
 	return rollback(in, cause{reason: reason, to: in.State.Stable.Commit, reject: true, hook: run})
 }
@@ -251,14 +251,14 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 	case s.Rollback == nil:
 		d = degraded(in, s.Rejected[0])
 	}
-	d.Subject = fmt.Sprintf("%s rejects %s, of which nothing has begun: %s", s.App, release.Hash, why.reason)
+	d.Subject = fmt.Sprintf("%s rejects %s before its first step: %s", s.App, release.Hash, why.reason)
 	return d
 }
 
 // notBegun holds an app without a stable version after a hook before its release has failed.
 func notBegun(in Input, why rollout.Rejection) Decision {
-	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s was not begun: %s; change the hook and push, "+
-		"or try it again as it is: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit.ID)
+	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s did not begin: %s; change the hook and push, "+
+		"or run the hook again without a change: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit.ID)
 	d.State.Phase = cmp.Or(d.State.Phase, rollout.Pending)
 	return d
 }

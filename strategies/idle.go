@@ -37,8 +37,8 @@ func decideAtRest(in Input) Decision {
 		return changed(in, follow(in))
 	}
 	if name, is := renamed(in); is && !in.Promotion.OpensAll(target) {
-		return leftAtRest(in, rollout.HeldRenamed, fmt.Sprintf("%s, and all pods of it would start at once, without steps; "+
-			"push the new name first and the version after, or let it be: gitrollout promote %s --full", name, in.App.Name))
+		return leftAtRest(in, rollout.HeldRenamed, fmt.Sprintf("%s, and all its pods would start together, without steps; "+
+			"push the new name first and then the version, or accept this: gitrollout promote %s --full", name, in.App.Name))
 	}
 	if why, is := unsettled(in); is && !in.Promotion.OpensAll(target) {
 		return leftAtRest(in, rollout.HeldAdoption, why)
@@ -126,13 +126,13 @@ func unsettled(in Input) (why string, is bool) {
 		if reflect.DeepEqual(before.Map("spec", "template"), after.Map("spec", "template")) {
 			continue
 		}
-		why, way := "not all its pods are of the previous version in Git", "it goes on when they are"
+		why, way := "not all its pods have the previous version in Git", "the release continues when they have it"
 		if !isObserved(w) {
-			why, way = "it is a workload by its document alone, so that nothing is on record to go back to",
+			why, way = "only its document makes it a workload, so no earlier version is on record for a rollback",
 				"push the document first, and the version when the app is Healthy with it"
 		}
-		return fmt.Sprintf("%s gets its Rollout document and another version at once, and %s; %s, or replace all its pods "+
-			"at once: gitrollout promote %s --full", w.Title(), why, way, in.App.Name), true
+		return fmt.Sprintf("%s gets its Rollout document and another version in one commit, and %s; %s, or replace all its pods "+
+			"together: gitrollout promote %s --full", w.Title(), why, way, in.App.Name), true
 	}
 	return "", false
 }

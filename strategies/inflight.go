@@ -40,8 +40,8 @@ func decideInFlight(in Input) Decision {
 			"removed while its release %s is in flight; restore it, revert the release, or promote it fully first",
 			missing.Title(), s.Release.Hash), in.Head.Commit.ID))
 	case isRenamed:
-		return withoutDocument(in, hold(s, rollout.HeldRenamed, fmt.Sprintf("%s while release %s is in flight, and all pods "+
-			"of it would start at once; give it its name and kind back, abort the release, or promote it fully",
+		return withoutDocument(in, hold(s, rollout.HeldRenamed, fmt.Sprintf("%s while release %s is in flight, and all its "+
+			"pods would start together; restore its name and kind, abort the release, or promote the release fully",
 			name, s.Release.Hash), in.Head.Commit.ID))
 	case target != s.Release.Hash:
 		return leave(in, target)
@@ -72,8 +72,8 @@ func leave(in Input, target rollout.Hash) Decision {
 	case s.Stable == nil:
 		why, is := unsettled(in)
 		if !is && target != "" && len(s.Verified) > 0 && s.Verified[0] == s.Release.Hash {
-			is, why = true, fmt.Sprintf("release %s waits until all pods of %s are ready under their new name, or it would "+
-				"have no steps; to replace all pods at once: gitrollout promote %s --full", target, s.Release.Hash, s.App)
+			is, why = true, fmt.Sprintf("release %s waits until all pods of %s are ready under their new name; otherwise it would "+
+				"have no steps; to replace all pods together: gitrollout promote %s --full", target, s.Release.Hash, s.App)
 		}
 		if is && !in.Promotion.OpensAll(target) {
 			return finishFirst(in, hold(s, rollout.HeldAdoption, why, head.ID))

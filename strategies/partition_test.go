@@ -78,7 +78,7 @@ func TestCloneSetReleases(t *testing.T) {
 		}
 		want := ""
 		if fresh > 3 {
-			want = "5 of 10 new, 3 asked: the controller takes none of them back"
+			want = "5 of 10 new, 3 asked: the controller does not replace surplus new pods"
 		}
 		compare.CheckNamed(t, fmt.Sprintf("the surplus with %d new pods", fresh), want, Explain(in)[0].Surplus)
 		in.State.Phase = rollout.Promoting

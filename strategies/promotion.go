@@ -107,12 +107,12 @@ func Ignored(in Input) string {
 	case !isFor(s.Release):
 		return ""
 	case isSpent(in):
-		return fmt.Sprintf("it was there before this try of %s began, or before its steps or their names changed", p.Release)
+		return fmt.Sprintf("it existed before this try of %s began, or before the release's steps or step names changed", p.Release)
 	case p.Decision != rollout.Promote:
 		return ""
 	case isOfAnotherTry(in):
 		began := s.Release.Since.Format(time.RFC3339)
-		return fmt.Sprintf("it is for another try of %s: this one began at %s", p.Release, began)
+		return fmt.Sprintf("it is for another try of %s: the current try began at %s", p.Release, began)
 	default:
 		return namesNoStep(in.prepared())
 	}
@@ -167,7 +167,7 @@ func namesNoStep(in Input) string {
 	}
 	for _, m := range all {
 		if through, named := p.Workloads[m.Workload]; !has(m) && (named || p.Workloads == nil) {
-			return fmt.Sprintf("through %q names no step of %s, which has %d", cmp.Or(through, p.Through), m.Workload, m.Of)
+			return fmt.Sprintf("through %q names no step of %s, which has %d steps", cmp.Or(through, p.Through), m.Workload, m.Of)
 		}
 	}
 	for w := range p.Workloads {

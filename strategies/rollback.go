@@ -43,7 +43,7 @@ func rollback(in Input, why cause) Decision {
 	return Decision{
 		State: s, Rollback: true, Requeue: laterOnly(r.Drain, in.Now),
 		Subject: fmt.Sprintf("%s back to %s: %s", s.App, s.Stable.Hash, why.reason),
-		Waiting: "all pods to be of the stable version",
+		Waiting: "all pods to have the stable version",
 	}
 }
 
@@ -148,7 +148,7 @@ func finishRollback(in Input) (Decision, bool) {
 		return d, true
 	}
 	s.Hooks = pastHooks(s.Hooks)
-	if in.Head.Render == nil { // Git cannot be read: end at stable, as if the head still had the rejected version
+	if in.Head.Render == nil { // Gthe app cannot be read: end at stable, as if the head still had the rejected version
 		if rejection, is := s.IsRejected(s.Release.Hash); is {
 			s.Reason = rejectedText(rejection)
 		}

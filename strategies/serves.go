@@ -73,7 +73,7 @@ func isOther(r rollout.Revision, hash rollout.Hash) bool {
 // rollingBack returns, as texts, the workloads that still run other versions than stable, and their earliest deadline.
 func rollingBack(in Input) (texts []string, late deadline) {
 	if in.Source == nil || in.State.Source != in.State.Rollback.To {
-		return []string{"all pods to be of the stable version"}, late
+		return []string{"all pods to have the stable version"}, late
 	}
 	for _, spec := range in.Source.Specs {
 		live := in.Observed.Workloads[spec.Workload]
@@ -108,7 +108,7 @@ func rollingBackText(spec rollout.Spec, live rollout.ObservedWorkload, stable ro
 	if others == 0 {
 		return fmt.Sprintf("the %s controller", spec.Workload.Ref().Kind)
 	}
-	return withProblem(fmt.Sprintf("pods of %s: %d of another version have yet to go, %d of %d stable ones are ready",
+	return withProblem(fmt.Sprintf("pods of %s: %d of other versions must still be removed, %d of %d stable pods are ready",
 		spec.Workload, others, stable.Ready(), live.Replicas), stable.Problem)
 }
 

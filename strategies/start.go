@@ -21,7 +21,7 @@ func decideFirst(in Input) Decision {
 	if isOthers && !other.Warns && in.State.Adopts != release.Hash {
 		in.State.Phase = rollout.Pending
 		return hold(in.State, rollout.HeldForeign, fmt.Sprintf(
-			"%s; %s, or take it over as it is: gitrollout promote %s --adopt-anyway",
+			"%s; %s, or take the app over unchanged: gitrollout promote %s --adopt-anyway",
 			other, other.Fix, in.App.Name), in.Head.Commit.ID)
 	}
 	d, settled := adoption(in, release)
@@ -80,11 +80,11 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	case len(strange) > 0:
 		problem = fmt.Sprintf("%s already runs a template that differs from Git, and no release is on record; "+
 			"commit the running template first (it is adopted without a restart), "+
-			"or replace it at once with a promotion file: release: %s, through: full",
+			"or replace it immediately with a promotion file: release: %s, through: full",
 			strange[0].Title(), release.Hash)
 	case len(halfDone) > 0:
 		problem = fmt.Sprintf("%s is in the middle of a release, and no release is on record; restore the state branch, "+
-			"or finish the release at once with a promotion file: release: %s, through: full",
+			"or finish the release immediately with a promotion file: release: %s, through: full",
 			halfDone[0].Title(), release.Hash)
 	default:
 		s.Phase, s.Source, s.Stable, s.Verified = rollout.Healthy, in.Head.Commit.ID, &release, remember(nil, release.Hash)

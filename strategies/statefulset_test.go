@@ -258,7 +258,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 			t.Errorf("%s: the partition is %v of %s, want %v", name, got, hash, tc.want)
 		}
 		e, d := Explain(in)[0], Decide(in)
-		if e.Surplus != tc.surplus || strings.HasPrefix(e.Waiting, "all pods to be of the stable version first") != taken {
+		if e.Surplus != tc.surplus || strings.HasPrefix(e.Waiting, "all pods to have the stable version first") != taken {
 			t.Errorf("%s: it says %q, want %q, and waits for %q", name, e.Surplus, tc.surplus, e.Waiting)
 		}
 		stalls := d.State.Phase == rollout.Stalled && d.State.Progress[0].Step == tc.at && strings.Contains(d.State.Reason, takenWhy)
@@ -274,7 +274,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 
 const (
 	takenText = "Kubernetes took the new version for all pods"
-	takenWhy  = "no step asks for so many: all go back to the stable one first"
+	takenWhy  = "no step asks for so many: all pods return to the stable version first"
 )
 
 // TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout replaces no pod while another pod is not ready. With Parallel, the
@@ -517,7 +517,7 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 		if tc.change != nil {
 			changeLive(&in, db, tc.change)
 		}
-		compare.CheckNamed(t, name+": it waits for", "all pods to be of the new version and available"+tc.says, Decide(in).Waiting)
+		compare.CheckNamed(t, name+": it waits for", "all pods to have the new version and to be available"+tc.says, Decide(in).Waiting)
 		for _, r := range Explain(in)[0].Revisions {
 			if r.Role == plan.RoleStable {
 				t.Errorf("%s: %s is called stable, and no version is", name, r.Name)

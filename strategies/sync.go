@@ -47,7 +47,7 @@ func adopt(in Input) Decision {
 		}
 		raises = raises || next.Weight > m.Weight
 		s.Analyses = slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return c.drops(m, r) })
-		subject = fmt.Sprintf("%s steps changed by %s, goes on at %s", s.App, in.Head.Commit.Short(), next.Name)
+		subject = fmt.Sprintf("%s steps changed by %s, continues at %s", s.App, in.Head.Commit.Short(), next.Name)
 	}
 	if raises && s.Stable != nil && !s.Release.Fast {
 		if d, shut := waitForWindow(in, "the new list of steps"); shut {

@@ -52,7 +52,7 @@ func withProblem(text, problem string) string {
 }
 
 func toGo(version string, more int, r rollout.Revision) verdict {
-	return verdict{text: fmt.Sprintf("pods of the %s version: %d of %d have yet to go", version, more, r.Desired)}
+	return verdict{text: fmt.Sprintf("pods of the %s version: %d of %d must still be removed", version, more, r.Desired)}
 }
 
 // waitForEndpoints waits for ready endpoints of the new version's Service before its routes are applied.
@@ -212,8 +212,8 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 func withoutPods(m workloads.Staged, who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.Want().Canary == 0 && m.N > 0 {
-		v.broken = who + " asks about pods of the new version, and no earlier step starts one; " +
-			"put a setWeight or a setCanaryScale before it"
+		v.broken = who + " asks about pods of the new version, and no earlier step starts such a pod; " +
+			"put a setWeight or a setCanaryScale before this step"
 	}
 	return v
 }

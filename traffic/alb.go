@@ -146,7 +146,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	if other := albOther(object.Annotation(key), r); other != "" {
 		return wrong(ref, place,
 			"has a third target group (%s), so that the weights of stable and canary would not add up to all requests", other).
-			WithFix("take the annotation out: it is written here")
+			WithFix("remove the annotation from Git: gitrollout writes it")
 	}
 	if err := c.match(o, object, r); err != nil {
 		return err
@@ -256,8 +256,8 @@ var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 // free refuses a name that an action or backend of the Ingress already has.
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
 	if !albName.MatchString(name) {
-		return misfit("", "the steps' route %s becomes a backend, and its name is no name of a Service", name).
-			WithFix("give it a name of at most 60 lower-case letters, digits and -, that starts with a letter")
+		return misfit("", "the name of the steps' route %s becomes a backend's name, and is not a valid Service name", name).
+			WithFix("give the route a name of at most 60 lower-case letters, digits and -; the first character must be a letter")
 	}
 	key := c.key("actions", name)
 	if err := o.Claim(object.Ref(), fmt.Sprintf("metadata.annotations[%s]", key), r); err != nil {

@@ -81,8 +81,8 @@ func (c *albConfig) paths(
 	for _, part := range parts(m) {
 		if value := part.match.Exact + part.match.Prefix; part.feature != byQuery && strings.ContainsAny(value, "*?") {
 			return misfit("",
-				"the steps' route %s, %s: %q has the character * or ?, which an ALB reads as a wildcard alone",
-				name, part.field, value).WithFix("match a prefix that ends before it")
+				"the steps' route %s, %s: %q has the character * or ?, which an ALB always reads as a wildcard",
+				name, part.field, value).WithFix("match a prefix that ends before this character")
 		}
 	}
 	all := ingressPaths(object)
@@ -94,18 +94,18 @@ func (c *albConfig) paths(
 		if m.Path != nil {
 			var plain bool
 			if found, plain = albBoth(found[0], *m.Path); !plain {
-				return refuse(p, "%q has wildcards, and nothing can match it together with a step's path", p.text()).
+				return refuse(p, "%q has wildcards, and cannot be combined with a step's path", p.text()).
 					WithFix("give the path the pathType Prefix or Exact")
 			}
 			if slices.ContainsFunc(conditions, func(c any) bool { return text(mapping(c)["field"]) == "path-pattern" }) {
-				return refuse(p, "has conditions on the path, and the controller matches any of several paths").
-					WithFix("match something else than a path")
+				return refuse(p, "has conditions on the path; with a step's path too, the controller would match requests that have only one of the paths").
+					WithFix("match another part of the request")
 			}
 			found = slices.DeleteFunc(found, func(f albPath) bool { return f.taken(p, all) })
 		}
 		for _, f := range found {
 			if too := f.limits(p, conditions); too != "" {
-				return refuse(p, "%s", too).WithFix("match less at once")
+				return refuse(p, "%s", too).WithFix("match fewer values in one step")
 			}
 			copied := copyMap(p.path)
 			delete(copied, "pathType")

@@ -60,7 +60,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	stable, ok := ambassadorService(service, r, r.Stable)
 	if !ok {
 		return wrong(ref, "spec.service", "is %q and not the stable Service %s", service, r.Stable).
-			WithFix("name that, or another Mapping")
+			WithFix("name the stable Service here, or list another Mapping")
 	}
 	canary, _ := ambassadorService(service, r, r.Canary)
 	if weight, _ := number(spec["weight"]); weight != 0 {
@@ -175,7 +175,7 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
 		// The copy and the original would have the same conditions, and would share the requests.
-		return nil, false, wrong(ref, "spec.method", "is %s, and the step's match asks for nothing more", own).
+		return nil, false, wrong(ref, "spec.method", "is %s, and the step's match adds no further condition", own).
 			WithFix("set the weight instead, or match a header too")
 	case own != "":
 		return fields, matches(*m.Method, own), nil

@@ -14,7 +14,7 @@ func gatewayManaged(
 ) ([]any, error) {
 	if ref.Kind != "HTTPRoute" && ref.Kind != "GRPCRoute" {
 		return nil, wrong(ref, "",
-			"is a %s, which matches no requests, and the steps have the route %s", ref.Kind, managed.Name).
+			"is a %s, which cannot match requests, and the steps have the route %s", ref.Kind, managed.Name).
 			WithFix("leave out the match")
 	}
 	match := func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
@@ -67,7 +67,7 @@ func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool
 func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {
-		return nil, false, wrong(ref, place, "is of a GRPCRoute, which can be matched by headers and cookies only").
+		return nil, false, wrong(ref, place, "belongs to a GRPCRoute, which can only match headers and cookies").
 			WithFix("match a header, or use an HTTPRoute")
 	}
 	if headers, err := gatewayHeaders(ref, place+".headers", list(both["headers"]), m); err != nil {
@@ -83,7 +83,7 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	if m.Method != nil {
 		if !slices.Contains(methods, m.Method.Exact) {
 			return nil, false, wrong(ref, place+".method",
-				"could not be the step's %s, which the Gateway API does not have", m.Method.Exact).
+				"cannot be the step's method %s, which the Gateway API does not support", m.Method.Exact).
 				WithFix("use one of %s", strings.Join(methods, ", "))
 		}
 		if own := text(both["method"]); own != "" && own != m.Method.Exact {
@@ -200,7 +200,7 @@ func gatewayPath(
 		return own, m.Prefix == "" && matches(m, value) || m.Prefix != "" && below(value, m.Prefix), nil
 	case kind == "RegularExpression" || m.Regex != "":
 		return nil, false, wrong(ref, place+".path",
-			"%q and the step's match are not both plain, and nothing can match the two together", value).
+			"%q cannot be combined with the step's match, because one or both are regular expressions", value).
 			WithFix("match the path in a separate rule")
 	case m.Exact != "":
 		return map[string]any{"type": "Exact", "value": m.Exact}, below(m.Exact, value), nil

@@ -52,7 +52,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	for _, field := range []string{"mirror", "mirrors"} {
 		if route[field] != nil {
 			return nil, wrong(t.ref, place+"."+field,
-				"copies requests already, and the step's route %s would do so too", m.Name).WithFix("leave one out")
+				"mirrors requests already, and the step's route %s would mirror the same requests", m.Name).WithFix("remove one of the two")
 		}
 	}
 	if err := t.weights("http", place, out); err != nil {
@@ -128,7 +128,7 @@ func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.Strin
 		return own, true, nil
 	case has.Regex != "" || m.Regex != "":
 		return nil, false, wrong(t.ref, place,
-			"%q and the step's match are not both plain, and nothing can match the two together", has.Prefix+has.Regex).
+			"%q cannot be combined with the step's match, because one or both are regular expressions", has.Prefix+has.Regex).
 			WithFix("match it in a separate route")
 	case strings.HasPrefix(m.Prefix, has.Prefix):
 		return istioText(m), true, nil

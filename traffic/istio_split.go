@@ -146,8 +146,8 @@ func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	for key := range add {
 		if strings.EqualFold(key, "Set-Cookie") {
 			return wrong(t.ref, place+".headers.response.add",
-				"sets a cookie, and a second one that keeps users at the canary cannot be added").
-				WithFix("let the application set it, or leave out sticky")
+				"sets a cookie, so that the cookie of trafficRouting.sticky cannot be added").
+				WithFix("set the existing cookie in the application, or remove sticky")
 		}
 	}
 	cookie := fmt.Sprintf("%s=%s; Max-Age=%d; Path=/; HttpOnly; SameSite=Lax",

@@ -98,7 +98,7 @@ func TestMatches(t *testing.T) {
 		object, match, want string // as for checkLaid
 	}{
 		"GRPCHeader": {grpcRoute, grpc, header, "kind: GRPCRoute"},
-		"GRPCPath":   {grpcRoute, grpc, "path: {prefix: /a}", "!is of a GRPCRoute, which can be matched by headers and cookies only"},
+		"GRPCPath":   {grpcRoute, grpc, "path: {prefix: /a}", "!belongs to a GRPCRoute, which can only match headers and cookies"},
 		"GRPCMethod": {grpcRoute, grpc, get, "!is of a GRPCRoute"},
 		"GRPCQuery":  {grpcRoute, grpc, param, "!is of a GRPCRoute"},
 		"TCP": {routerOf{"gatewayAPI", "tcpRoute: web"}, strings.Replace(plain, "HTTPRoute", "TCPRoute", 1), header,

@@ -123,7 +123,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 		if hosts[p.host] && p.service() == r.Canary {
 			return nil, wrong(ref, p.place(),
 				"leads to the canary Service %s, which ingress-nginx then gives no share of the host's other requests", r.Canary).
-				WithFix("take the path out, or give it a separate Service")
+				WithFix("remove the path, or let it lead to a separate Service")
 		}
 	}
 	spec := map[string]any{"rules": rules}

@@ -141,7 +141,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	case p[0].field != "status":
 		return misfit(field+".path", "%q is not below status", v.Path).WithFix("write it as in status.currentStatus")
 	case plain(v.Value) == "":
-		return misfit(field+".value", "is missing").WithFix("give the value in the status of an object in force")
+		return misfit(field+".value", "is missing").WithFix("give the value that the field has once the weights are in force")
 	default:
 		return nil
 	}
@@ -228,12 +228,12 @@ func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verd
 		status := map[string]any{"status": route.Status}
 		places, err := p.find(status)
 		if err != nil {
-			return Verdict{Text: "does not say yet that it is in force: " + err.Error()}
+			return Verdict{Text: "does not yet report that the weights are in force: " + err.Error()}
 		}
 		parents, _ := p[:len(p)-1].find(status)
 		for _, at := range append(parents, place{value: route.Status}) {
 			if isOlder(mapping(at.value), route) {
-				return Verdict{Text: "has a status of an older version"}
+				return Verdict{Text: "has a status of an older generation"}
 			}
 		}
 		for _, at := range places {

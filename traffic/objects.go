@@ -54,8 +54,8 @@ func (o *Objects) after(ref rollout.Ref) int {
 func (o *Objects) generate(object rollout.Object, at int, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
-		return wrong(ref, "", "has the name of the object that Rollout %s makes for its release", by.Name).
-			WithFix("rename it, or leave it out: it is made when it is needed")
+		return wrong(ref, "", "has the name of an object that gitrollout generates for releases of Rollout %s", by.Name).
+			WithFix("rename this object, or remove it from Git: gitrollout generates it for each release")
 	}
 	set(object, by.Name, "metadata", "annotations", rollout.AnnotationGenerated)
 	o.list = slices.Insert(o.list, at, object)
@@ -75,7 +75,7 @@ func (o *Objects) number() {
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	if other, taken := o.claims[key]; taken && other != by.Name {
-		return wrong(ref, place, "is moved by two Rollouts, %s and %s", other, by.Name).
+		return wrong(ref, place, "is changed by two Rollouts, %s and %s", other, by.Name).
 			WithFix("give each a separate route or Service")
 	}
 	o.claims[key] = by.Name

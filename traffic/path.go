@@ -68,7 +68,7 @@ func parseStep(s string) (pathStep, int, error) {
 		}
 		field := s[1:end]
 		if field == "" || strings.ContainsAny(field, "]'\"*? ") {
-			return pathStep{}, 0, fmt.Errorf("a field's name belongs after a dot; one with other signs is written as ['name']")
+			return pathStep{}, 0, fmt.Errorf("a dot must be followed by a field's name; write a name with special characters as ['name']")
 		}
 		return pathStep{kind: atField, field: field}, end, nil
 	}
@@ -225,11 +225,11 @@ func (s pathStep) nothing(before path, places []place) string {
 			}
 			length = max(length, len(list(at.value)))
 		default:
-			return where + " has nothing in it"
+			return where + " is a single value without fields or elements"
 		}
 	}
 	if s.kind == atFilter {
-		return fmt.Sprintf("none of the %d elements of %s has it", length, where)
+		return fmt.Sprintf("none of the %d elements of %s matches the filter", length, where)
 	}
 	return fmt.Sprintf("%s has %d elements", where, length)
 }

@@ -41,7 +41,7 @@ func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidError {
 	return wrong(ref, field, "is a third %s (%s), "+
 		"so that the weights of stable and canary would not add up to all requests", what, name).
-		WithFix("put it alone into %s, or set weight: 0", owner)
+		WithFix("move this entry into %s without other entries, or set weight: 0", owner)
 }
 
 // forCanary returns a copy of the canary's entry with a weight. A missing canary entry is made from the stable entry.

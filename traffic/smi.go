@@ -68,7 +68,7 @@ func smiWeights(o *Objects, object rollout.Object, ref rollout.Ref, r Route) err
 	backends := sharesOf(list(object.Map("spec")["backends"]), "service", r, nil)
 	if backends.stable < 0 {
 		return wrong(ref, "spec.backends", "does not have the stable Service %s", r.Stable).
-			WithFix("add it, or take the TrafficSplit out of Git: it is made when it is needed")
+			WithFix("add the Service, or remove the TrafficSplit from Git: gitrollout generates it for each release")
 	}
 	weighed, err := backends.weighed(ref, "spec.backends", "backend", "a TrafficSplit", r)
 	if err != nil {

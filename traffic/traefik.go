@@ -157,8 +157,8 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 		found = true
 		if len(services) > 1 {
 			return wrong(ref, place+".services",
-				"has %s beside others, so that matched users cannot be told from theirs", text(mapping(services[j])["name"])).
-				WithFix("let it lead to the TraefikService %s only", e.ref.Name)
+				"has %s and other services, so that the steps' routes would also take requests of the other services", text(mapping(services[j])["name"])).
+				WithFix("let the route lead only to the TraefikService %s", e.ref.Name)
 		}
 		if len(e.Managed) > 0 && (ref.Group == traefikOld || text(route["syntax"]) == "v2") {
 			return wrong(ref, place,

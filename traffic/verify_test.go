@@ -82,11 +82,11 @@ func TestVerify(t *testing.T) {
 		"object, a number":     {proxy("status.ready", "1"), "ready: 1", taken},
 		"object, a condition":  {valid, `conditions: [{type: Valid, status: "True", observedGeneration: 2}]`, taken},
 		"object, a condition of an older spec": {valid, `conditions: [{type: Valid, status: "True", observedGeneration: 1}]`,
-			late("HTTPProxy/web has a status of an older version")},
+			late("HTTPProxy/web has a status of an older generation")},
 		"object, an older status": {current, "{currentStatus: valid, observedGeneration: 1}",
-			late("HTTPProxy/web has a status of an older version")},
+			late("HTTPProxy/web has a status of an older generation")},
 		"object, nothing yet": {valid, "loadBalancer: {}",
-			late("HTTPProxy/web does not say yet that it is in force: status.conditions finds nothing: status has no field conditions")},
+			late("HTTPProxy/web does not yet report that the weights are in force: status.conditions finds nothing: status has no field conditions")},
 		"object, no status at all": {valid, "", taken},
 	} {
 		t.Run(name, func(t *testing.T) {

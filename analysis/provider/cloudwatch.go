@@ -74,7 +74,7 @@ func (n numberOrText) check(field string) error {
 		return nil
 	}
 	if seconds, err := strconv.Atoi(string(n)); err != nil || seconds < 1 {
-		return wrong(field, "give a number of seconds, 60 or a multiple of it", "is %s", string(n))
+		return wrong(field, "give a number of seconds: 60 or a multiple of 60", "is %s", string(n))
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (c *cloudWatchConfig) check() error {
 		}
 	}
 	if returned == 0 {
-		return wrong("metricDataQueries", "remove it from the one that is the result", "all have returnData: false")
+		return wrong("metricDataQueries", "remove it from the query that gives the result", "all have returnData: false")
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (q cloudWatchQuery) check(at string) error {
 		required(at+".metric.metricName", q.MetricStat.Metric.MetricName, "name the metric"),
 		required(at+".stat", q.MetricStat.Stat, "give Sum, Average, p99 or the like"),
 		required(at+".period", string(q.MetricStat.Period),
-			"give the seconds that one value stands for, 60 or a multiple of it"),
+			"give the seconds per value: 60 or a multiple of 60"),
 		q.MetricStat.Period.check(at+".period"))
 }
 
@@ -216,7 +216,7 @@ func cloudWatchResult(body []byte) (Result, error) {
 		for _, text := range data.Timestamps {
 			at, err := time.Parse(time.RFC3339, text)
 			if err != nil {
-				return Result{}, errors.New("the answer of CloudWatch differs from its documentation: a timestamp is none")
+				return Result{}, errors.New("the answer of CloudWatch differs from its documentation: a timestamp is invalid")
 			}
 			times = append(times, at)
 		}

@@ -23,7 +23,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 	if !ok {
 		fix := "use one of " + strings.Join(Kinds(), ", ")
 		if kind == "plugin" {
-			fix = "plugins are programs that gitrollout does not run; web asks any HTTP service"
+			fix = "gitrollout runs no plugins; the provider web can query any HTTP service"
 		}
 		return nil, &fieldError{Field: kind, Msg: "is not a provider that gitrollout knows", Fix: fix}
 	}

@@ -69,7 +69,7 @@ func (c *datadogConfig) checkQueries(v1 bool) error {
 	case c.Query == "" && len(c.Queries) == 0:
 		return required("query", "", "write the query; with apiVersion: v2 there can be queries and a formula")
 	case c.Formula != "" && len(c.Queries) == 0:
-		return wrong("formula", "name the queries that it is made of", "is given without queries")
+		return wrong("formula", "give the queries that the formula uses", "is given without queries")
 	case c.Formula == "" && len(c.Queries) > 1:
 		return wrong("formula", "write the result, as in a / b", "is missing, and there are %d queries", len(c.Queries))
 	case v1 && c.Aggregator != "":

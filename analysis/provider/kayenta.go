@@ -98,7 +98,7 @@ func (sc kayentaScope) check(at string) error {
 	case err != nil:
 		return err
 	case sc.Control.Step < 1 || sc.Experiment.Step < 1:
-		return wrong(at+".controlScope.step", "give the seconds between two values, 60 for one",
+		return wrong(at+".controlScope.step", "give the seconds between two values, such as 60",
 			"is %d, and the experiment's %d", sc.Control.Step, sc.Experiment.Step)
 	case (sc.Control.Start == "") != (sc.Experiment.Start == ""):
 		return wrong(at+".controlScope.start", "give both a start, or none", "is given for one scope of two")
@@ -155,7 +155,7 @@ func (c *kayentaConfig) configID(ctx context.Context, s *session) (string, error
 			return known.ID, nil
 		}
 	}
-	return "", fmt.Errorf("there is no canary configuration %q of %s at Kayenta", c.CanaryConfigName, c.Application)
+	return "", fmt.Errorf("Kayenta has no canary configuration %q for application %s", c.CanaryConfigName, c.Application)
 }
 
 func (c *kayentaConfig) comparison(s *session) any {
@@ -203,7 +203,7 @@ func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Resul
 		result.Phase, result.Message = analysis.Running, "Kayenta compares"
 		return result, nil
 	case score == nil:
-		return Result{}, fmt.Errorf("the comparison has no score; Kayenta says that it is %s",
+		return Result{}, fmt.Errorf("the comparison has no score; its status at Kayenta is %s",
 			cmp.Or(answered.Status, "complete"))
 	}
 	whole := float64(int(*score))

@@ -42,7 +42,7 @@ func promValue(from string, body []byte) (value any, warnings []string, err erro
 	case "string":
 		return nil, nil, errors.New("the query's result is a text; ask for a number")
 	default:
-		return nil, nil, fmt.Errorf("the answer of %s has results of type %q, which is none",
+		return nil, nil, fmt.Errorf("the answer of %s has results of the unknown type %q",
 			from, rollout.Cut(answered.Data.Type, 20))
 	}
 }

@@ -39,7 +39,7 @@ func checkAWS(address string) error {
 	if u, err := url.Parse(address); err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
 		return nil
 	}
-	return wrong("address", "write the workspace's or the domain's own at amazonaws.com, or leave sigv4 out",
+	return wrong("address", "write the address of the workspace or the domain at amazonaws.com, or remove sigv4",
 		"%q is no server of AWS, and requests to it would be signed", shown(address))
 }
 

@@ -42,7 +42,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 		}
 		all = append(all, Note{
 			Level: Refused, Code: "Immutable", Object: ref.String(),
-			Message: fmt.Sprintf("%s of %s %s cannot be changed: the API server refuses it", field, ref.Kind, ref.Name),
+			Message: fmt.Sprintf("%s of %s %s cannot be changed: the API server refuses the change", field, ref.Kind, ref.Name),
 			Fix:     fmt.Sprintf("leave %s as it is, or give the %s a new name and remove the old one later", field, ref.Kind),
 		})
 	}
@@ -67,9 +67,9 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	return []Note{{
 		Level: AtOnce, Code: "Ordinals", Object: ref.String(),
 		Message: fmt.Sprintf("%s %s numbers its pods from %v instead of %v: pods outside of the new ordinals are deleted, "+
-			"and pods in them are created, with separate volumes, whatever the step", ref.Kind, ref.Name,
+			"and missing pods are created with separate volumes, at any step of a release", ref.Kind, ref.Name,
 			cmp.Or(to, any(int64(0))), cmp.Or(from, any(int64(0)))),
-		Fix: "leave spec.ordinals as it is in a release, and change it by itself",
+		Fix: "do not change spec.ordinals in a release; change it in a separate commit",
 	}}
 }
 

@@ -24,7 +24,7 @@ func (c comparison) hooks(a App) (all []Note) {
 	}{
 		{rollout.HookBefore, "runs before the release, which does not begin if %s fails"},
 		{rollout.HookAfter, "runs when all pods are new, and the release goes back if %s fails"},
-		{rollout.HookAbort, "runs if the release goes back, when it has"},
+		{rollout.HookAbort, "runs after a rollback of the release"},
 	} {
 		for _, h := range hook.At(c.in.Head.Render.Objects, t.when, which) {
 			if !h.IsJob() {
@@ -56,7 +56,7 @@ func (c comparison) changedHooks() (all []Note) {
 				continue
 			}
 			all = append(all, Note{Level: Hint, Code: "Hook", Object: h.Object.Ref().String(), Message: fmt.Sprintf(
-				"Job %s runs, because it has changed, and nothing else is applied before it has ended well", h.Object.Name())})
+				"Job %s has changed and therefore runs; nothing else is applied until the Job has succeeded", h.Object.Name())})
 			all = append(all, c.seesOld(h, hook.Release{})...)
 		}
 	}
@@ -71,7 +71,7 @@ func (c comparison) seesOld(h hook.Hook, which hook.Release) (all []Note) {
 			continue
 		}
 		all = append(all, Note{Level: AtOnce, Code: "HookSeesOld", Object: h.Object.Ref().String(),
-			Message: fmt.Sprintf("Job %s runs before the release and reads %s %s, which has its old content until that begins",
+			Message: fmt.Sprintf("Job %s runs before the release and reads %s %s, which has its old content until the release begins",
 				h.Object.Name(), o.Kind(), o.Name()),
 			Fix: fmt.Sprintf("annotate the %s with %s: before, or use a generator, which names content by its hash",
 				o.Kind(), hook.Annotation)})

@@ -73,7 +73,7 @@ func endless(a App) []Note {
 				Message: fmt.Sprintf(
 					"step %d, %s, never ends: it sends %s of the requests to the new version, which has no pods then",
 					i+1, s.Text, w.Share(s.Weight)),
-				Fix: "give it pods: setCanaryScale with more replicas, or matchTrafficWeight: true",
+				Fix: "give the new version pods: setCanaryScale with more replicas, or matchTrafficWeight: true",
 			})
 			break
 		}
@@ -97,22 +97,22 @@ func (c comparison) changedSteps(a App) []Note {
 		n := Note{Level: Hint, Code: "StepsChange", Object: was.Workload.Ref().String()}
 		where := fmt.Sprintf("release %s is at step %d of %d, %s", s.Release.Hash, was.Step+1, was.Of, was.Name)
 		if back {
-			n.Message = where + ": by this change it goes back to stable first, and begins at its first step"
+			n.Message = where + ": this change rolls it back to stable, and then it begins again at its first step"
 			return append(all, n)
 		}
 		now := at[i]
 		if now.Plan == was.Plan || now.Workload != was.Workload {
 			continue
 		}
-		n.Message = fmt.Sprintf("%s: by these steps it goes on at step %d of %d, %s", where, now.Step+1, now.Of, now.Name)
+		n.Message = fmt.Sprintf("%s: with the changed steps it continues at step %d of %d, %s", where, now.Step+1, now.Of, now.Name)
 		if now.Step == now.Of {
-			n.Message = where + ": by these steps nothing is left to do but to promote it"
+			n.Message = where + ": with the changed steps only its promotion remains"
 		}
 		old, _ := source.Spec(was.Workload)
 		if gates(old, was.Step) > 0 && gates(spec, now.Step) == 0 {
 			n.Level = AtOnce
 			n.Message += "; no gate is left, so that all users get it without a promotion"
-			n.Fix = "keep a pause without duration among the steps until the release is over, if people are to promote it"
+			n.Fix = "to require a promotion, keep a pause without duration in the steps until the release has ended"
 		}
 		all = append(all, n)
 	}
@@ -162,13 +162,13 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 		note.Fix = "write a Rollout for it (docs/" + page + ".md), or set spec.updateStrategy to suit the pods"
 	case spec.Partition == nil && hasSurge(now):
 		note.Level, note.Code = Hint, "NoSurge"
-		note.Message += " has a maxSurge: at its steps no node has two pods, and one is without a pod that " +
-			"serves while it is replaced; the promotion has it"
-		note.Fix = "leave the steps out if no node may be without one"
+		note.Message += " has a maxSurge, which only the promotion uses: at a step no node has two pods, and a node has no pod that " +
+			"serves while its pod is replaced"
+		note.Fix = "remove the steps if every node always needs a serving pod"
 	case n == 1:
 		note.Code = "NoCanaryPod"
-		note.Message += " has one pod: it is replaced by the promotion, and no step moves it before"
-		note.Fix = "have more pods to look at one first"
+		note.Message += " has one pod, which the promotion replaces: no step tests the new version before"
+		note.Fix = "use more pods, so that a step can replace one pod first"
 	default:
 		return nil
 	}
@@ -200,7 +200,7 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 	if ref.Kind == "Secret" {
 		generator = "secretGenerator"
 	}
-	fix := "use a " + generator + ", which names content by its hash: then a change of it is a release"
+	fix := "use a " + generator + ", which names content by its hash: then each change is a release"
 	var all []Note
 	for _, use := range []struct {
 		by         []string
@@ -331,7 +331,7 @@ func (c comparison) hints(a App) []Note {
 		case was.Keeps() != "":
 			why = "it is annotated " + was.Keeps()
 		case slices.Contains(neverDeleted, o.Object.Kind):
-			why = "gitrollout never deletes one, because all that is in it would go, too"
+			why = "gitrollout never deletes this kind, because its contents would be deleted too"
 		default:
 			continue
 		}
@@ -362,7 +362,7 @@ func (c comparison) lostRollouts(isHeld bool) []Note {
 		}
 		n := Note{Level: AtOnce, Code: "RolloutRemoved", Object: w.Ref().String(),
 			Message: w.Title() + " is no longer staged: its Rollout document is gone",
-			Fix:     "restore the document, or all pods get the next version at once"}
+			Fix:     "restore the document, or all pods get the next version at the same time"}
 		if isHeld {
 			n.Fix = "restore the document, or merge this between two releases"
 		}

@@ -26,9 +26,9 @@ func madeOnce(base, head *rollout.Render) (all []Note) {
 			continue
 		}
 		all = append(all, Note{Level: Hint, Code: "MadeOnce", Object: o.Ref().String(),
-			Message: fmt.Sprintf("Secret %s is made once: where it is in the cluster already, it does not get %s", o.Name(),
+			Message: fmt.Sprintf("Secret %s is created once: if it exists in the cluster already, it does not get %s", o.Name(),
 				strings.Join(more, ", ")),
-			Fix: "add it there by hand, or delete the Secret to have all of it made anew"})
+			Fix: "add this to the Secret by hand, or delete the Secret to create it again"})
 	}
 	return all
 }

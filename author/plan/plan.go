@@ -108,7 +108,7 @@ func Of(in Input) (App, bool) {
 		return a, false
 	case in.Head.Render == nil:
 		a.Change, a.From = Gone, in.Base.Render.Release()
-		a.Summary = "is no longer listed: its objects are left in the cluster as they are"
+		a.Summary = "is no longer listed: its objects stay in the cluster unchanged"
 		return a, true
 	case in.Base.Render != nil && in.Base.Render.Digest == in.Head.Render.Digest:
 		a.Change, a.Summary = Apply, "nothing changes in the cluster: objects that are made once stay as they are"
@@ -127,7 +127,7 @@ func Of(in Input) (App, bool) {
 			rollout.OneLine(in.Base.Err.Error())
 	}
 	if a.Objects = differences(in.Base.Render, in.Head.Render); len(a.Objects) == 0 && a.Change == Apply {
-		a.Summary = "its steps change, and no version and no object does: nothing is released"
+		a.Summary = "only its steps change, and no version or object: nothing is released"
 		if in.State != nil && in.State.Release != nil && in.State.Release.Hash == a.To {
 			a.Summary = fmt.Sprintf("release %s is in flight and goes on: only its steps change", in.State.Release.Hash)
 		}
@@ -237,11 +237,11 @@ func renamed(in Input) (what string, is bool) {
 // judge returns the kind of change of an app whose objects differ, and a summary of the change.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
-		return Invalid, name + ", and all pods of it would start at once: the app would be held as it is; " +
+		return Invalid, name + ", and all its pods would start at the same time: the app would be held as it is; " +
 			"push the new name first and the version after"
 	}
 	if name, is := unrecorded(in); is {
-		return Invalid, name + " gets its Rollout document and another version at once, and nothing is on record to go " +
+		return Invalid, name + " gets its Rollout document and another version in one change, and no stable version is recorded to roll " +
 			"back to: the app would be held as it is; push the document first, and the version when the app is Healthy with it"
 	}
 	if s := in.State; s != nil && s.Release != nil && s.Stable != nil {
@@ -253,7 +253,7 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 		case to == s.Release.Hash:
 			return Apply, fmt.Sprintf("release %s is in flight and goes on: only other objects change", to)
 		case to == from, isReverted:
-			return Rollback, fmt.Sprintf("release %s is in flight: traffic goes back to %s at once", s.Release.Hash, from)
+			return Rollback, fmt.Sprintf("release %s is in flight: traffic goes back to %s immediately", s.Release.Hash, from)
 		}
 	}
 	if s := in.State; s != nil {
@@ -264,15 +264,15 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 	}
 	switch {
 	case to == "" || to == from:
-		return Apply, "no staged version changes: applied at once"
+		return Apply, "no staged version changes: applied immediately"
 	case from == "":
 		return First, fmt.Sprintf("first deployment of %s, without steps; pods with its template are not restarted", to)
 	case in.State != nil && strategies.IsFast(*in.State, in.Head.Render):
 		return Fast, fmt.Sprintf("%s -> %s, which served before: no pauses and no weights", from, to)
 	case in.State != nil && in.State.Release != nil:
-		return Release, fmt.Sprintf("%s -> %s, which takes the place of %s in flight", from, to, in.State.Release.Hash)
+		return Release, fmt.Sprintf("%s -> %s, which replaces the current release %s", from, to, in.State.Release.Hash)
 	case len(in.Head.Render.Specs) == 0:
-		return Release, fmt.Sprintf("%s -> %s, all at once, with hooks around it", from, to)
+		return Release, fmt.Sprintf("%s -> %s, for all pods at the same time, with hooks before and after", from, to)
 	default:
 		return Release, fmt.Sprintf("%s -> %s", from, to)
 	}

@@ -69,7 +69,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	}
 	for _, u := range s.After.InvalidNames {
 		p.add(App{App: u.Path, Path: u.Path, Change: Invalid, Error: rollout.ProblemOf(u.Err),
-			Summary: "can be no app: nothing of it is applied"}, true)
+			Summary: "is not a valid app: none of its objects are applied"}, true)
 	}
 	p.finish()
 	return nil

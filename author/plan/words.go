@@ -56,9 +56,9 @@ func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 func Moment(at *time.Time, now time.Time) string {
 	switch {
 	case at == nil:
-		return "nobody knows"
+		return "unknown"
 	case !at.After(now):
-		return "at once"
+		return "immediately"
 	case at.Sub(now) < 24*time.Hour && at.YearDay() == now.YearDay():
 		return at.Format("15:04:05 MST")
 	case at.Sub(now) < 6*24*time.Hour:

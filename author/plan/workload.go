@@ -103,7 +103,7 @@ func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 		return *spec.Replicas, ""
 	}
 	if spec.OnNodes() {
-		return 10, "an example: how many nodes there are Git does not say"
+		return 10, "an example, because the number of nodes is not in Git"
 	}
 	for _, o := range r.Objects {
 		target := o.Map("spec", "scaleTargetRef")

@@ -116,7 +116,7 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 		why := "is for " + e
 		switch {
 		case other != "":
-			why = fmt.Sprintf("only %s deploys it, for %s; list it if %s is to have it", file, other, env)
+			why = fmt.Sprintf("only %s deploys it, for %s; list it if %s needs it", file, other, env)
 		case isApp && !isGiven && shownIn(r) != "":
 			why = "is in " + shownIn(r) + ", and nothing deploys it; list it if it is an app"
 		case e == "" || isOf(r, env, roots) || !slices.Contains(environments, e) && path.Base(r) == e && isOnly(r, roots):

@@ -191,7 +191,7 @@ func TestWhatEnginesSayThatIsLost(t *testing.T) {
   directory: {}
   namespaces: [x]
 left out engines/flux.yaml: names the folder apps/absent, which is not in this repository: `+
-		`bring it with gitrollout vendor, and list the folder that it comes into
+		`bring it with gitrollout vendor, and list the folder that gitrollout vendor writes
 left out engines/releases.yaml: HelmRelease referred has the chart x of elsewhere: `+
 		`bring it with gitrollout vendor --from engines, commit that, and run this again
 note apps/web: settings of engines/flux.yaml are not carried over (spec.patches, spec.images, spec.components, spec.decryption): `+

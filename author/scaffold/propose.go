@@ -212,8 +212,8 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 		})
 		if i >= 0 {
 			ref := r.Objects[i].Ref()
-			bad = append(bad, LeftOut{r.App.Path, fmt.Sprintf("has objects that %s has, too, such as %s %s; an object "+
-				"belongs to one app: list only one, or give this one another namespace",
+			bad = append(bad, LeftOut{r.App.Path, fmt.Sprintf("has objects that %s also has, such as %s %s; an object "+
+				"belongs to one app: list only one of the two apps, or give this app another namespace",
 				owners[ref], ref.Kind, strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/"))})
 			continue
 		}

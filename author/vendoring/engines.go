@@ -134,10 +134,10 @@ func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
 	})
 	if i < 0 {
-		return s, fmt.Errorf("is of %s %s, which is not in this folder; name a folder that has both", ref.Kind, ref.Name)
+		return s, fmt.Errorf("uses %s %s, which is not in this folder; name a folder that has both", ref.Kind, ref.Name)
 	}
 	if err := json.Unmarshal(objects[i].Spec, &s); err != nil || s.URL == "" {
-		return s, fmt.Errorf("is of %s %s, whose url cannot be read", ref.Kind, ref.Name)
+		return s, fmt.Errorf("uses %s %s, whose url cannot be read", ref.Kind, ref.Name)
 	}
 	return s, nil
 }
@@ -146,7 +146,7 @@ func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
 	ref := cmp.Or(s.Ref.Commit, s.Ref.Tag, s.Ref.Branch)
 	if ref == "" || s.Ref.Semver != "" {
-		return nil, errors.New("is of a repository without a tag, a branch or a commit in its ref")
+		return nil, errors.New("uses a repository without a tag, a branch or a commit in its ref")
 	}
 	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // bases refer to sibling folders
 	return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: s.URL, Ref: ref, Path: path.Clean(top)}}}, nil
@@ -204,7 +204,7 @@ func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.Vendor
 	case err != nil:
 		return nil, err
 	case spec.SourceRef.Kind == "OCIRepository" && s.Ref.Tag+s.Ref.Semver == "":
-		return nil, errors.New("is of an artifact without a tag or a semver in its ref")
+		return nil, errors.New("uses an artifact without a tag or a semver in its ref")
 	case spec.SourceRef.Kind == "OCIRepository":
 		return []rollout.VendorSource{{OCI: &rollout.VendorOCI{URL: s.URL, Tag: s.Ref.Tag, Semver: s.Ref.Semver}}}, nil
 	default:

@@ -127,8 +127,8 @@ func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err er
 		known, err = rollout.ParseVendor(rollout.VendorFile, head)
 	}
 	if at := bytes.LastIndex(head, []byte("\nsources:\n- ")); err == nil && at < 0 {
-		err = &rollout.InvalidError{File: rollout.VendorFile, Msg: "has sources to which none can be appended",
-			Fix: "write sources last, as a list with a line for each that begins with a -"}
+		err = &rollout.InvalidError{File: rollout.VendorFile, Msg: "has a list sources that gitrollout cannot append to",
+			Fix: "write sources last in the file, as a list whose entries each begin on a line with -"}
 	}
 	if len(head) > 0 && head[len(head)-1] != '\n' {
 		head = append(head, '\n')
@@ -190,7 +190,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	case file != nil && !inFolder:
 		top = ""
 	case file == nil && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(path.Join(repo, below))):
-		return refuse("is no folder of a repository of Git", "download it, and name the file")
+		return refuse("is not a folder of a Git repository", "download it, and name the file")
 	case ref == "":
 		return refuse("names no tag, branch or commit", "append ?ref=TAG")
 	}

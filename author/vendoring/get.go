@@ -30,7 +30,7 @@ const (
 	maxTime   = 15 * time.Minute // for one response: the largest needs 70 KiB per second
 )
 
-var errSilent = errors.New("nothing more has come for a while: the server hangs, or a proxy before it")
+var errSilent = errors.New("the response has stopped: the server, or a proxy in front of it, hangs")
 
 // answer is an HTTP response with a body of at most maxAnswer bytes.
 type answer struct {
@@ -53,7 +53,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		return answer{}, fmt.Errorf("%q is no address", address)
 	}
 	if req.URL.Scheme != "https" && !isHere(req.URL.Hostname()) {
-		return answer{}, fmt.Errorf("%s is not asked: its address does not use https", req.URL.Host)
+		return answer{}, fmt.Errorf("no request is sent to %s: its address does not use https", req.URL.Host)
 	}
 	if accept != "" {
 		req.Header.Set("Accept", accept)
@@ -68,9 +68,9 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 	client.CheckRedirect = func(to *http.Request, via []*http.Request) error {
 		switch {
 		case len(via) > 10:
-			return errors.New("it leads on and on, to one address after the other")
+			return errors.New("there are too many redirects")
 		case to.URL.Scheme != "https" && (to.URL.Scheme != "http" || !isHere(to.URL.Hostname())):
-			return fmt.Errorf("it leads to %s://%s, which is not asked: it does not use https", to.URL.Scheme, to.URL.Host)
+			return fmt.Errorf("it redirects to %s://%s, which gets no request because it does not use https", to.URL.Scheme, to.URL.Host)
 		}
 		return nil
 	}

@@ -34,8 +34,8 @@ func readSigners(dir *os.Root, file string) (signers, error) {
 		return nil, fmt.Errorf("provenance: %s holds no public keys: export them with gpg --export --armor", file)
 	}
 	if slices.ContainsFunc(keys, func(e *openpgp.Entity) bool { return e.PrivateKey != nil }) {
-		return nil, fmt.Errorf("provenance: %s holds a secret key, which belongs into no repository: have another one made, "+
-			"and export it with gpg --export --armor", file)
+		return nil, fmt.Errorf("provenance: %s holds a secret key, which must not be in a repository: generate a new key, "+
+			"and export its public key with gpg --export --armor", file)
 	}
 	return signers(keys), nil
 }

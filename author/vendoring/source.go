@@ -211,7 +211,7 @@ func (g *Getter) artifact(
 ) (Pin, files, error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Scheme != "oci" || at.Host == "" || len(at.Path) < 2 {
-		return Pin{}, nil, errors.New("the address is none of oci://host/path")
+		return Pin{}, nil, errors.New("the address is not of the form oci://host/path")
 	}
 	token, base := "", "/v2"+strings.TrimSuffix(at.Path, "/")
 	tag := wants

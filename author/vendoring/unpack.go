@@ -86,7 +86,7 @@ func untar(from io.Reader) (files, error) {
 // checkName refuses paths that leave the folder on some system, or that a tool treats in a special way.
 func checkName(name string) error {
 	if !rollout.IsPlainPath(name) || name == "." || len(name) > maxPath {
-		return fmt.Errorf("has a file with the path %.100q, which is not one below its folder", name)
+		return fmt.Errorf("has a file with the path %.100q, which is not below the archive's folder", name)
 	}
 	if part := rollout.ReservedPart(name); part != "" {
 		return fmt.Errorf("has the path %.100q, and an archive must not contain %s", name, part)
@@ -107,7 +107,7 @@ func (f files) check() error {
 		for at := name; at != "."; at = path.Dir(at) {
 			other, known := folded[strings.ToLower(at)]
 			if _, isFile := f[at]; known && other != at || at != name && isFile {
-				return fmt.Errorf("has %s and %s, which cannot be beside each other", name, max(other, at))
+				return fmt.Errorf("has %s and %s, which cannot both exist on every file system", name, max(other, at))
 			}
 			folded[strings.ToLower(at)] = at
 		}

@@ -170,10 +170,10 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 // moved returns the error for a source whose content differs from its locked version.
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
-		return fmt.Errorf("%s: vendor.lock names other files for %s than the source has: take vendor.lock and %s from Git "+
-			"again, and look at their history", s.Wants(), now.names(), now.Into)
+		return fmt.Errorf("%s: the files that vendor.lock records for %s differ from the source's: restore vendor.lock and %s from Git "+
+			"and check their history", s.Wants(), now.names(), now.Into)
 	}
-	return fmt.Errorf("%s has moved: %s is locked to %s and is %s now; look at why, and take it with --update=%s",
+	return fmt.Errorf("%s has moved: %s is locked to %s and is %s now; find out why, and accept the change with --update=%s",
 		s.Wants(), now.Into, old.names(), now.names(), s.Name())
 }
 
@@ -197,7 +197,7 @@ func apart(dir *os.Root, pins, locked []Pin) error {
 		}
 		ours := slices.ContainsFunc(locked, func(l Pin) bool { return l.Into == p.Into })
 		if _, err := dir.Lstat(p.Into); err == nil && !ours && !p.isIn(dir) {
-			return fmt.Errorf("%s is there, and vendor.lock does not have it: remove it, or take another folder", p.Into)
+			return fmt.Errorf("%s exists and is not in vendor.lock: remove it, or name another folder", p.Into)
 		}
 	}
 	for _, l := range locked {

@@ -90,7 +90,7 @@ controller, at this version and once.`,
 	}, rollout.Promote)
 	cmd.Flags().BoolVar(&a.Full, "full", false, "open all gates and skip the remaining weights")
 	cmd.Flags().BoolVar(&a.AdoptAnyway, "adopt-anyway", false,
-		"take the app over though another controller has it in hand")
+		"adopt the app even if another controller manages its objects")
 	cmd.Flags().StringVar(&a.Through, "through", "",
 		"open all gates up to this `step`: its name, or its number as get shows it")
 	complete(cmd, "through", stepNames)
@@ -116,7 +116,7 @@ It pushes the app's promotion file to your branch; --off removes the file.`,
 func newAbort(s streams) *cobra.Command {
 	cmd, a := newAct(s, &cobra.Command{
 		Use:   "abort APP",
-		Short: "Take a release back to stable and reject it",
+		Short: "Roll a release back to the stable version and reject the release",
 		Long: `Take a release back to stable at once, and do not try it again.
 
 It pushes the app's promotion file to your branch. Git still asks for the
@@ -125,7 +125,7 @@ will be a branch gitrollout/revert/<cluster>/<app> to merge), push another
 version, or run retry. Where you can, revert the commit instead: that does both.`,
 		Example: `  gitrollout abort shop --reason "checkout is slow"`,
 	}, rollout.Abort)
-	cmd.Flags().StringVar(&a.Reason, "reason", "", "why; it is shown wherever the rejected release is")
+	cmd.Flags().StringVar(&a.Reason, "reason", "", "the reason, which is shown with the rejected release")
 	return cmd
 }
 

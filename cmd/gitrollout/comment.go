@@ -18,7 +18,7 @@ import (
 func (c *planCommand) post(ctx context.Context, text string) error {
 	config, number, err := forge.PullOf(os.Getenv)
 	if err != nil {
-		return usagef("--comment: %v; elsewhere: -o markdown", err)
+		return usagef("--comment: %v; outside of CI, use -o markdown", err)
 	}
 	auth, err := c.source.auth()
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *planCommand) post(ctx context.Context, text string) error {
 	case refused.Status != http.StatusForbidden:
 		return err
 	}
-	_, _ = fmt.Fprintf(c.err, "the plan is no comment of %s#%d: %v\n", remote, number, err)
+	_, _ = fmt.Fprintf(c.err, "the plan was not added as a comment to %s#%d: %v\n", remote, number, err)
 	if summary := os.Getenv("GITHUB_STEP_SUMMARY"); summary != "" {
 		return appendTo(summary, text)
 	}

@@ -49,7 +49,7 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 	}
 	if err == nil && uid != o.UID {
 		err = fmt.Errorf(
-			"this is not cluster %s: its uid is %s, and the state branch is for %s; choose another with --context",
+			"this is not cluster %s: it has uid %s, but the state branch is for uid %s; choose another cluster with --context",
 			o.Cluster, uid, o.UID)
 	}
 	if err != nil {
@@ -81,7 +81,7 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 		return err
 	}
 	w.Client, w.Within = client, o.Namespaces
-	w.Note = "cluster not verified, pods are shown of namespace " + strings.Join(w.Within, ", ") + " alone: " + err.Error()
+	w.Note = "the cluster is not verified, and pods are shown only for namespace " + strings.Join(w.Within, ", ") + ": " + err.Error()
 	return nil
 }
 

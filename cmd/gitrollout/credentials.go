@@ -35,7 +35,7 @@ func (o *credentialOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.proxy, "git-proxy", "",
 		"proxy `URL` for https (default: HTTPS_PROXY, except for hosts in NO_PROXY)")
 	flags.StringVar(&o.signingKey, "signing-key", "",
-		"sign the commits that are pushed with the SSH key in this `file` (default: unsigned)")
+		"sign pushed commits with the SSH key in this `file` (default: unsigned)")
 }
 
 func (o *sourceOptions) options() (git.Options, error) {
@@ -65,7 +65,7 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}
 	if u, err := url.Parse(o.proxy); err == nil && u.User != nil {
 		return a,
-			errors.New("--git-proxy has a user in it, which all users of this machine could read: put that URL into HTTPS_PROXY")
+			errors.New("--git-proxy contains credentials, which all users of this machine could read: put the URL into HTTPS_PROXY")
 	}
 	err := a.Complete(os.Getenv, time.Now)
 	return a, err

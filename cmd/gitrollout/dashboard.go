@@ -42,16 +42,16 @@ func (o *dashOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.address, "dashboard-address", dashAddress, "`host:port` of the dashboard; \"\" for none")
 	flags.BoolVar(&o.actions, "dashboard-actions", false,
-		"let people who sign in promote, hold, abort, retry and undo there")
+		"let signed-in users promote, hold, abort, retry and undo releases in the dashboard")
 	flags.StringVar(&o.tokens, "dashboard-tokens", "", "with --dashboard-actions: `file` of people and their rights")
-	flags.StringVar(&o.url, "dashboard-url", "", "the dashboard's address in browsers, if it is not the one above")
+	flags.StringVar(&o.url, "dashboard-url", "", "the dashboard's URL in browsers, if it differs from --dashboard-address")
 	flags.StringVar(&o.issuer, "dashboard-oidc-issuer", "", "`URL` of the OpenID Connect provider that people sign in at")
 	flags.StringVar(&o.client, "dashboard-oidc-client", "",
-		"`id` of the dashboard there; its secret is GITROLLOUT_OIDC_CLIENT_SECRET")
+		"client `id` of the dashboard at the provider; GITROLLOUT_OIDC_CLIENT_SECRET has the client secret")
 	flags.StringSliceVar(&o.scopes, "dashboard-oidc-scopes", nil,
 		"scopes to ask for besides openid, profile and email, such as groups")
-	flags.BoolVar(&o.email, "dashboard-oidc-email-unverified", false, "take email addresses of a provider that does not "+
-		"say whether they are verified: only where people cannot choose theirs")
+	flags.BoolVar(&o.email, "dashboard-oidc-email-unverified", false, "accept email addresses even if the provider does not "+
+		"say that they are verified: only safe if users cannot choose their own address")
 }
 
 func (o *dashOptions) check() error {

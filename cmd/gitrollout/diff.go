@@ -103,7 +103,7 @@ func (c *diffCommand) app(
 			continue
 		}
 		if o.CreateOnly() {
-			fmt.Fprintf(c.err, "%s is made once: its content is not compared\n", o.Ref())
+			fmt.Fprintf(c.err, "%s is create-only: its content is not compared\n", o.Ref())
 		}
 		live, after, err := server.Compare(ctx, o)
 		if err != nil {

@@ -71,7 +71,7 @@ The exit code is 1 if there is a problem; warnings do not count.`,
 	c.output.register(cmd, "json", "yaml")
 	c.color.register(cmd)
 	cmd.Flags().StringVar(&c.as, "as", "",
-		"ask for the rights of this `user` on the cluster, such as the reconciler's service account")
+		"check the rights of this `user` in the cluster, such as the reconciler's service account")
 	cmd.Flags().BoolVar(&c.rbac, "rbac", false, "print the least rights that are needed, as YAML")
 	cmd.Flags().BoolVar(&c.noPush, "no-push", false, "skip the push test, which creates and deletes a branch gitrollout/…")
 	return cmd

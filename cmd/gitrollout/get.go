@@ -37,7 +37,7 @@ func (c *lookCommand) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "keep watching, until interrupted")
 	cmd.Flags().DurationVar(&c.every, "refresh", 2*time.Second, "with --watch: time between looks at Git")
 	cmd.Flags().StringVar(&c.server, "server", "",
-		"show the data of a reconciler's page, with measurements that are not recorded yet: its `URL` (default: GITROLLOUT_SERVER)")
+		"show the data from the reconciler's page at this `URL`, including measurements that are not recorded yet (default: GITROLLOUT_SERVER)")
 	cmd.Flags().BoolVar(&c.clusterOnly, "cluster-only", false, "show the state of the cluster alone, without Git")
 }
 
@@ -78,7 +78,7 @@ otherwise a line is printed whenever something changed, and with -o wide everyth
 
 func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 	if c.watch && (c.output.format == "json" || c.output.format == "yaml") {
-		return usagef("--watch is for people; for programs: repeat %s -o %s", cmd.CommandPath(), c.output.format)
+		return usagef("--watch prints text for people; a program can repeat %s -o %s", cmd.CommandPath(), c.output.format)
 	}
 	if c.every < 100*time.Millisecond {
 		return usagef("--refresh %s is less than 100ms", c.every)

@@ -61,7 +61,7 @@ accept. Nothing is committed or pushed.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.cluster, "cluster", "",
-		"the cluster's `name`: its folder under .gitrollout/ (default: with --app the first one configured, else the one found, or prod)")
+		"the cluster's `name`: its folder under .gitrollout/ (default: with --app the first configured cluster; otherwise the cluster found in the repository, or prod)")
 	flags.StringArrayVar(&c.apps, "app", nil,
 		"write Rollout documents for the Deployments of this `folder`; can be repeated")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print the files, and write nothing")
@@ -156,7 +156,7 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 		_, _ = fmt.Fprintln(c.err, strings.Join(lines, "\n"))
 		return p, lines, &failure{code: exitFailed,
 			err: errors.New(
-				"there is no app: no folder has a kustomization, a chart, or manifests of a workload, that could be rendered; " +
+				"there is no app: no folder has a kustomization, chart or workload manifests that can be rendered; " +
 					"write one, such as apps/shop/kustomization.yaml")}
 	}
 	return p, lines, nil
@@ -216,7 +216,7 @@ func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
 	var all doctor.Report
 	all.Add(found)
 	if all.Errors > 0 {
-		return &failure{code: exitFailed, err: fmt.Errorf("nothing is written, because it would not be valid:\n%s",
+		return &failure{code: exitFailed, err: fmt.Errorf("nothing is written, because the files would not be valid:\n%s",
 			terminal.Report(all, terminal.Look{}))}
 	}
 	return nil

@@ -48,10 +48,10 @@ below a line that counts all.`,
 func registerFilter(cmd *cobra.Command, f *terminal.Filter) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.Phases, "phase", nil, "only apps in this `phase`, or in several: Paused,Degraded")
-	flags.BoolVar(&f.Held, "held", false, "only apps that are left as they are because something is wrong")
+	flags.BoolVar(&f.Held, "held", false, "only apps that gitrollout holds, that is, does not change, because of an error")
 	flags.BoolVar(&f.Waiting, "waiting", false, "only apps that wait for a person: at a gate, on hold, rejected, or held")
 	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, commit, author, subject or reason")
 	flags.StringVar(&f.Sort, "sort", "",
-		"name, or urgency: apps with problems first (default: name; in place on a terminal urgency)")
+		"name, or urgency: apps with problems first (default: name; with --watch on a terminal: urgency)")
 	complete(cmd, "phase", func(*console.Session, []string) []string { return terminal.PhaseNames() })
 }

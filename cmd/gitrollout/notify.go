@@ -52,7 +52,7 @@ with your own rights; those in the environment from this shell's.`,
 	}
 	register(cmd, &c.source, &c.target)
 	cmd.Flags().StringVar(&c.to, "to", "", "`name` of the receiver")
-	cmd.Flags().StringVar(&c.event, "event", "", "`kind` of the event (default: the first that the receiver is told of)")
+	cmd.Flags().StringVar(&c.event, "event", "", "`kind` of the event (default: the first kind that the receiver gets)")
 	return cmd
 }
 
@@ -112,7 +112,7 @@ func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) 
 	case c.to == "":
 		return rollout.Receiver{}, usagef("name a receiver with --to: %s", strings.Join(names, ", "))
 	default:
-		return rollout.Receiver{}, usagef("--to %s: %s has no receiver of that name, but %s", c.to, config.File,
+		return rollout.Receiver{}, usagef("--to %s: %s has no receiver of that name, only %s", c.to, config.File,
 			strings.Join(names, ", "))
 	}
 }

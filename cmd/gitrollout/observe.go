@@ -85,7 +85,7 @@ func (seen *outside) listenPprof(address string) error {
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return usagef(
-			"--pprof-address %s is not of this machine alone; use 127.0.0.1:%s, and kubectl port-forward to reach a pod's",
+			"--pprof-address %s can be reached by other machines; use 127.0.0.1:%s, and kubectl port-forward for a pod",
 			address, address[len(host)+1:])
 	}
 	listener, err := net.Listen("tcp", address)

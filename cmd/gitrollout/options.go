@@ -48,7 +48,7 @@ func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command)
 // registerAuthor adds --author for reconcilers. Reconcilers, unlike other commands, do not read git's settings.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",
-		`"Name <address>" of the commits, for servers that want one that they know `+
+		`"Name <address>" of the commits, for servers that accept only known authors `+
 			"(default: "+git.Self.Name+" <"+git.Self.Email+">)")
 }
 

@@ -71,8 +71,8 @@ if an app changes; it is 1 if one cannot be rendered, with or without it.`,
 	flags.StringVar(&c.base, "base", "", "`branch` or commit to compare with (default: --branch)")
 	flags.StringVar(&c.head, "head", "", "`commit` or branch to plan (default: the working tree)")
 	policyFileFlag(cmd, &c.policy)
-	flags.BoolVar(&c.noState, "no-state", false, "do not read the state branch: take the base for the stable version")
-	flags.BoolVar(&c.noDiff, "no-diff", false, "leave the differences of the objects out")
+	flags.BoolVar(&c.noState, "no-state", false, "do not read the state branch: use the base as the stable version")
+	flags.BoolVar(&c.noDiff, "no-diff", false, "omit the differences of the objects")
 	flags.BoolVar(&c.comment, "comment", false, "write the plan as the one comment of the CI job's pull request")
 	flags.BoolVar(&c.exitCode, "exit-code", false, "exit with 10 if an app changes")
 	return cmd

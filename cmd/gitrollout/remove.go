@@ -68,7 +68,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 		return w.Tip.Behind // the list of apps cannot be read
 	}
 	if app, listed := w.Tip.Find(name); listed {
-		return fmt.Errorf("%s is an app of Git (%s), so its objects would be made again; take it out of %s first",
+		return fmt.Errorf("%s is still an app in Git (%s), so its objects would be created again; first remove it from %s",
 			name, app.Path, rollout.ConfigPath(w.Cluster))
 	}
 	if _, err := w.App(name); err != nil {
@@ -125,7 +125,7 @@ func (c *removeCommand) confirm(r removal) (goOn bool, err error) {
 	_, _ = fmt.Fprint(out, "Delete them for good? [y/N] ")
 	answer, _ := bufio.NewReader(c.in).ReadString('\n')
 	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
-		return false, errors.New("nothing was removed; say y, or --yes")
+		return false, errors.New("nothing was removed; answer y, or set --yes")
 	}
 	return true, nil
 }

@@ -99,13 +99,13 @@ func (c *renderCommand) objects(ctx context.Context, w *console.Session, app rol
 		return nil, err
 	}
 	if in.State.Source == "" {
-		_, err := fmt.Fprintf(c.err, "note: %s has no recorded state, so nothing of it should be in the cluster yet\n",
+		_, err := fmt.Fprintf(c.err, "note: %s has no recorded state, so none of its objects should be in the cluster yet\n",
 			app.Name)
 		return nil, err
 	}
 	if in.State.Release != nil && w.Client == nil {
 		if _, err := fmt.Fprintf(c.err,
-			"note: %s has a release in flight, and without the cluster's pod counts this is only how it begins; %s\n",
+			"note: %s has a release in flight; without the cluster's pod counts, only the start of the release is shown; %s\n",
 			app.Name, w.Note); err != nil {
 			return nil, err
 		}

@@ -69,7 +69,7 @@ case; a second one at once.`,
 				return err
 			}
 			if c.interval < 0 {
-				return usagef("--interval %s is negative; 0 takes the configuration's", c.interval)
+				return usagef("--interval %s is negative; 0 means the interval in the configuration", c.interval)
 			}
 			if err := c.dash.check(); err != nil {
 				return err

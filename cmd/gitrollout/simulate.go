@@ -105,7 +105,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	}
 	switch {
 	case c.update && file == "-":
-		return usagef("--update rewrites a file, and the script is the standard input")
+		return usagef("--update needs a script file, but the script is read from standard input")
 	case c.update:
 		return os.WriteFile(file, script.With(timeline.String()), 0o644)
 	}

@@ -97,7 +97,7 @@ func newStateRepair(s streams) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "repair APP",
-		Short: "Let the record on the state branch count as it is now",
+		Short: "Accept the current record on the state branch",
 		Long: `Let an app's record count as it is on the state branch now, although it was edited
 by hand or the branch was rolled back. With --from it is as in an older commit of
 the branch.
@@ -130,7 +130,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 		return err
 	}
 	if state == nil {
-		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is unedited, and the cluster's is not newer\n", app)
+		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is unedited, and not older than the record in the cluster\n", app)
 		return err
 	}
 	if err := c.say(fmt.Sprintf("%s is then %s", app, status.Standing(*state))); err != nil {
@@ -145,7 +145,7 @@ func newStateAdopt(s streams) *cobra.Command {
 	c := &stateCommand{streams: s}
 	cmd := &cobra.Command{
 		Use:   "adopt",
-		Short: "Bring another cluster, such as a rebuilt one, to what the state branch records",
+		Short: "Bring another cluster, such as a rebuilt one, to the recorded state",
 		Long: `Let the state branch be about the cluster that --context names, when its old
 cluster is gone. Every app is first brought to its stable version there; a release
 that was in flight then starts again at its first step, because its evidence was
@@ -219,7 +219,7 @@ func (c *stateCommand) compact(ctx context.Context) error {
 	now := time.Now().UTC()
 	archive := rollout.ArchiveBranch(w.Cluster, now)
 	if c.dryRun {
-		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s keep %s (--dry-run)\n", w.Config().StateBranch, archive,
+		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s would keep %s (--dry-run)\n", w.Config().StateBranch, archive,
 			rollout.ShortID(w.Heads.State))
 		return err
 	}

@@ -26,7 +26,7 @@ func newUndo(s streams) *cobra.Command {
 	c := &undoCommand{pushCommand: pushCommand{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "undo APP",
-		Short: "Propose to take a release back in Git",
+		Short: "Propose a commit that undoes a release",
 		Long: `Push a branch gitrollout/revert/<cluster>/<app> with one commit on top of yours: the
 files that the app is built from, as of the version before. Nothing happens until
 you merge it; then the app goes back at once if the release is in flight, and

@@ -64,20 +64,20 @@ registry login, Git with the git program and its credentials.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&c.check, "check", false, "compare the files with vendor.lock, and write nothing")
-	flags.StringVar(&c.update, "update", "", "take the newest version of the source of this `name` (without one: of all)")
+	flags.StringVar(&c.update, "update", "", "update the source of this `name` to its newest version (without a name: all sources)")
 	flags.StringVar(&c.from, "from", "", "write a vendor.yaml of the remote sources of the folder `path`")
-	flags.StringVar(&c.pr, "pr", "", "propose it as a pull request into this `branch` (without one: main)")
+	flags.StringVar(&c.pr, "pr", "", "propose the result as a pull request into this `branch` (without a branch: main)")
 	flags.Lookup("update").NoOptDefVal, flags.Lookup("pr").NoOptDefVal = vendoring.All, "main"
 	return cmd
 }
 
 func (c *vendorCommand) run(ctx context.Context, at string) error {
 	if c.check && c.update+c.pr != "" {
-		return usagef("--check writes nothing, and --update and --pr do: keep one")
+		return usagef("--check writes nothing, so it excludes --update and --pr")
 	}
 	if c.from != "" {
 		if c.check || c.update+c.pr != "" || at != "." {
-			return usagef("--from is for the folder that it names, and goes with nothing else")
+			return usagef("--from excludes all other flags and arguments")
 		}
 		return c.rewrite()
 	}
@@ -97,7 +97,7 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 	case err != nil:
 		return err
 	case c.check && len(all) > 0:
-		return fmt.Errorf("%d vendored folders are not as vendor.lock says; remove them and run gitrollout vendor", len(all))
+		return fmt.Errorf("%d vendored folders differ from vendor.lock; remove them and run gitrollout vendor", len(all))
 	case c.pr != "":
 		return pull.propose(ctx, all)
 	}
@@ -142,7 +142,7 @@ func (c *vendorCommand) rewrite() error {
 		return err
 	}
 	if len(said) == 0 {
-		said = []string{"names nothing elsewhere that is not in vendor.yaml"}
+		said = []string{"has no remote sources that are not in vendor.yaml"}
 	} else {
 		said = append(said, "now: gitrollout vendor "+filepath.ToSlash(c.from))
 	}

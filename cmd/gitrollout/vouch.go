@@ -24,7 +24,7 @@ func (o *vouchOptions) register(cmd *cobra.Command) {
 		"with --signing-key: the allowed SSH keys, in this `file` "+
 			"(default: git's gpg.ssh.allowedSignersFile); the signing key counts as well")
 	flags.StringVar(&o.keys.keyring, "verify-keyring", "",
-		"with --signing-key: their OpenPGP keys, in this `file` (armored)")
+		"with --signing-key: the allowed OpenPGP keys, in this `file` (armored)")
 }
 
 // verifier returns the check for the commit below a signed one. It is nil if there is nothing to check.

@@ -53,10 +53,10 @@ func (l *loop) asked(namespaces []string, log *slog.Logger) cluster.Options {
 		Wants:   func(app string, ref rollout.Ref) (rollout.Object, error) { return l.Wants(app, ref) },
 		MayHave: func(app, kind string) *rollout.InvalidError { return l.MayHave(app, kind) },
 		Taken: func(ref rollout.Ref, fields string) {
-			log.Info("fields that left Git are no longer owned by another manager, and go when their commit is applied",
+			log.Info("fields that left Git are no longer owned by another manager, and are removed when their commit is applied",
 				"object", ref.Title(), "fields", fields)
 			l.client.Record(context.Background(), ref, cluster.Normal, "FieldsTakenOver", "Reconcile",
-				"left Git, and go when their commit is applied: "+fields)
+				"left Git, and are removed when their commit is applied: "+fields)
 		},
 	}
 }
@@ -144,10 +144,10 @@ func readySource(
 		return source, git.Options{}, err
 	case trusted != nil && source.cluster == "" && os.Getenv("GITROLLOUT_CLUSTER") == "":
 		return source, git.Options{}, usagef("name the cluster with --cluster: " +
-			"which one it is must not depend on commits that are yet to be verified")
+			"the choice must not depend on commits that are not verified yet")
 	case keys.state != "" && source.signing() == "":
 		return source, git.Options{}, usagef("--verify-state needs --signing-key: " +
-			"gitrollout would not trust its own records")
+			"without a signature, without a signature, without a signature, gitrollout would not trust its own records")
 	}
 	if source.author != "" {
 		if source.who, err = identity(ctx, source.author); err != nil {

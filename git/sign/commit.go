@@ -58,7 +58,7 @@ func split(commit []byte) (s signed, err error) {
 	case signatures > 1:
 		return s, errors.New("the commit has more than one signature")
 	case s.when.IsZero():
-		return s, errors.New("the commit does not say when it was made")
+		return s, errors.New("the commit has no committer time")
 	}
 	payload.WriteByte('\n')
 	payload.Write(body)
@@ -87,7 +87,7 @@ func stamp(value []byte) time.Time {
 func Insert(commit []byte, signature string) ([]byte, error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok || strings.TrimSpace(signature) == "" {
-		return nil, fmt.Errorf("no place for a signature of %d bytes in a commit of %d", len(signature), len(commit))
+		return nil, fmt.Errorf("cannot add a signature of %d bytes to a commit of %d bytes", len(signature), len(commit))
 	}
 	var out bytes.Buffer
 	out.Write(head)

@@ -103,11 +103,11 @@ func (k *Keyring) check(c signed) (who string, err error) {
 	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, payload, bytes.NewReader(raw), config)
 	switch {
 	case err != nil && signer == nil:
-		return "", fmt.Errorf("its OpenPGP signature is not by a key in %s, or does not match its content", k.file)
+		return "", fmt.Errorf("its OpenPGP signature is not by a key in %s, or does not match the commit's content", k.file)
 	case err != nil:
 		return "", fmt.Errorf("its OpenPGP signature by %s: %w", owner(signer), err)
 	case signature == nil || signer == nil || signature.SigType != packet.SigTypeBinary:
-		return "", errors.New("its OpenPGP signature is not of binary data")
+		return "", errors.New("its OpenPGP signature signs text instead of binary data")
 	case slices.Contains(weak, signature.Hash):
 		return "", fmt.Errorf("its OpenPGP signature uses %s, which can be forged", signature.Hash)
 	}

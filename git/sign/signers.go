@@ -60,7 +60,7 @@ func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
 	if a.principal == "" || rest == "" {
-		return a, false, errors.New("wants a principal and a key: ann@example.com ssh-ed25519 AAAA…")
+		return a, false, errors.New("the line must have a principal and a key: ann@example.com ssh-ed25519 AAAA…")
 	}
 	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(rest))
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Signers) allows(key []byte, at time.Time) (principal string, err error)
 	err = fmt.Errorf("its key is not in %s", s.file)
 	for _, a := range s.keys {
 		bounded := func(valid string, bound time.Time) error {
-			return fmt.Errorf("the key of %s in %s %s %s, and the commit is of %s",
+			return fmt.Errorf("the key of %s in %s %s %s, and the time of the commit is %s",
 				a.principal, s.file, valid, bound.Format(time.RFC3339), at.Format(time.RFC3339))
 		}
 		switch {

@@ -104,7 +104,7 @@ func (s *Signers) check(c signed) (string, error) {
 	}
 	m := message{Namespace: b.Namespace, Reserved: b.Reserved, Hash: b.Hash, Sum: sum}
 	if err := key.Verify(m.bytes(), &signature); err != nil {
-		return "", errors.New("its SSH signature does not match its content")
+		return "", errors.New("its SSH signature does not match the commit's content")
 	}
 	who, err := s.allows(key.Marshal(), c.when)
 	if err != nil {
@@ -133,7 +133,7 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	kind := signer.PublicKey().Type()
 	algorithm, ok := signer.(ssh.AlgorithmSigner)
 	if !ok || kind != ssh.KeyAlgoED25519 && kind != ssh.KeyAlgoRSA {
-		return nil, fmt.Errorf("a key of type %s does not sign commits here; use ssh-ed25519 or ssh-rsa", kind)
+		return nil, fmt.Errorf("a key of type %s is not supported for signing commits; use ssh-ed25519 or ssh-rsa", kind)
 	}
 	return &Key{signer: algorithm}, nil
 }

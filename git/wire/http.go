@@ -223,10 +223,10 @@ func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []str
 	case code >= 300 && code < 400:
 		l.forget(uploadPack)
 		l.forget(receivePack)
-		return fmt.Errorf("%w: the repository has moved (%s); it is looked up anew next time", ErrUnreachable, text)
+		return fmt.Errorf("%w: the repository has moved (%s); the next request asks for its address", ErrUnreachable, text)
 	case code == http.StatusOK:
 		kind := oneLine(res.Header.Get("Content-Type"))
-		return fmt.Errorf("%w: no Git server answers there (content type %q)", ErrNotFound, kind)
+		return fmt.Errorf("%w: the URL is not a Git repository (content type %q)", ErrNotFound, kind)
 	}
 	return &serverError{text}
 }

@@ -87,7 +87,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 		if h.Type == plumbing.OFSDeltaObject {
 			var known bool
 			if base, known = u.at[h.OffsetReference]; !known {
-				return fmt.Errorf("a delta leans on offset %d, where no object is", h.OffsetReference)
+				return fmt.Errorf("the base of a delta is at offset %d, where there is no object", h.OffsetReference)
 			}
 		}
 		if u.isLost(base) || h.Length > u.other {
@@ -116,7 +116,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 		return plumbing.ErrInvalidType
 	}
 	if h.Length > u.other {
-		return fmt.Errorf("a %s of %d bytes is more than is taken", h.Type, h.Length)
+		return fmt.Errorf("a %s of %d bytes exceeds the limit", h.Type, h.Length)
 	}
 	data, err := u.read(h)
 	if err == nil {
@@ -230,7 +230,7 @@ func (u *unpacking) settle() error {
 			}
 		}
 		if len(u.waiting) == len(before) {
-			return fmt.Errorf("a delta leans on %s, which is not here: %w", before[0].base, plumbing.ErrObjectNotFound)
+			return fmt.Errorf("the base %s of a delta is missing: %w", before[0].base, plumbing.ErrObjectNotFound)
 		}
 	}
 	return nil

@@ -79,7 +79,7 @@ func parseURL(raw string) (Remote, Auth, error) {
 	case "http", "https":
 		r.path = strings.TrimRight(u.EscapedPath(), "/")
 		if u.RawQuery != "" || u.Fragment != "" {
-			return Remote{}, Auth{}, fmt.Errorf("repository URL %q: a query or fragment has no meaning here", RedactURL(raw))
+			return Remote{}, Auth{}, fmt.Errorf("repository URL %q: must not have a query or fragment", RedactURL(raw))
 		}
 		if u.User != nil {
 			auth.Username = u.User.Username()

@@ -50,23 +50,23 @@ type clusterTest struct {
 // ClusterCases runs every case in a separate namespace of a cluster.
 func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 	for name, run := range map[string]func(*clusterTest){
-		"an applied object is shown at once":          appliedIsShown,
-		"an object without a change is not written":   idempotent,
-		"the hold stops a release where it says":      holdStops,
-		"the hold goes back to fewer new pods":        holdGoesBack,
-		"a foreign change is put back":                driftIsUndone,
-		"a field that left Git leaves the cluster":    fieldLeaves,
-		"a deleted object is made again":              deletedComesBack,
-		"a refusal changes nothing and says so":       refused,
-		"pruning takes the app's objects, and only":   prunes,
-		"an object made once is left as it is":        madeOnce,
-		"a running template is compared with the new": templates,
-		"a release's generated object takes nothing":  takesNothing,
-		"a version serves once it has an endpoint":    serves,
-		"a Deployment has the sizes of its moves":     sizes,
-		"a partition splits a StatefulSet, in order":  partitions("OrderedReady"),
-		"a partition splits a StatefulSet, parallel":  partitions("Parallel"),
-		"evictions split a DaemonSet":                 evictions,
+		"an applied object is shown at once":                appliedIsShown,
+		"an object without a change is not written":         idempotent,
+		"the hold stops a release at the requested pods":    holdStops,
+		"the hold goes back to fewer new pods":              holdGoesBack,
+		"a foreign change is put back":                      driftIsUndone,
+		"a field that left Git leaves the cluster":          fieldLeaves,
+		"a deleted object is made again":                    deletedComesBack,
+		"a refused object is an error, and changes nothing": refused,
+		"pruning deletes only the app's objects":            prunes,
+		"a create-only object is never changed":             madeOnce,
+		"a running template is compared with the new":       templates,
+		"a generated object replaces no app's object":       takesNothing,
+		"a version serves once it has an endpoint":          serves,
+		"a Deployment has the sizes of its moves":           sizes,
+		"a partition splits a StatefulSet, in order":        partitions("OrderedReady"),
+		"a partition splits a StatefulSet, parallel":        partitions("Parallel"),
+		"evictions split a DaemonSet":                       evictions,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,7 +193,7 @@ func holdStops(c *clusterTest) {
 	c.apply(back)
 	c.complete("web")
 	if r, _ := c.see("web").Find("h1-v1"); r.Pin.Value != old.Pin.Value || r.ReadySince[3].After(old.ReadySince[3].Add(time.Second)) {
-		c.Errorf("back at v1 it is %+v, it was %+v: pods were replaced", r, old)
+		c.Errorf("back at v1 the revision is %+v, before the release it was %+v: pods were replaced", r, old)
 	}
 }
 
@@ -295,10 +295,10 @@ func refused(c *clusterTest) {
 		c.Errorf("Check of a valid object says %v", err)
 	}
 	if err := c.Apply(c.Context(), c.app, []rollout.Object{c.config("web", "1"), bad, c.config("late", "1")}); err == nil {
-		c.Error("Apply took an object that the server refuses")
+		c.Error("Apply returns no error for an object that the server refuses")
 	}
 	if !c.Exists(c.T, c.config("web", "1").Ref()) || c.Exists(c.T, c.config("late", "1").Ref()) {
-		c.Error("want the object before the refused one applied, and the one after it not")
+		c.Error("want the object before the refused object applied, and the object after the refused object not applied")
 	}
 }
 
@@ -316,7 +316,7 @@ func prunes(c *clusterTest) {
 	}
 	c.Await(c.T, "it is deleted", func() bool { return !c.Exists(c.T, mine.Ref()) })
 	if !c.Exists(c.T, kept.Ref()) || !c.Exists(c.T, others.Ref()) {
-		c.Error("something that was to stay is deleted")
+		c.Error("an object that pruning must keep is deleted")
 	}
 }
 
@@ -412,11 +412,11 @@ func serves(c *clusterTest) {
 	pinned := service.Copy()
 	pinned.Map("spec", "selector")[rollout.LabelPodHash] = v1
 	c.apply(pinned)
-	c.Await(c.T, "a Service of the old version's pods does not serve the new one", func() bool { return !ask(service.Ref(), v2.Pin.Value) })
+	c.Await(c.T, "a Service that selects the old version's pods does not serve the new version", func() bool { return !ask(service.Ref(), v2.Pin.Value) })
 	pinned = pinned.Copy()
 	pinned.Map("spec", "selector")[rollout.LabelPodHash] = v2.Pin.Value
 	c.apply(pinned)
-	c.Await(c.T, "a Service of the new version's pods does", func() bool { return ask(service.Ref(), v2.Pin.Value) })
+	c.Await(c.T, "a Service that selects the new version's pods serves the new version", func() bool { return ask(service.Ref(), v2.Pin.Value) })
 }
 
 func templates(c *clusterTest) {

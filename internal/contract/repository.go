@@ -44,19 +44,19 @@ type repositoryTest struct {
 // Repository runs every case against a separate server. Its branch main has a configuration and the file apps/shop/a.
 func Repository(t *testing.T, serve func(t *testing.T) Remote) {
 	for name, run := range map[string]func(*repositoryTest){
-		"heads follow pushes":                             headsFollow,
-		"a snapshot is the commit":                        snapshotIsCommit,
-		"edits write and delete":                          editsWriteAndDelete,
-		"a stale push changes nothing, on any branch":     staleChangesNothing,
-		"a branch with the same content stays":            nothingToChange,
-		"the same push again is harmless":                 sameAgain,
-		"proposals are renewed and removed":               proposalsMove,
-		"the state branch is neither forced nor deleted":  stateIsKept,
-		"main may be forced, and old commits stay":        mainForced,
-		"the configuration names the state branch":        stateBranchNamed,
-		"without a server nothing is known to have moved": serverDown,
-		"a push whose answer is lost has happened once":   answerLost,
-		"a merge's result is known before it":             mergeIsForeseen,
+		"heads follow pushes":                               headsFollow,
+		"a snapshot is the commit":                          snapshotIsCommit,
+		"edits write and delete":                            editsWriteAndDelete,
+		"a stale push changes nothing, on any branch":       staleChangesNothing,
+		"a branch with the same content stays":              nothingToChange,
+		"the same push again is harmless":                   sameAgain,
+		"proposals are renewed and removed":                 proposalsMove,
+		"the state branch is neither forced nor deleted":    stateIsKept,
+		"main may be forced, and old commits stay":          mainForced,
+		"the configuration names the state branch":          stateBranchNamed,
+		"without a server no branch is reported as changed": serverDown,
+		"a push whose answer is lost has happened once":     answerLost,
+		"a merge's result is known before the merge":        mergeIsForeseen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -327,7 +327,7 @@ func mergeIsForeseen(r *repositoryTest) {
 		r.Errorf("between two heads are %v, %v", line, err)
 	}
 	if line, err := r.repo.(reconciler.Past).Between(r.Context(), made, on); err == nil {
-		r.Errorf("from a commit outside main to main are %v", line)
+		r.Errorf("the commits from a commit outside main to main are %v", line)
 	}
 	outside, err := r.repo.(reconciler.Past).Outside(r.Context(), on, []string{first, made, on, moved})
 	if err != nil || !slices.Equal(outside, []string{made, moved}) {

@@ -205,7 +205,7 @@ func hookWaits(t *testing.T, plain bool) {
 		return err == nil && again.UID != before.UID
 	})
 	s = w.await("that it is made again", func(s rollout.State) bool { return s.Hooks[0].Message != "" })
-	if run := s.Hooks[0]; run.Phase != rollout.HookRunning || run.Message != "its Job was made anew: the one before was deleted" {
+	if run := s.Hooks[0]; run.Phase != rollout.HookRunning || run.Message != "the hook's Job was created again, because the previous Job was deleted" {
 		t.Errorf("on record: %+v", run)
 	}
 	w.repo.Revert(second)

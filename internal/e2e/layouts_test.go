@@ -42,7 +42,7 @@ func TestLayouts(t *testing.T) {
 			"helm-dependency: cannot be rendered: helm-dependency/Chart.yaml: dependencies[0]: the chart wordpress is not in charts/; " +
 				"run helm dependency build, and commit its output: charts are read from Git alone",
 			"sync-waves: cannot be rendered: sync-waves: kustomize: manifests.yaml: missing metadata.name in object batch/v1 Job; " +
-				"give it an apiVersion, a kind and a metadata.name, or take the file out of resources",
+				"add apiVersion, kind and metadata.name to the object, or remove its file from resources",
 		}},
 		"flux": {files: layout(t, "flux"), mend: bringCharts, apps: "podinfo", deployments: 1, left: []string{
 			"infrastructure/controllers/kustomization.yaml: HelmRelease cert-manager has the chart cert-manager of elsewhere: " +

@@ -132,7 +132,7 @@ func run(tb testing.TB, c *exec.Cmd, url string) error {
 		select {
 		case err := <-ended:
 			over = true
-			return fmt.Errorf("it ended before it was ready: %w: %s", err, strings.TrimSpace(log.String()))
+			return fmt.Errorf("gitea ended before it was ready: %w: %s", err, strings.TrimSpace(log.String()))
 		default:
 		}
 		if res, err := http.Get(url + "/api/healthz"); err == nil {

@@ -67,7 +67,7 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	case !g.Up:
 		return ""
 	case serving+g.Excused < g.Floor && !leave.Lag && !leave.Overtaken:
-		return fmt.Sprintf("%s: %d pods serve (%d are ready), the user allows no less than %d (%d taken by the test)",
+		return fmt.Sprintf("%s: %d pods serve (%d are ready), but the user requires at least %d (%d missing pods are excused)",
 			d.Workload, serving, ready, g.Floor, g.Excused)
 	case len(versions) > 2 && !leave.Overtaken:
 		return fmt.Sprintf("%s: three versions have ready pods: %v", d.Workload, versions)
@@ -129,7 +129,7 @@ func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, r
 		return g.misrouted(k, d, spec)
 	}
 	if pin := pinOf(k, d, name); name != "" && !d.Serves(pin) {
-		return fmt.Sprintf("%s: Service %s selects %s, which has no ready pod, and %d others have",
+		return fmt.Sprintf("%s: Service %s selects version %s, which has no ready pod, while %d other pods are ready",
 			d.Workload, name, pin, ready)
 	}
 	return ""

@@ -79,7 +79,7 @@ func (t tests) pass(pkg, binary string, names []string) (found []test) {
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == line[1] })
 	}
 	if all.err != nil {
-		fmt.Printf("%s without any mutant: %v, and not asked are %s\n", pkg, all.err, strings.Join(missing, ", "))
+		fmt.Printf("%s without a mutant: %v; these tests are not used: %s\n", pkg, all.err, strings.Join(missing, ", "))
 	}
 	return found
 }

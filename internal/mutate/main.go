@@ -19,10 +19,10 @@ import (
 
 func main() {
 	n := flag.Int("n", 100, "how many mutants to draw")
-	seeds := flag.String("seed", "1", "the seed of the draw, several with commas, -n by each: the same seed and code draw the same mutants")
-	limit := flag.Duration("limit", 10*time.Minute, "the time that the tests have; a mutant that uses it up is caught")
-	own := flag.Bool("own", false, "ask the tests of a mutant's own package alone")
-	several := flag.Int("p", 2, "how many mutants are asked about at once")
+	seeds := flag.String("seed", "1", "the seed of the draw, or several seeds with commas, each of which draws -n mutants; the same seed and code draw the same mutants")
+	limit := flag.Duration("limit", 10*time.Minute, "the time limit for a run of tests; a mutant that exceeds the limit counts as killed")
+	own := flag.Bool("own", false, "run only the tests of a mutant's package, and no other packages' tests")
+	several := flag.Int("p", 2, "the number of mutants that are tested at the same time")
 	flag.Parse()
 	if err := run(*n, *seeds, *limit, *own, *several, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -55,7 +55,7 @@ func run(n int, seeds string, limit time.Duration, own bool, several int, patter
 			all = append(all, s.mutants...)
 		}
 	}
-	fmt.Printf("%d mutants in %d packages, of which %d are drawn by each of the seeds %s\n", len(all), len(folders), n, seeds)
+	fmt.Printf("%d mutants in %d packages; %d mutants are drawn by each of the seeds %s\n", len(all), len(folders), n, seeds)
 	compiler, err := newChecker(root, module, folders)
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ func Await(tb testing.TB, within time.Duration, r Request, wanted func(Result) b
 			return
 		}
 		if time.Now().After(deadline) {
-			tb.Fatalf("%s%s: not as wanted within %s; at last: %s", r.Host, r.URL, within, result)
+			tb.Fatalf("%s%s: no accepted result within %s; the last result: %s", r.Host, r.URL, within, result)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func send(client *http.Client, at time.Time, r Request) Result {
 		result.Version, result.Pod, result.Ready = res.Header.Get("X-Version"), res.Header.Get("X-Pod"), res.Header.Get("X-Ready")
 	}
 	if err == nil && written > 1 {
-		err = fmt.Errorf("the connection broke; it was sent %d times", written)
+		err = fmt.Errorf("the connection broke; the request was sent %d times", written)
 	}
 	result.Err, result.Latency = err, time.Since(at)
 	return result

@@ -75,7 +75,7 @@ func parse(args []string) (*release, error) {
 	flags.StringVar(&r.downloads, "downloads", "", "URL below which the archives will be, for krew's manifest")
 	flags.StringVar(&r.key, "key", "", "a file with an SSH key that signs the checksums (default: no signature)")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "the platforms to build for")
-	date := flags.String("date", "", "seconds since 1970 of every file (default: the commit's)")
+	date := flags.String("date", "", "the time of every file, in seconds since 1970 (default: the commit's time)")
 	flags.StringVar(&r.commit, "commit", "", "the commit to build (default: the working copy's HEAD)")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func parse(args []string) (*release, error) {
 	for _, p := range strings.Split(*platforms, ",") {
 		system, arch, ok := strings.Cut(p, "/")
 		if !ok {
-			return nil, fmt.Errorf("-platforms: %q is none; say linux/amd64", p)
+			return nil, fmt.Errorf("-platforms: %q is not a platform such as linux/amd64", p)
 		}
 		r.platforms = append(r.platforms, platform{system, arch})
 	}
@@ -106,7 +106,7 @@ func (r *release) dated(date string) error {
 	}
 	seconds, err := strconv.ParseInt(date, 10, 64)
 	if err != nil {
-		return fmt.Errorf("-date %q: say the seconds since 1970, or build in a clone", date)
+		return fmt.Errorf("-date %q: want the seconds since 1970; only a build in a clone has a default", date)
 	}
 	r.date = time.Unix(seconds, 0).UTC()
 	return nil

@@ -52,7 +52,7 @@ func (r *release) writeManifests(map[platform]string) error {
 	if err != nil {
 		return fmt.Errorf("install.yaml: %w", err)
 	}
-	about := fmt.Sprintf("# gitrollout %s: kubectl apply -f install.yaml, and a Secret that says which repository:\n"+
+	about := fmt.Sprintf("# gitrollout %s: run kubectl apply -f install.yaml, and create a Secret with the URL of the repository:\n"+
 		"#   kubectl -n gitrollout create secret generic gitrollout --from-literal=repo=URL --from-file=token\n", r.version)
 	return r.write("install.yaml", append([]byte(about), text...))
 }

@@ -53,7 +53,7 @@ func (r *release) writeSBOMs(programs map[platform]string) error {
 	for p, path := range programs {
 		all, err := parts(path)
 		if err != nil {
-			return fmt.Errorf("what the program for %s is made of: %w", p, err)
+			return fmt.Errorf("list the modules of the program for %s: %w", p, err)
 		}
 		for suffix, document := range map[string]object{".cdx.json": r.cycloneDX(p, all), ".spdx.json": r.spdx(p, all)} {
 			text, err := json.MarshalIndent(document, "", "  ")

@@ -21,7 +21,7 @@ const (
 
 // errNoToken means that no credential for the forge's API is configured.
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
-	"or GITROLLOUT_GIT_TOKEN if it is the same one")
+	"or GITROLLOUT_GIT_TOKEN if Git uses the same token")
 
 // api sends requests to one forge. It sends none during a break, which the forge's rate limit requires.
 type api struct {

@@ -37,8 +37,8 @@ func CodeOwners() []string {
 		".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
 }
 
-var errHidden = errors.New("it is protected, and the forge tells only its administrators whether code owners " +
-	"have to agree: set GITROLLOUT_FORGE_TOKEN to the token of one")
+var errHidden = errors.New("the branch is protected, and the forge tells only administrators whether code owners " +
+	"have to agree: set GITROLLOUT_FORGE_TOKEN to an administrator's token")
 
 // asksOwners implements guard. All readers may see rulesets, but only administrators may see branch protection.
 func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool, error) {

@@ -62,15 +62,15 @@ func (t table) resolve(config rollout.Forge, remote, trusted string) (target, er
 	sameHost := u.Host == host || (scheme == "ssh" && u.Hostname() == host)
 	safer := u.Scheme == "https" || scheme == "http"
 	if address != strings.TrimRight(trusted, "/") && (!sameHost || !safer) {
-		return target{}, fmt.Errorf("forge.url: %s is not where Git reads from (%s), and the token is for that; "+
-			"if it is meant to go there, set GITROLLOUT_FORGE_URL=%s", address, remote, address)
+		return target{}, fmt.Errorf("forge.url: %s is not the host of the Git repository (%s), which the token is for; "+
+			"to send the token to this address, set GITROLLOUT_FORGE_URL=%s", address, remote, address)
 	}
 	if u.Scheme == "http" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
 		return target{}, fmt.Errorf("forge.url: refusing to send a token over plain http to %s; use https", u.Host)
 	}
 	k, known := t.named(config.Type, u.Hostname())
 	if !known {
-		return target{}, fmt.Errorf("forge.type: is missing, and %s does not tell; write %s", u.Host, t.names())
+		return target{}, fmt.Errorf("forge.type: is missing, and %s is not a known forge; write %s", u.Host, t.names())
 	}
 	repository := config.Repository
 	if repository == "" {

@@ -33,7 +33,7 @@ func describePromotion(t rollout.ForgeUpdate, p rollout.Proposal) text {
 		of = max(of, standing.Of)
 	}
 	title += fmt.Sprintf(" past step %d/%d: %s", p.Gate+1, of, plainLine(s.Release.Subject, 120))
-	fmt.Fprintf(&b, "Merging this lets release %s of **%s** in **%s** go on past step %d of %d.\n",
+	fmt.Fprintf(&b, "Merging this lets release %s of **%s** in **%s** continue past step %d of %d.\n",
 		code(string(s.Release.Hash)), s.App, t.Cluster, p.Gate+1, of)
 
 	b.WriteString("\n### What changes\n\n")
@@ -46,24 +46,24 @@ func describePromotion(t rollout.ForgeUpdate, p rollout.Proposal) text {
 		fmt.Fprintf(&b, "- %s is at step %d of %d (%s) since %s, with a weight of %d %%.\n", code(standing.Workload.String()),
 			min(standing.Step+1, standing.Of), standing.Of, code(standing.Name),
 			standing.Entered.UTC().Format(time.RFC3339), standing.Weight)
-		fmt.Fprintf(&b, "  Of the new version %d of %d pods were ready when this was written.\n",
+		fmt.Fprintf(&b, "  %d of %d pods of the new version were ready when this was written.\n",
 			standing.Ready, standing.Replicas)
 		if standing.Problem != "" {
-			fmt.Fprintf(&b, "  A pod of it has a problem: %s.\n", code(standing.Problem))
+			fmt.Fprintf(&b, "  A pod of the new version has a problem: %s.\n", code(standing.Problem))
 		}
 	}
 	writeEvidence(&b, s.Analyses)
 	if s.Stable != nil {
-		fmt.Fprintf(&b, "- %s of commit %s is the version that serves beside it, and that the app goes back to.\n",
+		fmt.Fprintf(&b, "- %s of commit %s is the stable version: it serves the other traffic, and a rollback restores it.\n",
 			code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)))
 	}
 
-	fmt.Fprintf(&b, "\n### If you merge\n\nThe release goes on with the step after this one. "+
-		"The change is to %s alone, which names this release: merged late, it approves no other one. "+
+	fmt.Fprintf(&b, "\n### If you merge\n\nThe release continues with the next step. "+
+		"It changes only %s. This file names the release, so a late merge approves no other release. "+
 		"Squash, rebase and merge commits all work.\n", code(rollout.PromotionPath(t.Cluster, s.App)))
 	b.WriteString("\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n")
 	fmt.Fprintf(&b, "\n### To undo\n\nBefore or after the merge, revert the commits of the release: %s proposes that, "+
-		"for this app alone. Traffic goes back once the revert is merged. To stop the release and keep the manifests: %s.\n",
+		"for this app alone. A merged revert returns traffic to stable. To stop the release and keep the manifests: %s.\n",
 		code("gitrollout undo "+s.App), code("gitrollout abort "+s.App))
 	return text{title, b.String()}
 }
@@ -76,7 +76,7 @@ func describeRevert(t rollout.ForgeUpdate, p rollout.Proposal) text {
 		title += " to " + rollout.ShortID(s.Stable.Commit)
 	}
 	fmt.Fprintf(&b, "A release of **%s** in **%s** was rejected, and the stable version serves. "+
-		"Git still asks for the rejected version; merging this makes it agree with the cluster. No pod moves.\n",
+		"Git still requests the rejected version; merging this makes Git agree with the cluster. No pod changes.\n",
 		s.App, t.Cluster)
 	if len(s.Rejected) > 0 {
 		r := s.Rejected[0]
@@ -87,7 +87,7 @@ func describeRevert(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	b.WriteString("\n### What merging changes\n\n")
 	writeChanges(&b, p.Changes)
 	if s.Stable != nil {
-		fmt.Fprintf(&b, "- Afterwards Git asks for %s of commit %s again: %s\n",
+		fmt.Fprintf(&b, "- Afterwards Git requests %s of commit %s again: %s\n",
 			code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)), code(s.Stable.Subject))
 	}
 	if len(p.Sharers) > 0 {

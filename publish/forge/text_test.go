@@ -70,7 +70,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 			"- `StatefulSet/shop/db` is at step 3 of 3 (`promote`) since 2026-11-20T12:00:00Z, with a weight of 0 %.\n" +
 			"  Of the new version 3 of 3 pods were ready when this was written.\n" +
 			"- `h1-1` of commit `1111111` is the version that serves beside it, and that the app goes back to.\n" +
-			"\n### If you merge\n\nThe release goes on with the step after this one. The change is to `.gitrollout/prod/promote/shop.yaml` alone, " +
+			"\n### If you merge\n\nThe release continues with the next step. The change is to `.gitrollout/prod/promote/shop.yaml` alone, " +
 			"which names this release: merged late, it approves no other one. Squash, rebase and merge commits all work.\n" +
 			"\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n" +
 			"\n### To undo\n\nBefore or after the merge, revert the commits of the release: `gitrollout undo shop` proposes that, " +

@@ -151,7 +151,7 @@ func (w *Worker) put(key string, do func(context.Context, host) error) {
 	}
 	if len(w.jobs) >= maxJobs {
 		w.report(fmt.Errorf("more than %d orders wait for the forge; "+
-			"further ones are dropped until it answers, and made up for at the next start", maxJobs))
+			"further orders are dropped until the forge answers, and queued again at the next start", maxJobs))
 		return
 	}
 	w.jobs[key] = &job{do: do}

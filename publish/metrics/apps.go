@@ -33,14 +33,14 @@ func newAppCollector(m *Metrics) *appCollector {
 		phases: m.desc("gitrollout_apps", "Apps by phase.", "phase"),
 		phase:  m.desc("gitrollout_app_phase", "The phase of each app: always 1, one series for each app.", "app", "phase"),
 		held: m.desc("gitrollout_app_held",
-			"Apps that are left as they are, and why: always 1. "+
-				"ReleasesClosed only waits for a window or the end of a freeze, HookRuns for a Job.", "app", "reason"),
+			"Apps that gitrollout does not change, by reason: always 1. "+
+				"ReleasesClosed waits only for a window or the end of a freeze, HookRuns only for a Job.", "app", "reason"),
 		failing: m.desc("gitrollout_app_failing",
-			"Apps with which something went wrong in the last pass that looked at them: always 1.", "app"),
+			"Apps whose last pass had an error: always 1.", "app"),
 		started: m.desc("gitrollout_app_release_started_timestamp_seconds",
-			"When the release began that is in flight.", "app"),
+			"When the release in flight began.", "app"),
 		weight: m.desc("gitrollout_app_release_weight_ratio",
-			"What a release in flight asks for at its step: the share of the new version, from 0 to 1.", "app", "workload"),
+			"The weight of the new version that a release in flight requests at its step, from 0 to 1.", "app", "workload"),
 		waiting: m.desc("gitrollout_app_waiting_since_timestamp_seconds",
 			"Since when an app waits for people: for a promotion, or for a revert of the rejected version.", "app", "on"),
 	}

@@ -64,11 +64,11 @@ func (m *Metrics) releaseFamilies() {
 	m.started = m.counter("gitrollout_releases_started_total", "Releases that began, first deployments included.")
 	m.started.WithLabelValues()
 	m.releases = m.counter("gitrollout_releases_total",
-		"Releases that ended or began to go back, by app and outcome: promoted, "+
+		"Releases that ended or whose rollback began, by app and outcome: promoted, "+
 			"rejected (by people, measurements or a deadline), reverted in Git, or superseded by another version. "+
 			"An app has its four series from its first release on.", "app", "outcome")
 	m.transitions = m.counter("gitrollout_transitions_total",
-		"Transitions of releases that Git has recorded, by the phase that the app is in afterwards.", "phase")
+		"Recorded transitions of releases, by the phase of the app after the transition.", "phase")
 	for _, p := range rollout.Phases() {
 		m.transitions.WithLabelValues(string(p))
 	}
@@ -79,11 +79,11 @@ func (m *Metrics) releaseFamilies() {
 		m.verdicts.WithLabelValues(string(v))
 	}
 	m.lead = m.histogram("gitrollout_release_lead_time_seconds",
-		"From when a push was seen until its release was the stable version, waits included. Of promoted releases.", slow)
+		"Of promoted releases: from the fetch of the push until the release was stable, including waits.", slow)
 	m.until = m.histogram("gitrollout_release_time_to_reject_seconds",
 		"From the start of a release until it was rejected.", slow)
 	m.retreat = m.histogram("gitrollout_retreat_duration_seconds",
-		"From the decision to go back, when requests go back, until all pods were of the stable version.", slow)
+		"From the start of a rollback, when traffic returns to stable, until all pods were stable.", slow)
 	m.waited = m.histogram("gitrollout_waiting_for_people_seconds",
 		"How long an app waited for people, observed when the wait was over: "+
 			"for a promotion, or for a revert of the rejected version.", slow, "on")
@@ -100,8 +100,8 @@ func (m *Metrics) loopFamilies() {
 		part report.Part
 		help string
 	}{
-		{report.PartPass, "Passes of the loop. One with an error has handled every app that the error does not concern."},
-		{report.PartDecide, "Decisions about one app, putting drift back included."},
+		{report.PartPass, "Passes of the loop. A pass with an error has handled every app that the error does not concern."},
+		{report.PartDecide, "Decisions about one app, including the correction of drift."},
 		{report.PartRender, "Renders of one app, most of them from memory. An error holds the app."},
 		{report.PartApply, "Applies of all objects of one app, most of them without a request."},
 	} {
@@ -111,7 +111,7 @@ func (m *Metrics) loopFamilies() {
 		m.parts[of.part] = h
 	}
 	m.git = m.histogram("gitrollout_git_request_duration_seconds",
-		"Fetches and pushes, by result: ok, conflict (another writer was faster, which is decided again) or error.",
+		"Fetches and pushes, by result: ok, conflict (another writer pushed first, so gitrollout decides again) or error.",
 		quick, "operation", "result")
 	for _, operation := range []string{string(report.PartFetch), string(report.PartPush)} {
 		m.git.WithLabelValues(operation, ok)
@@ -120,15 +120,15 @@ func (m *Metrics) loopFamilies() {
 	m.git.WithLabelValues(string(report.PartPush), conflict)
 	m.decided = m.counter("gitrollout_decisions_total", "Apps that passes have looked at.").WithLabelValues()
 	m.commits = m.counter("gitrollout_state_commits_total",
-		"Commits on the state branch. One holds all transitions of a pass.").WithLabelValues()
+		"Commits on the state branch. One commit holds all transitions of a pass.").WithLabelValues()
 	m.lost = m.counter("gitrollout_lost_races_total",
-		"Pushes that another writer of the state branch won.").WithLabelValues()
+		"Pushes to the state branch that failed because another writer pushed first.").WithLabelValues()
 	m.lastPass = m.gauge("gitrollout_last_pass_timestamp_seconds",
-		"When the last pass ended; 0 before the first.").WithLabelValues()
+		"When the last pass, fetch or push ended; 0 before the first.").WithLabelValues()
 	m.lastFetch = m.gauge("gitrollout_git_last_fetch_timestamp_seconds",
-		"When Git was last looked at successfully; 0 before the first time.").WithLabelValues()
+		"When the last successful fetch ended; 0 before the first.").WithLabelValues()
 	m.leading = m.gauge("gitrollout_leading",
-		"1 while this process makes passes, 0 while it waits for its turn.").WithLabelValues()
+		"1 while this process makes passes, 0 while it waits for another process to stop.").WithLabelValues()
 }
 
 // The label result has these values.
@@ -210,12 +210,12 @@ type Counted struct {
 // Watch registers the counters of other packages. It must be called once.
 func (m *Metrics) Watch(c Counted) {
 	m.counterFunc("gitrollout_git_requests_total",
-		"Requests to the Git server: of HTTP, or connections of another transport.", "", "", c.GitRequests)
+		"HTTP requests to the Git server, or connections over another transport.", "", "", c.GitRequests)
 	m.counterFunc("gitrollout_git_received_bytes_total", "Bytes of Git's protocol that were received.", "", "",
 		c.GitReceived)
 	m.counterFunc("gitrollout_git_sent_bytes_total", "Bytes of Git's protocol that were sent.", "", "", c.GitSent)
 	const requests, help = "gitrollout_kubernetes_requests_total",
-		"Requests to the API server: read (a watch is one), write (events included) or dry_run, " +
+		"Requests to the API server: read (including watches), write (including events) or dry_run, " +
 			"which asks whether a write would be accepted."
 	m.counterFunc(requests, help, "verb", "read", c.KubeReads)
 	m.counterFunc(requests, help, "verb", "write", c.KubeWrites)

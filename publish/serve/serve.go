@@ -62,7 +62,7 @@ func (o Options) server() *http.Server {
 	s, handler := o.Server, o.Server.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !names(hostOf(r.Host)) {
-			http.Error(w, "no such host is here: "+r.Host+"; if it is meant to be, name it with --dashboard-url",
+			http.Error(w, "this server does not serve the host "+r.Host+"; to accept this host, name it with --dashboard-url",
 				http.StatusMisdirectedRequest)
 			return
 		}

@@ -69,7 +69,7 @@ func newExporter(now func() time.Time) (*exporter, error) {
 		key, text, found := strings.Cut(pair, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(text))
 		if !found || err != nil {
-			return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS: want key=value, commas between, %XX for other characters")
+			return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS: want key=value,key=value with %XX for other characters")
 		}
 		e.ask.Header.Set(strings.TrimSpace(key), value)
 	}
@@ -117,7 +117,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 		return nil
 	}
 	e.failed = err.Error()
-	return fmt.Errorf("traces: %w; they are left out until it is over", err)
+	return fmt.Errorf("traces: %w; spans are dropped until the collector accepts them", err)
 }
 
 // Shutdown implements trace.SpanExporter. There is nothing left to send.

@@ -73,7 +73,7 @@ func (k *Keyring) read(app rollout.App) (*sops.Keys, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("is encrypted by SOPS, and its keys cannot be had: %w", err)
+		return nil, fmt.Errorf("is encrypted with SOPS, and its keys cannot be read: %w", err)
 	}
 	return keys, nil
 }

@@ -53,7 +53,7 @@ func (r *Policy) onBranch(commit string) ([]byte, error) {
 	}
 	tree, held := r.Repo.Held(commit)
 	if !held {
-		return nil, fmt.Errorf("commit %s was fetched and is not there", rollout.ShortID(commit))
+		return nil, fmt.Errorf("commit %s was fetched, but the mirror lacks it", rollout.ShortID(commit))
 	}
 	if files := r.Keys.Files(); files.Commits+files.Keyring != "" {
 		if _, err := tree.SignedBy(r.Keys.Commits()); err != nil {

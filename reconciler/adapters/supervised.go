@@ -25,7 +25,7 @@ func Supervised(
 				case err := <-ended:
 					return err
 				case <-time.After(Grace + graceToEnd):
-					return fmt.Errorf("it did not end within %s of being told to", Grace+graceToEnd)
+					return fmt.Errorf("the loop did not end within %s after the request to stop", Grace+graceToEnd)
 				}
 			case <-look.C:
 				if what := hung(); what != "" {

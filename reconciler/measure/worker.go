@@ -194,7 +194,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 	defer func() {
 		if p := recover(); p != nil {
 			w.Trouble(t.app.Name, t.Metric.Name, fmt.Errorf("the measurement panicked: %v", p))
-			got = failed(fmt.Sprintf("the provider %s failed inside; gitrollout's log says how", t.Metric.Provider))
+			got = failed(fmt.Sprintf("the provider %s panicked; gitrollout's log has the details", t.Metric.Provider))
 		}
 	}()
 	at := w.Deps.Now()
@@ -256,8 +256,8 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	at := t.Workload.Namespace
 	if needs := t.Metric.Provider == "job" || len(t.Metric.Secrets) > 0; needs && t.app.Namespace != "" &&
 		!t.app.MayWriteIn(at, w.Own) { // a removed app has no namespace
-		return provider.Request{}, fmt.Errorf("app %s has no business in namespace %s: no Secret is read there, and no Job "+
-			"is made; if it is to have that, add to its entry in the configuration: namespaces: [%s]", t.app.Name, at, at)
+		return provider.Request{}, fmt.Errorf("app %s may not use namespace %s: no Secret is read there, and no Job "+
+			"is created; to permit that, add to the app's entry in the configuration: namespaces: [%s]", t.app.Name, at, at)
 	}
 	config, err := analysis.Complete(t.Metric, analysis.Known{Latest: latest, Stable: t.Stable, Texts: t.Texts},
 		func(ref rollout.SecretRef) (string, error) {

@@ -34,7 +34,7 @@ type Action struct {
 // StillAbout returns an error if the action was meant for another release than the current one.
 func (a Action) StillAbout(in strategies.Input) error {
 	if now := about(in, a.Verb); a.Release != now {
-		return fmt.Errorf("the page shows release %q and it is now %q; look again", a.Release, now)
+		return fmt.Errorf("the page shows release %q, but the current release is %q; reload the page", a.Release, now)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ type UnknownStepError struct {
 }
 
 func (e *UnknownStepError) Error() string {
-	return fmt.Sprintf("--through %q is not a step; they are: %s", e.Through, strings.Join(e.Steps, ", "))
+	return fmt.Sprintf("--through %q is not a step; the steps are: %s", e.Through, strings.Join(e.Steps, ", "))
 }
 
 // decision is a promotion file to write, with its subject and its effect.
@@ -138,7 +138,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 		(h.Reason == rollout.HeldAdoption || h.Reason == rollout.HeldRenamed && in.State.Release == nil)
 	switch {
 	case replaces:
-		d.then = "the running version is replaced at once by the version in Git; "
+		d.then = "the version in Git replaces the running version immediately; "
 	case strategies.CanOvertake(in):
 		d.then = "the version in Git replaces all pods without steps, whether the rollback ends or not; "
 	case coming != nil:
@@ -162,7 +162,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 // adoptAnyway adopts another controller's objects. If full, the head also replaces a running version not in Git.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
-		return decision{}, errors.New("it is not held because another controller has it")
+		return decision{}, errors.New("it is not held for objects that another controller owns")
 	}
 	p := &rollout.Promotion{
 		Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: "adoption", AdoptAnyway: true,
@@ -171,7 +171,7 @@ func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 		p.Through = rollout.Full
 	}
 	return decision{promotion: p, subject: "Adopt " + in.App.Name + " anyway",
-		then: "it is taken over from its present controller; " + watchHint(in.App.Name)}, nil
+		then: "gitrollout takes over the app's objects from the other controller; " + watchHint(in.App.Name)}, nil
 }
 
 // promoteGate opens the shut gates, or ends the current step's wait.
@@ -182,7 +182,7 @@ func promoteGate(in strategies.Input) (decision, error) {
 	if h := in.State.Held; h != nil && h.Reason == rollout.HeldRolloutRemoved {
 		return decision{}, fmt.Errorf("it is held: %s: gitrollout promote %s --full", h.Message, in.App.Name)
 	} else if h != nil {
-		return decision{}, fmt.Errorf("it is held, and a promotion does not change that: %s", h.Message)
+		return decision{}, fmt.Errorf("it is held, and a promotion does not end the hold: %s", h.Message)
 	}
 	switch key, early := strategies.Key(in), strategies.Early(in); {
 	case key != nil:
@@ -200,7 +200,7 @@ func promoted(in strategies.Input, p *rollout.Promotion) decision {
 	name, past := in.App.Name, upTo(p)
 	return decision{
 		promotion: p, subject: "Promote " + name + " " + past,
-		then: fmt.Sprintf("%s goes on %s as soon as pods serve%s%s", name, past, skips(in, p), watchHint(name)),
+		then: fmt.Sprintf("%s continues %s as soon as pods serve%s%s", name, past, skips(in, p), watchHint(name)),
 	}
 }
 
@@ -235,7 +235,7 @@ func skips(in strategies.Input, p *rollout.Promotion) string {
 // notAtGate returns the error for a release that waits for no promotion. The error names the current step.
 func notAtGate(in strategies.Input) error {
 	if in.Promotion.Says(rollout.Hold, in.State.Release.Hash) {
-		return fmt.Errorf("it does not wait for a promotion, it is on hold; to end that: gitrollout hold %s --off",
+		return fmt.Errorf("it does not wait for a promotion, because it is on hold; to end the hold: gitrollout hold %s --off",
 			in.App.Name)
 	}
 	text := "it does not wait for a promotion"
@@ -315,7 +315,7 @@ func endHold(in strategies.Input) (decision, error) {
 func abort(in strategies.Input, reason string) (decision, error) {
 	release, then := strategies.Coming(in), ""
 	if release != nil {
-		then = in.App.Name + " rejects it at the next pass, before anything of it has begun; a Job that runs is left to end"
+		then = in.App.Name + " rejects the release at the next pass, before the release begins; a running Job is not stopped"
 	} else {
 		var err error
 		if release, err = inFlight(in); err != nil {
@@ -332,7 +332,7 @@ func abort(in strategies.Input, reason string) (decision, error) {
 
 func retry(in strategies.Input) (decision, error) {
 	if in.Head.Render == nil {
-		return decision{}, fmt.Errorf("the version in Git cannot be read: %w", in.Head.Err)
+		return decision{}, fmt.Errorf("the version in Gthe app cannot be read: %w", in.Head.Err)
 	}
 	hash := in.Head.Render.Release()
 	rejection, rejected := strategies.Rejection(in)
@@ -343,7 +343,7 @@ func retry(in strategies.Input) (decision, error) {
 	switch {
 	case strategies.FailedHook(in) != "":
 	case rejected && !strategies.CanRetry(in):
-		return decision{}, fmt.Errorf("%s was rejected, and its Rollout document is gone: nothing says how to try it again; "+
+		return decision{}, fmt.Errorf("%s was rejected and cannot be retried, because its Rollout document was removed; "+
 			"restore the document first", rejection.Hash)
 	case !rejected && in.State.Release != nil:
 		return decision{}, fmt.Errorf("release %s is in flight and was not rejected", in.State.Release.Hash)
@@ -364,8 +364,8 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {
 	case coming != nil:
-		return nil, fmt.Errorf("release %s has not begun: %s; to have it go on to the end then: gitrollout promote %s "+
-			"--full; not to have it: gitrollout abort %s", coming.Hash, s.Held.Message, in.App.Name, in.App.Name)
+		return nil, fmt.Errorf("release %s has not begun: %s; to let it take all steps without gates later: gitrollout promote %s "+
+			"--full; to reject it: gitrollout abort %s", coming.Hash, s.Held.Message, in.App.Name, in.App.Name)
 	case s.Phase == rollout.Aborting:
 		return nil, fmt.Errorf("release %s is already rolling back to %s", s.Release.Hash, s.Stable.Hash)
 	case s.Phase == rollout.Degraded:
@@ -375,14 +375,14 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 		}
 		return nil, errors.New(text)
 	case s.Release == nil && s.Stable != nil:
-		return nil, fmt.Errorf("no release is in flight: it is %s at %s; to go back all the same: gitrollout undo %s",
+		return nil, fmt.Errorf("no release is in flight: the app is %s at %s; to go back nevertheless: gitrollout undo %s",
 			s.Phase, s.Stable.Hash, in.App.Name)
 	case s.Release == nil && s.Phase == "":
-		return nil, errors.New("there is no record of it yet; is gitrollout run at work?")
+		return nil, errors.New("there is no record of the app yet; is gitrollout run running?")
 	case s.Release == nil:
 		return nil, fmt.Errorf("no release is in flight: it is %s", s.Phase)
 	case s.Stable == nil:
-		return nil, errors.New("its first deployment is in flight, which has no steps and nothing to go back to; " +
+		return nil, errors.New("its first deployment is in flight; it has no steps, and there is no version to go back to; " +
 			"push a version that works")
 	}
 	return s.Release, nil

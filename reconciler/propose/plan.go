@@ -52,7 +52,7 @@ func (p Plan) Calculate() (Step, string) {
 	case p.Existing == "" || p.Merge == nil || p.Merge.Does(p.Wanted.Edits):
 		return Leave, ""
 	case !p.Merge.Clean:
-		return Push, "it cannot be merged any more: the files that it changes are others now, or the branch was rewritten"
+		return Push, "it cannot be merged any more: the files that it edits have changed since, or the branch was rewritten"
 	}
 	return Push, "its branch differs from the proposal"
 }

@@ -68,8 +68,8 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 		return v, err
 	}
 	if isOther {
-		return v, fmt.Errorf("its entry in config.yaml (substitute, or how it is rendered) is another one than in %s, and "+
-			"its files alone do not bring that version back: restore the entry as it was there, or revert the commits by hand",
+		return v, fmt.Errorf("its entry in config.yaml (substitute, or how it is rendered) differs from the entry in %s, and "+
+			"its files alone do not restore that version: restore the old entry as well, or revert the commits by hand",
 			to.Commit.Short())
 	}
 	c := comparing(from, to)
@@ -149,7 +149,7 @@ func (v Reversion) Caution() string {
 			"\n"
 	}
 	if len(v.Resized) > 0 {
-		text += "\nIt may scale the app; edit the number before you merge it: " + strings.Join(v.Resized, "; ") + "\n"
+		text += "\nIt may scale the app; correct these numbers before you merge: " + strings.Join(v.Resized, "; ") + "\n"
 	}
 	for i, c := range v.Others {
 		if i == 0 {

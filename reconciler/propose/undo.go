@@ -26,7 +26,7 @@ func (v Version) String() string {
 func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
 	if hash == "" && s.Release != nil && s.Stable == nil {
 		return Version{},
-			errors.New("its first deployment is in flight, and there is nothing to go back to; push a version that works")
+			errors.New("its first deployment is in flight, and there is no version to go back to; push a version that works")
 	}
 	if v, found := backInState(s, hash); found {
 		return v, nil
@@ -42,9 +42,9 @@ func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)
 			return v, nil
 		}
 	}
-	what := "no version before the one that serves is recorded"
+	what := "no version before the serving version is recorded"
 	if hash != "" {
-		what = fmt.Sprintf("--to %s: no release of this hash is recorded", hash)
+		what = fmt.Sprintf("--to %s: no release with this hash is recorded", hash)
 	}
 	return Version{}, fmt.Errorf("%s; name a commit with --to", what)
 }
@@ -80,7 +80,7 @@ func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, r
 	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, t.Cluster, s.App), Edits: v.Edits,
 		Subject: fmt.Sprintf("%s in %s: back to %s", UndoSubject(s), t.Cluster, to),
-		Effect:  fmt.Sprintf("%s goes back to %s when it is merged", s.App, to),
+		Effect:  fmt.Sprintf("%s goes back to %s when the proposal is merged", s.App, to),
 	}
 	o.Message = o.Subject + "\n\n"
 	if r := s.Release; r != nil {

@@ -98,8 +98,8 @@ func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	}
 	fix := fmt.Sprintf("list it again, or remove it for good: gitrollout remove %s --cluster %s", a.Name, b.Cluster)
 	if len(empty) > 0 {
-		fix += fmt.Sprintf("; not if this is its new name, of which no object can be read yet: %s; "+
-			"with the objects there, it goes on by that name", strings.Join(empty, " or "))
+		fix += fmt.Sprintf("; do not remove it if its new name is %s, where no object can be read yet: "+
+			"when the objects are there, the app continues under its new name", strings.Join(empty, " or "))
 	}
 	return &rollout.InvalidError{
 		File: rollout.ConfigPath(b.Cluster), Field: "apps",

@@ -28,7 +28,7 @@ func LookAtHooks(ctx context.Context, in *strategies.Input, cluster Jobs) {
 		case err != nil:
 			continue
 		case state.Gone:
-			state = rollout.JobState{Waits: "it is not there yet; the log of gitrollout says why"}
+			state = rollout.JobState{Waits: "the Job does not exist yet; gitrollout's log has the reason"}
 		}
 		in.Answers.Jobs = map[string]rollout.JobState{job.Key(): state}
 	}

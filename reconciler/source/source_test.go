@@ -329,7 +329,7 @@ func TestUnlisted(t *testing.T) {
 	compare.Check(t, "no longer lists sale (apps/sale); its objects are left as they are", b.Removed(gone).Msg)
 	compare.Check(t, fix, b.Removed(gone).Fix)
 	compare.Check(t, fix+"; not if this is its new name, of which no object can be read yet: shop or till; "+
-		"with the objects there, it goes on by that name", b.Removed(gone, "shop", "till").Fix)
+		"when the objects are there, the app continues under its new name", b.Removed(gone, "shop", "till").Fix)
 	b.Tree = linked{first}
 	if err := b.Removed(gone); !strings.Contains(err.Error(), "is a symbolic link") || strings.Contains(err.Fix, "gitrollout remove") {
 		t.Errorf("an app whose folder became a link: %v", err)

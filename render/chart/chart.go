@@ -66,8 +66,8 @@ type Chance struct {
 // Render renders a chart. Errors are InvalidErrors whose file is relative to the chart's folder ("." is the folder).
 func Render(files []File, r Release) (*Rendered, error) {
 	if chartutil.ValidateReleaseName(r.Name) != nil {
-		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is none", r.Name),
-			Fix: "use lower-case letters, digits, - and ., at most 53"}
+		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is not valid", r.Name),
+			Fix: "use at most 53 lower-case letters, digits, - and ."}
 	}
 	c, err := load(files)
 	if err != nil {
@@ -80,7 +80,7 @@ func Render(files []File, r Release) (*Rendered, error) {
 	}
 	if want := c.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, caps.KubeVersion.String()) {
 		return nil, rollout.Invalidf(Main, "kubeVersion", "%s does not fit Kubernetes %s", want, caps.KubeVersion.Version).
-			WithFix("say in kubernetes.version of the cluster's config.yaml which one it has")
+			WithFix("set kubernetes.version in the cluster's config.yaml to the cluster's version")
 	}
 	if err := chartutil.ProcessDependencies(c, r.Values); err != nil {
 		return nil, invalid(Main, err)

@@ -207,7 +207,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 		want  string // the error; or source, hook and first words of each document
 	}{
 		"a name that is none": {shop(), Release{Name: "No"},
-			`.: the release name "No" is none; use lower-case letters, digits, - and ., at most 53`},
+			`.: the release name "No" is none; use at most 53 lower-case letters, digits, - and .`},
 		"a version that is none": {shop(), Release{Name: "eu", KubeVersion: "new"},
 			`.: "new" is no version of Kubernetes; write 1.36.3 or the like`},
 		"a version that fits": {chart(main+"kubeVersion: '>=1.36-0'\n", "templates/a.yaml", config("1")),
@@ -263,7 +263,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 
 // TestWhereChanceShows checks that the error names the place of the first difference and the value to set, for all shapes of objects.
 func TestWhereChanceShows(t *testing.T) {
-	const suffix = " would differ at each render (randInt); give it by a value, or take it out of the template"
+	const suffix = " would differ at each render (randInt); set it by a value, or remove it from the template"
 	if1 := "{{ if eq (randInt 1 3) %s }}%s{{ end }}"
 	for name, c := range map[string]struct{ template, want string }{
 		"in a list":         {config("[a, '{{ randInt 1 3 }}', b]"), "templates/a.yaml: ConfigMap/a: data.x[1]" + suffix},
@@ -288,7 +288,7 @@ func TestWhereChanceShows(t *testing.T) {
 	}
 	second := strings.Replace(config("b"), "name: a", "name: b", 1)
 	for when, want := range map[string]string{"1": "templates/b.yaml: ConfigMap/b: apiVersion" + suffix,
-		"2": ".: would be other objects at each render (randInt); give it by a value, or take it out of the template"} {
+		"2": ".: would be different objects at each render (randInt); set it by a value, or remove it from the template"} {
 		got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second)))
 		compare.CheckNamed(t, "an object at render "+when, want, got)
 	}

@@ -154,7 +154,7 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chan
 			field = "the text"
 		}
 		if o.IsSecret() {
-			fix += "; or have it made once, by a patch that annotates it " + rollout.AnnotationCreateOnly + `: "true"`
+			fix += "; or have the Secret created only once, with a patch that adds the annotation " + rollout.AnnotationCreateOnly + `: "true"`
 		}
 		source := d.Source[strings.IndexByte(d.Source, '/')+1:]
 		why := &rollout.InvalidError{File: source, Fix: fix, Msg: strings.TrimSpace(fmt.Sprintf(
@@ -165,7 +165,7 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chan
 		all = append(all, Chance{Kind: o.Kind(), Name: o.Name(), Hook: d.Hook, Why: why})
 	}
 	if len(second) > len(first) {
-		return nil, &rollout.InvalidError{File: ".", Msg: "would be other objects at each render (" + names + ")",
+		return nil, &rollout.InvalidError{File: ".", Msg: "would be different objects at each render (" + names + ")",
 			Fix: f.fix(c, "")}
 	}
 	return all, nil
@@ -232,7 +232,7 @@ func (f *functions) fix(c *helm.Chart, source string) string {
 		named = far
 	}
 	if len(named) == 0 {
-		return "give it by a value, or take it out of the template"
+		return "set it by a value, or remove it from the template"
 	}
 	return "set " + strings.Join(slices.Sorted(maps.Keys(named)), ", ") + " in the values"
 }

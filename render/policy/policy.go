@@ -36,7 +36,7 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 		}
 		invalid := &rollout.InvalidError{Reason: rollout.HeldPolicy, File: b.file, Field: b.field,
 			Msg: fmt.Sprintf("project %s, rule %s: %s", project.Name, b.rule, b.msg),
-			Fix: b.fix + ", or have the rule changed, which is in " + p.File}
+			Fix: b.fix + ", or ask for a change of the rule in " + p.File}
 		if b.about == nil {
 			return invalid
 		}
@@ -61,8 +61,8 @@ type judge struct {
 func (j judge) sources() *breach {
 	for _, file := range j.render.Files {
 		if !j.HasSource(file) {
-			return &breach{rule: "sources", file: file, msg: fmt.Sprintf("app %s is built from it, and it is none of %s",
-				j.render.App.Name, strings.Join(j.Sources, ", ")), fix: "take it out of the app"}
+			return &breach{rule: "sources", file: file, msg: fmt.Sprintf("app %s is built from this file, which matches none of %s",
+				j.render.App.Name, strings.Join(j.Sources, ", ")), fix: "remove the file from the app"}
 		}
 	}
 	return nil
@@ -100,7 +100,7 @@ func (j judge) made() (all []made) {
 		for _, m := range spec.Metrics() {
 			if m.Provider == "job" {
 				all = append(all, made{rollout.Ref{Group: "batch", Kind: "Job"},
-					fmt.Sprintf("metric %s of %s is measured by one", m.Name, spec.Workload), "use another provider"})
+					fmt.Sprintf("metric %s of %s creates one", m.Name, spec.Workload), "use another provider"})
 			}
 		}
 		for _, t := range slices.Concat(templates(spec)...) {
@@ -142,7 +142,7 @@ func (j judge) beyond() *breach {
 	for _, o := range j.render.Objects {
 		if ref := o.Ref(); slices.Contains(beyond.ClusterResources, ref.GroupKind()) {
 			return &breach{rule: "clusterResources", field: "kind", about: &ref, fix: "take it out",
-				msg: fmt.Sprintf("belongs to no namespace, and may have no %s", ref.GroupKind())}
+				msg: fmt.Sprintf("belongs to no namespace, and the project may have no %s", ref.GroupKind())}
 		}
 	}
 	if beyond.First == nil {
@@ -161,22 +161,22 @@ func (j judge) rollouts() *breach {
 		b := &breach{about: &about}
 		switch {
 		case !staged && rules.Required && runsPods(o):
-			b.rule, b.msg, b.fix = "rollouts.required", "has no Rollout", "write one for it"
+			b.rule, b.msg, b.fix = "rollouts.required", "has no Rollout", "add a Rollout for it"
 			if !is {
-				b.fix = "make it a Deployment that has one"
+				b.fix = "change it to a Deployment with a Rollout"
 			}
 		case !staged:
 			continue
 		case rules.MaxFirstWeight != nil && FirstWeight(spec) > *rules.MaxFirstWeight:
-			b.rule, b.fix = "rollouts.maxFirstWeight", "begin with less"
-			b.msg = fmt.Sprintf("users are first given %d%% of the new version, more than %d%%", FirstWeight(spec),
+			b.rule, b.fix = "rollouts.maxFirstWeight", "start with a lower weight"
+			b.msg = fmt.Sprintf("the first weight gives %d%% of users the new version, more than %d%%", FirstWeight(spec),
 				*rules.MaxFirstWeight)
 		case rules.RequireAnalysis && !isAnalysed(spec):
-			b.rule, b.fix = "rollouts.requireAnalysis", "add an analysis that can fail before that, and is no dry run"
-			b.msg = "nothing that is measured could stop a release before all users have it"
+			b.rule, b.fix = "rollouts.requireAnalysis", "add an analysis that can fail before all users have the new version, and is no dry run"
+			b.msg = "no metric could stop a release before all users have the new version"
 		case Duration(spec) < rules.MinDuration:
-			b.rule, b.fix = "rollouts.minDuration", "lengthen its pauses: those without a duration do not count"
-			b.msg = fmt.Sprintf("a release pauses for %s before all users have it, less than %s", Duration(spec),
+			b.rule, b.fix = "rollouts.minDuration", "lengthen the pauses that have a duration: other pauses do not count"
+			b.msg = fmt.Sprintf("a release pauses for only %s before all users have the new version, less than %s", Duration(spec),
 				rules.MinDuration)
 		case j.Forbids(rollout.ForbidFastRollbackOff) && spec.RollbackWindow != nil && *spec.RollbackWindow == 0:
 			b.rule, b.msg, b.fix = "rollouts.forbid", "a rollback to an earlier version takes all steps",

@@ -132,7 +132,7 @@ func canary(fields, list string) string {
 // TestRules checks that each broken rule is refused, and that the closest allowed input is accepted. The message must name the project, the
 // rule and the object, since the author of a commit sees nothing else.
 func TestRules(t *testing.T) {
-	const ask = ", or have the rule changed, which is in policy.yaml"
+	const ask = ", or ask for a change of the rule in policy.yaml"
 	const inApp, inFile = "apps/shop: project web, rule ", "apps/shop/app.yaml: project web, rule "
 	const ofKind = "apps/shop/app.yaml: kind: project web, rule "
 	const ofNamespace = "apps/shop/app.yaml: metadata.namespace: project web, rule "
@@ -143,15 +143,15 @@ func TestRules(t *testing.T) {
 	linked["apps/shop/base"] = "-> ../../base"
 	statefulSet := strings.NewReplacer("Deployment", "StatefulSet", "spec:\n", "spec:\n  serviceName: web\n").Replace(deployment)
 	const low, required = ", rollouts: {maxFirstWeight: 25}", ", rollouts: {required: true}"
-	const unmeasured = inFile + "rollouts.requireAnalysis: nothing that is measured could stop a release before all users have it " +
-		"(Deployment/shop/web); add an analysis that can fail before that, and is no dry run" + ask
+	const unmeasured = inFile + "rollouts.requireAnalysis: no metric could stop a release before all users have the new version " +
+		"(Deployment/shop/web); add an analysis that can fail before all users have the new version, and is no dry run" + ask
 	tooMuch := func(is, most int) string {
 		return fmt.Sprintf(inFile+"rollouts.maxFirstWeight: users are first given %d%% of the new version, more than %d%% "+
 			"(Deployment/shop/web); begin with less"+ask, is, most)
 	}
 	tooShort := func(is string) string {
 		return inFile + "rollouts.minDuration: a release pauses for " + is + " before all users have it, less than 30m0s " +
-			"(Deployment/shop/web); lengthen its pauses: those without a duration do not count" + ask
+			"(Deployment/shop/web); lengthen the pauses that have a duration: other pauses do not count" + ask
 	}
 	for name, tt := range map[string]struct {
 		rules string
@@ -160,10 +160,10 @@ func TestRules(t *testing.T) {
 	}{
 		"nothing": {"", app(config("name: a")), ""},
 		"a file from a base": {", sources: [apps/shop/**]", based("../../base"),
-			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; take it out of the app" + ask},
+			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; remove the file from the app" + ask},
 		"a base that may be": {", sources: [apps/shop/**, base/**]", based("../../base"), ""},
 		"a symlink": {", sources: [apps/shop/**]", linked,
-			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; take it out of the app" + ask},
+			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; remove the file from the app" + ask},
 		"a kind that is denied": {", resources: {deny: [/ConfigMap]}", app(config("name: a")),
 			ofKind + "resources.deny: may not have any ConfigMap (ConfigMap/shop/a); take it out" + ask},
 		"though it is allowed": {", resources: {allow: ['*'], deny: [/ConfigMap]}", app(config("name: a")),
@@ -188,9 +188,9 @@ func TestRules(t *testing.T) {
 		"no Rollout": {required, app(deployment),
 			inFile + "rollouts.required: has no Rollout (Deployment/shop/web); write one for it" + ask},
 		"pods without a Rollout": {required, app(strings.NewReplacer("apps/v1", "example.com/v1", "Deployment", "Flock").Replace(deployment)),
-			inFile + "rollouts.required: has no Rollout (Flock/shop/web); make it a Deployment that has one" + ask},
+			inFile + "rollouts.required: has no Rollout (Flock/shop/web); change it to a Deployment with a Rollout" + ask},
 		"a Pod": {required, app("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: web}]}\n"),
-			inFile + "rollouts.required: has no Rollout (Pod/shop/web); make it a Deployment that has one" + ask},
+			inFile + "rollouts.required: has no Rollout (Pod/shop/web); change it to a Deployment with a Rollout" + ask},
 		"a StatefulSet": {required, app(statefulSet),
 			inFile + "rollouts.required: has no Rollout (StatefulSet/shop/web); write one for it" + ask},
 		"a Job has none": {

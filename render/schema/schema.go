@@ -36,7 +36,7 @@ func kinds() []kind {
 			func() node { return fileSchema("Promotion") }},
 		{"freeze", own, "A time without releases: .gitrollout/<cluster>/freeze.yaml",
 			func() node { return fileSchema("Freeze") }},
-		{"policy", own, "The rights of the apps of a cluster: the file of run --policy",
+		{"policy", own, "What the apps of a cluster may do: the file for gitrollout run --policy",
 			func() node { return fileSchema("Policy") }},
 		{"vendor", own, "Remote sources to vendor: vendor.yaml", func() node { return fileSchema("Vendor") }},
 		{"rollout", own, "How a Deployment is released", func() node { return rolloutSchema(false) }},

@@ -90,7 +90,7 @@ func Read(name string, content []byte) (*File, error) {
 		f.form = formDotenv
 		notes, err = f.readDotenv(content)
 	case iniSection.Match(content):
-		return nil, &Error{"is an INI file encrypted by SOPS, which is not read value by value",
+		return nil, &Error{"is an INI file encrypted by SOPS, and values of INI files are not supported",
 			"encrypt it as a whole, with sops encrypt --input-type binary"}
 	default:
 		notes, err = f.readYAML(content)
@@ -132,7 +132,7 @@ func (f *File) take() (notes map[string]any, err error) {
 			}
 			if value := doc.Content[at+1]; i == 0 && value.Kind == yaml.MappingNode && notes == nil {
 				if hasAlias(value) || value.Decode(&notes) != nil {
-					return nil, &Error{"has notes of SOPS that cannot be read", again}
+					return nil, &Error{"has SOPS metadata that cannot be read", again}
 				}
 			}
 			doc.Content = slices.Delete(doc.Content, at, at+2)
@@ -210,7 +210,7 @@ func (f *File) note(notes map[string]any) (err error) {
 		return &Error{"has no sops.mac, without which changes cannot be detected", again}
 	}
 	if is("encrypted_comment_regex")+is("unencrypted_comment_regex") != "" {
-		return &Error{"is encrypted by its comments (sops.encrypted_comment_regex), which are not read",
+		return &Error{"selects the encrypted values by comments (sops.encrypted_comment_regex), which is not supported",
 			"encrypt it with --encrypted-regex"}
 	}
 	if len(entries(notes["key_groups"])) > 1 {
@@ -260,7 +260,7 @@ func (f *File) Locks() []Lock { return f.locks }
 func (f *File) NoKey(name, secret string) error {
 	return &Error{fmt.Sprintf("is encrypted by SOPS for %s, and no key in Secret %s opens it", Recipients(f.locks),
 		secret),
-		"put such a key there, or encrypt the file for one that is there: sops updatekeys " + name}
+		"add a recipient's key to the Secret, or encrypt the file for a key in the Secret: sops updatekeys " + name}
 }
 
 // rules determine which values of a file are encrypted.
@@ -293,8 +293,8 @@ func (r *rules) read(is func(string) string) (err error) {
 	}
 	if r.regex != "" {
 		if r.matches, err = regexp.Compile(r.regex); err != nil {
-			return &Error{"has a sops.encrypted_regex that is none",
-				"write a regular expression of Go into .sops.yaml, and encrypt it again"}
+			return &Error{"has a sops.encrypted_regex that is not a regular expression",
+				"write a Go regular expression into .sops.yaml, and encrypt the file again"}
 		}
 	}
 	return nil

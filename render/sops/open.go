@@ -22,11 +22,11 @@ import (
 
 // ErrChanged is the error for values that were changed after their encryption.
 var ErrChanged = &Error{
-	"was changed by something else than sops, or the key is another file's (its MAC does not match)", again,
+	"was changed without sops, or the key belongs to another file (the MAC does not match)", again,
 }
 
 // errPlain is the error for a value that the file's rules encrypt, and that is in plain text.
-var errPlain = &Error{"is to be encrypted, and is not", "run sops encrypt, or sops edit, and commit the result"}
+var errPlain = &Error{"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result"}
 
 // partlySeed is the text that SOPS hashes first for a MAC that covers only encrypted values.
 var partlySeed = sha256.Sum256([]byte("sops"))
@@ -35,7 +35,7 @@ var partlySeed = sha256.Sum256([]byte("sops"))
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
-		return nil, &Error{"has a data key that is none", again}
+		return nil, &Error{"has an invalid data key", again}
 	}
 	w := walk{file: f, block: block, sum: sha512.New()}
 	if f.partly {
@@ -101,7 +101,7 @@ func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 			key := n.Content[i]
 			key.HeadComment, key.LineComment, key.FootComment = "", "", ""
 			if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" || seen[key.Value] && w.file.form != formDotenv {
-				return false, at(path, &Error{"has a key that is no text, or is there twice", again})
+				return false, at(path, &Error{"has a key that is not a string, or a duplicate key", again})
 			}
 			seen[key.Value] = true
 			if _, err := w.node(n.Content[i+1], append(slices.Clip(path), key.Value)); err != nil {
@@ -216,7 +216,7 @@ func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error)
 		return nil, false, ErrChanged
 	}
 	if v, err = typed(parts[4], opened); err != nil {
-		return nil, false, &Error{"is not of the type that it was encrypted with", again}
+		return nil, false, &Error{"does not have the type that SOPS recorded", again}
 	}
 	return v, parts[4] == "comment", nil
 }
@@ -289,7 +289,7 @@ func (f *File) print() ([]byte, error) {
 		if c := f.docs[0].Content; len(c) == 2 && c[0].Value == "data" && c[1].Kind == yaml.ScalarNode {
 			return []byte(c[1].Value), nil
 		}
-		return nil, &Error{"is JSON by its content and not by its name", "call it .json"}
+		return nil, &Error{"is JSON, but its name does not end in .json", "call it .json"}
 	case formDotenv:
 		for c := f.docs[0].Content; len(c) > 1; c = c[2:] {
 			fmt.Fprintf(&out, "%s=%s\n", c[0].Value, strings.ReplaceAll(c[1].Value, "\n", `\n`))

@@ -58,7 +58,7 @@ func NewPool(o Options) *Pool {
 // mostTold bounds the part of a worker's output that Trouble gets, in bytes.
 const mostTold = 4 << 10
 
-var errClosed = errors.New("rendering has been given up: the program ends")
+var errClosed = errors.New("rendering was stopped, because the program ends")
 
 // Build implements render.Builder. Its error is an InvalidError if the app exceeds its bounds or ends its worker twice.
 // Other errors come from the machine, such as a killed worker: a retry may succeed.
@@ -96,12 +96,12 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
 		case w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes()):
-			err = fmt.Errorf("%s: the process that renders it was killed before the end: the machine is busy, stands still or "+
-				"is out of memory; another try may succeed", app.Path)
+			err = fmt.Errorf("%s: the process that renders the app was killed: the machine is busy, suspended or "+
+				"out of memory; a retry may succeed", app.Path)
 			p.tell(app.Name, err.Error(), nil)
 			return nil, render.Looked{}, err
 		default:
-			held.Msg, held.Fix = "ended the process that renders it: "+w.cause(), "report it, and change the app"
+			held.Msg, held.Fix = "ended its render process: "+w.cause(), "report the crash, and change the app"
 			words = w.last.bytes()
 		}
 		p.tell(app.Name, held.Msg, words[:min(len(words), mostTold)])
@@ -118,7 +118,7 @@ func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, render.Look
 	case o.Panic != "":
 		p.tell(app.Name, "panic: "+o.Panic, o.Stack)
 		return nil, o.Looked, &rollout.InvalidError{File: app.Path, Msg: "rendering it panicked: " + o.Panic,
-			Fix: "report it, and go back to the previous commit"}
+			Fix: "report the panic, and revert to the previous commit"}
 	case o.Invalid != nil:
 		return nil, o.Looked, o.Invalid
 	case o.Err != "":

@@ -349,10 +349,10 @@ func builds(t *testing.T, p *Pool) {
 
 // TestWhatBreaksAWorker checks that an app that ends its worker is refused with a reason, and that the next app is built.
 func TestWhatBreaksAWorker(t *testing.T) {
-	const ended, report = "apps/x: ended the process that renders it: ", "; report it, and change the app"
+	const ended, report = "apps/x: ended its render process: ", "; report the crash, and change the app"
 	const smaller, widen = " to render; make the app smaller, or widen limits.", " in the cluster's config.yaml"
 	for deed, want := range map[string]string{
-		"panics":   "apps/x: rendering it panicked: this is the deed; report it, and go back to the previous commit",
+		"panics":   "apps/x: rendering it panicked: this is the deed; report the panic, and revert to the previous commit",
 		"exits":    ended + "exit status 7" + report,
 		"recurses": ended + "stack overflow" + report,
 		"spins":    "apps/x: takes more than 1s" + smaller + "renderTime" + widen,
@@ -400,7 +400,7 @@ func TestWhatTheMachineBreaks(t *testing.T) {
 			limits := rollout.Limits{Memory: 256 << 20, RenderTime: 500 * time.Millisecond}
 			_, looked, err := p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
 			want := "apps/x: the process that renders it was killed before the end: " +
-				"the machine is busy, stands still or is out of memory; another try may succeed"
+				"the machine is busy, stands still or out of memory; a retry may succeed"
 			if fmt.Sprint(err) != want || rollout.IsInvalid(err) || len(looked.At) > 0 {
 				t.Errorf("error %v\nwant  %s", err, want)
 			}

@@ -132,7 +132,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 				return h, true, invalid(d.annotation, text, "%s is no time of a release", strings.TrimSpace(word)).
 					WithFix("use %s", strings.Join(d.known(), ", "))
 			case m.unsupported != "":
-				return h, true, invalid(d.annotation, text, "a hook cannot run while others are applied").
+				return h, true, invalid(d.annotation, text, "a hook cannot run while other objects are applied").
 					WithFix("%s", m.unsupported)
 			}
 			h.moments = append(h.moments, m)
@@ -158,7 +158,7 @@ func stray(o rollout.Object) error {
 		case !strings.HasPrefix(key, Annotation) && (!isJob(o) || !strings.HasPrefix(key, "gitrollout.dev/ho")):
 		case slices.Contains(ours, key):
 			return invalid(key, o.Annotation(key), "nothing says when it runs").
-				WithFix("write %s: before, after or abort, or take it out to have the object applied with the others", Annotation)
+				WithFix("write %s: before, after or abort, or remove the annotation to apply the object with the other objects", Annotation)
 		default:
 			return invalid(key, o.Annotation(key), "is not known").WithFix("use %s", strings.Join(ours, ", "))
 		}
@@ -182,7 +182,7 @@ func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return invalid(d.weight, text, "is no whole number").WithFix("write one, such as -1 or 5; the lowest comes first")
+			return invalid(d.weight, text, "is no whole number").WithFix("write a whole number, such as -1 or 5; the lowest comes first")
 		}
 		h.Order = n
 	}
@@ -235,10 +235,10 @@ func (h *Hook) check() error {
 		return nil
 	case isWorkload || slices.Contains([]string{"Pod", "CronJob", "Workflow", "ReplicaSet"}, ref.Kind):
 		return &rollout.InvalidError{Field: "kind", Msg: ref.Kind + " cannot be a hook",
-			Fix: "make it a Job of batch/v1, or take its annotation out to have it applied with the others"}
+			Fix: "make it a Job of batch/v1, or remove its annotation to apply it with the other objects"}
 	case h.IsJob() && len(base(h.Object)) > maxName:
 		return rollout.Invalidf("", "metadata.name", "%s has %d characters, and a hook's name may have %d",
-			base(h.Object), len(base(h.Object)), maxName).WithFix("shorten it: the Jobs have the release behind it")
+			base(h.Object), len(base(h.Object)), maxName).WithFix("shorten it: a Job's name also contains the release")
 	}
 	return nil
 }

@@ -99,11 +99,11 @@ func (m Staged) Surplus() string {
 	why := fmt.Sprintf("%d came by scaling", n-asked)
 	switch p, isPartitioned := m.Kind().(partitioned); {
 	case m.Spec.OnNodes():
-		why = "a node that has no pod gets a new one"
+		why = "a node without a pod gets a new pod"
 	case isPartitioned && m.IsTakenForAll():
 		why = fmt.Sprintf("the controller of the %s took the new version for all pods", p.Kind)
 	case isPartitioned:
-		why = "the controller takes none of them back"
+		why = "the controller does not replace surplus new pods"
 	case m.IsTakenForAll():
 		why = "Kubernetes took the new version for all pods"
 	case m.hasAsked(n):
@@ -199,11 +199,11 @@ func isOrdered(spec rollout.Spec) bool {
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {
-		return fmt.Sprintf("; the %s controller has not seen %s yet: does it run?", w.Ref().Kind, w)
+		return fmt.Sprintf("; the %s controller has not seen %s yet: is the controller running?", w.Ref().Kind, w)
 	}
 	for _, e := range stuck(w, live) {
 		if isOrdered(spec) {
-			return fmt.Sprintf("; if pod %s/%s, which is of an older version, does not become ready, delete it: "+
+			return fmt.Sprintf("; if pod %s/%s, which has an older version, does not become ready, delete it: "+
 				"Kubernetes may wait for it", e.Namespace, e.Pod.Name)
 		}
 	}

@@ -41,7 +41,7 @@ func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a 
 	case err != nil:
 		return "", err
 	case id == "":
-		said = fmt.Sprintf("nothing to push: %s says so already on %s\n%s", rollout.PromotionPath(w.Cluster, name),
+		said = fmt.Sprintf("nothing to push: %s already contains this change on %s\n%s", rollout.PromotionPath(w.Cluster, name),
 			o.Branch, o.Effect)
 	default:
 		said = fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Effect)
@@ -74,15 +74,15 @@ func (w *Session) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if err != nil || len(unsigned) == 0 {
 		return err
 	}
-	n, since := len(unsigned), "since the last one that is"
+	n, since := len(unsigned), "and neither are the commits back to the last signed one"
 	if !isSigned {
-		since = "and none before them is"
+		since = "and neither is any earlier commit"
 	}
 	if n > mostListed {
 		unsigned = append(unsigned[:mostListed], fmt.Sprintf("  and %d more", n-mostListed))
 	}
 	return fmt.Errorf(
 		"the newest commit of %s is not signed by an allowed signer, %s; "+
-			"a signed commit on top of it vouches for %s:\n%s\n%s",
+			"a signed commit on top would also approve %s:\n%s\n%s",
 		w.Branch, since, rollout.Count(n, "commit"), strings.Join(unsigned, "\n"), w.Unsigned)
 }

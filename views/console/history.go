@@ -26,9 +26,9 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	switch {
 	case len(h.Releases) > limit:
 		h.Releases = h.Releases[:limit]
-		h.Note = fmt.Sprintf("there are older ones: --limit %d", 2*limit)
+		h.Note = fmt.Sprintf("there are older releases; to show them, use --limit %d", 2*limit)
 	case !whole:
-		h.Note = fmt.Sprintf("only the last %d commits of %s were looked through: --depth %d", depth,
+		h.Note = fmt.Sprintf("only the last %d commits of %s were searched; to search more, use --depth %d", depth,
 			w.Config().StateBranch, 10*depth)
 	}
 	return h, nil

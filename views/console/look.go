@@ -77,15 +77,15 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	}
 	defer func() {
 		if problem := recover(); problem != nil {
-			a, err = unknown("Panicked", fmt.Sprintf("it cannot be shown: the program panicked: %v", problem)), nil
+			a, err = unknown("Panicked", fmt.Sprintf("the app cannot be shown, because gitrollout panicked: %v", problem)), nil
 		}
 	}()
 	in, err := w.Input(ctx, app, now)
 	if rollout.IsInvalid(err) {
-		return unknown("InvalidState", "its state file cannot be read: "+err.Error()), nil
+		return unknown("InvalidState", "the app's state file cannot be read: "+err.Error()), nil
 	}
 	if err != nil {
-		return unknown("Unavailable", "it cannot be read: "+err.Error()), fmt.Errorf("app %s: %w", app.Name, err)
+		return unknown("Unavailable", "the app cannot be read: "+err.Error()), fmt.Errorf("app %s: %w", app.Name, err)
 	}
 	if w.Client != nil {
 		source.LookAtHooks(ctx, &in, w.Client)

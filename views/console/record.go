@@ -75,7 +75,7 @@ func (w *Session) Remove(ctx context.Context, app string, refs []rollout.Ref) er
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not all is gone yet, say it again later: %s", strings.Join(kept, "; "))
+			return fmt.Errorf("some objects still exist; repeat the command later: %s", strings.Join(kept, "; "))
 		case <-time.After(500 * time.Millisecond):
 		}
 	}

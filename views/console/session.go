@@ -134,7 +134,7 @@ func (w *Session) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
 	}
-	return w.Tip.Behind.Error() + "; until then no release advances, and the apps stay as before"
+	return w.Tip.Behind.Error() + "; until this is fixed, no release advances, and the apps do not change"
 }
 
 func (w *Session) warned(text string) string {

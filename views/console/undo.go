@@ -34,7 +34,7 @@ func (w *Session) UndoOrder(
 		return o, to, err
 	}
 	if s.Phase == "" {
-		return o, to, fmt.Errorf("%s: there is no record of it yet, so nothing to undo; is gitrollout run at work?", name)
+		return o, to, fmt.Errorf("%s: the app has no record yet, so there is nothing to undo; check that gitrollout run is running", name)
 	}
 	back := undoing{w, app, s}
 	if to, err = back.to(ctx, u); err == nil {
@@ -63,8 +63,8 @@ func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error)
 		return to, err
 	}
 	if r, rejected := b.state.IsRejected(to.Hash); rejected {
-		return to, fmt.Errorf("%s was itself rejected: %s; to try it again: %s",
-			to, r.Reason, b.Command("gitrollout retry "+b.app.Name+", once Git asks for it"))
+		return to, fmt.Errorf("%s was rejected too: %s; to retry that version: %s",
+			to, r.Reason, b.Command("gitrollout retry "+b.app.Name+", once Git has that version"))
 	}
 	return to, nil
 }
@@ -132,7 +132,7 @@ func (w *Session) PushUndo(
 	ctx context.Context, who rollout.Identity, name string, o propose.Change, to propose.Version,
 ) (said string, err error) {
 	if len(o.Edits) == 0 {
-		return fmt.Sprintf("nothing to undo: %s asks for %s at %s already", w.Branch, name, to), nil
+		return fmt.Sprintf("nothing to undo: %s already has %s at %s", w.Branch, name, to), nil
 	}
 	head, err := w.Repo.Snapshot(ctx, w.Heads.Main)
 	if err == nil {
@@ -146,7 +146,7 @@ func (w *Session) PushUndo(
 		Edits: o.Edits, Message: o.Message, When: o.When, Author: who,
 	}})
 	if errors.Is(err, git.ErrConflict) {
-		return "", fmt.Errorf("%s: %s has moved meanwhile; look at it, and try again: %w", name, o.Branch, err)
+		return "", fmt.Errorf("%s: %s was changed by another push; check the branch, and try again: %w", name, o.Branch, err)
 	}
 	if err != nil {
 		return "", err

@@ -103,7 +103,7 @@ func TestUnreadableAppIsShown(t *testing.T) {
 		return a
 	}
 	shop, till := row("shop").Held, row("till")
-	if shop == nil || !strings.Contains(shop.Message, "it cannot be read: ") || till.App == "" || till.Held != nil {
+	if shop == nil || !strings.Contains(shop.Message, "the app cannot be read: ") || till.App == "" || till.Held != nil {
 		t.Errorf("shop: %+v, till: %+v", shop, till)
 	}
 	_, err = w.Listing(t.Context(), []string{"shop"}, time.Now())

@@ -86,13 +86,13 @@ func (a *Access) read() (*rules, error) {
 	for i, p := range r.People {
 		field := fmt.Sprintf("people[%d]", i)
 		if !isAuthor(p.Name, p.Email) {
-			return nil, rollout.Invalidf(a.File, field, "needs a name and an email, as commits have them: %q, %q", p.Name,
+			return nil, rollout.Invalidf(a.File, field, "needs a name and an email that are valid in a commit: %q, %q", p.Name,
 				p.Email)
 		}
 		if digest, ok := strings.CutPrefix(p.Token, tokenPrefix); p.Token != "" &&
 			(!ok || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "") {
 			return nil, &rollout.InvalidError{File: a.File, Field: field + ".token", Msg: "is not the digest of a token",
-				Fix: "make both with: gitrollout dashboard token"}
+				Fix: "create a token and its digest with: gitrollout dashboard token"}
 		}
 		if err := p.check(a.File, field); err != nil {
 			return nil, err

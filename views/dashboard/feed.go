@@ -77,7 +77,7 @@ func (f *Feed) statusOf(l report.App) (a status.App) {
 		if trouble := recover(); trouble != nil {
 			f.fail("an app cannot be shown", "app", l.Input.App.Name, "panic", trouble, "stack", string(debug.Stack()))
 			a = status.App{App: l.Input.App.Name, Cluster: l.Cluster, Path: l.Input.App.Path, Phase: l.Input.State.Phase,
-				Note: "it cannot be shown; see the log of gitrollout"}
+				Note: "the app cannot be shown; see the log of gitrollout"}
 		}
 	}()
 	a = status.Of(l.Input, l.Cluster, l.Proposals)

@@ -118,15 +118,15 @@ func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Pers
 	}
 	token, err := config.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
 	if err != nil {
-		return Person{}, fmt.Errorf("the identity provider does not take the code: %w", err)
+		return Person{}, fmt.Errorf("the identity provider does not accept the code: %w", err)
 	}
 	raw, _ := token.Extra("id_token").(string)
 	id, err := provider.Verifier(&oidc.Config{ClientID: o.ClientID, Now: s.Now}).Verify(ctx, raw)
 	if err != nil {
-		return Person{}, fmt.Errorf("the identity provider's answer does not count: %w", err)
+		return Person{}, fmt.Errorf("the identity provider's ID token is invalid: %w", err)
 	}
 	if !same(id.Nonce, f.Nonce) {
-		return Person{}, errors.New("the identity provider's answer is of another sign-in")
+		return Person{}, errors.New("the identity provider's answer belongs to another sign-in")
 	}
 	claims := map[string]any{}
 	if err := id.Claims(&claims); err != nil {
@@ -140,7 +140,7 @@ func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Pers
 		return Person{}, errors.New("the identity provider says that the email address is not verified")
 	case !said && !o.Unverified:
 		return Person{}, errors.New("the identity provider does not say that the email address is verified; " +
-			"where people cannot choose it themselves: --dashboard-oidc-email-unverified")
+			"if users cannot choose their own address, set --dashboard-oidc-email-unverified")
 	}
 	name, _ := claims["name"].(string)
 	if name = cmp.Or(name, email); !isAuthor(name, email) {

@@ -60,7 +60,7 @@ func (s *sessions) mac(purpose, body string) []byte {
 	return m.Sum(nil)
 }
 
-var errNotOurs = errors.New("is not of this process, or was changed")
+var errNotOurs = errors.New("was not issued by this process, or was changed")
 
 func (s *sessions) open(purpose, sealed string, data any) error {
 	body, mac, _ := strings.Cut(sealed, ".")

@@ -35,7 +35,7 @@ func Clock(
 		return
 	}
 	skew := middle.Sub(at.Add(500 * time.Millisecond)).Round(time.Second)
-	const fix = "keep both clocks right with NTP (timedatectl, chrony)"
+	const fix = "synchronize both clocks with NTP (timedatectl, chrony)"
 	switch {
 	case skew.Abs() >= harmfulSkew:
 		e.Add(check, Problem, fix, "the clocks of this machine and of %s are %s apart", whose, skew.Abs())

@@ -135,7 +135,7 @@ func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, n
 // examineHands reports other controllers that own the apps' objects, and so would overwrite gitrollout's changes.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.OtherOwners == nil {
-		e.Add("cluster.controllers", Unknown, "", "other controllers of the objects of the apps cannot be seen")
+		e.Add("cluster.controllers", Unknown, "", "whether other controllers own objects of the apps cannot be determined")
 		return
 	}
 	free := true
@@ -145,7 +145,7 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 		}
 		signs, err := c.OtherOwners(ctx, hook.Without(app.Render.Objects), now)
 		if err != nil {
-			e.Add("cluster.controllers", Unknown, "", "other controllers of the objects of %s cannot be seen: %v",
+			e.Add("cluster.controllers", Unknown, "", "whether other controllers own objects of %s cannot be determined: %v",
 				app.Name, err)
 			return
 		}
@@ -159,7 +159,7 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 		}
 	}
 	if free {
-		e.Add("cluster.controllers", Healthy, "", "no other controller has the objects of the apps in hand")
+		e.Add("cluster.controllers", Healthy, "", "no other controller owns the objects of the apps")
 	}
 }
 
@@ -203,8 +203,8 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 		x.needsOfApp(app, mapper, as, missing)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(missing)) {
-		x.e.Add("cluster.kinds", Problem, "install its CRD, or remove the object: the app is held until then",
-			"%s is in Git, and the cluster does not know it", kind)
+		x.e.Add("cluster.kinds", Problem, "install the CRD, or remove the object; otherwise the app is held",
+			"Git has an object of the kind %s, which does not exist in the cluster", kind)
 	}
 	if len(missing) == 0 {
 		x.e.Add("cluster.kinds", Healthy, "", "the cluster knows every kind that the apps have")
@@ -305,7 +305,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	var order []place
 	for i, r := range all {
 		if errs[i] != nil {
-			x.e.Add("cluster.rights", Unknown, "", "the API server does not tell the rights of %s: %v", x.who, errs[i])
+			x.e.Add("cluster.rights", Unknown, "", "the API server does not report the rights of %s: %v", x.who, errs[i])
 			return
 		}
 		if p := (place{r.namespace, r.group, r.resource}); denied[i] {
@@ -379,12 +379,12 @@ func (c Cluster) examineUID(ctx context.Context, e *Examination, client clients)
 	case err != nil:
 		e.Add("cluster.uid", Problem,
 			"add to "+role+`: {apiGroups: [""], resources: [namespaces], resourceNames: [`+of+`], verbs: [get]}`,
-			"the uid of namespace "+of+", which tells clusters apart, cannot be read: %v", err)
+			"the uid of namespace "+of+", which identifies the cluster, cannot be read: %v", err)
 	case c.UID != "" && string(ns.UID) != c.UID[strings.Index(c.UID, "/")+1:]:
 		e.Add("cluster.uid", Problem,
-			"choose the right cluster with --context; after a cluster was built anew: gitrollout state adopt",
+			"select the right cluster with --context; if the cluster was recreated, run gitrollout state adopt",
 			"this is not cluster %s: its uid is %s, and the state branch is for %s", c.Name, ns.UID, c.UID)
 	default:
-		e.Add("cluster.uid", Healthy, "", "the cluster is the one that the state branch is for, or there is none yet")
+		e.Add("cluster.uid", Healthy, "", "the uid matches the state branch, or the state branch has no uid yet")
 	}
 }

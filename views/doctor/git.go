@@ -50,7 +50,7 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 		rollout.ShortID(g.Heads.Main))
 	switch apps := len(g.Branch.Apps); {
 	case g.Branch.Behind != nil:
-		e.Add("git.config", Problem, "mend it, and ask gitrollout validate", "%v", g.Branch.Behind)
+		e.Add("git.config", Problem, "correct the configuration, and check it with gitrollout validate", "%v", g.Branch.Behind)
 	case apps == 0:
 		e.Add("git.config", Problem,
 			"write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app",
@@ -66,13 +66,13 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 	}
 	state := "is at " + rollout.ShortID(g.Heads.State)
 	if g.Heads.State == "" {
-		state = "does not exist yet: the first pass makes it"
+		state = "does not exist yet: the first pass creates it"
 	}
 	e.Add("git.state", Healthy, "", "%s %s", config.StateBranch, state)
 	g.examineForge(ctx, e)
 	remote := repo.Remote().String()
 	if !strings.HasPrefix(remote, "http") {
-		e.Add("clock.git", Unknown, "", "%s is not spoken to by HTTP, so its clock cannot be seen", remote)
+		e.Add("clock.git", Unknown, "", "%s is not accessed over HTTP, so the server's clock cannot be checked", remote)
 		return
 	}
 	// Only the response's Date matters. The request has no credentials.
@@ -110,7 +110,7 @@ func (g Git) examineApps(e *Examination) {
 			"the configuration does not let %s write all of their objects", rollout.Count(forbidden, "app"))
 	}
 	if broken > 0 {
-		e.Add("git.apps", Problem, "gitrollout validate names all of them",
+		e.Add("git.apps", Problem, "run gitrollout validate to list all of these apps",
 			"%s cannot be rendered and would be held: %v", rollout.Count(broken, "app"), first)
 	}
 }
@@ -119,7 +119,7 @@ func (g Git) examineApps(e *Examination) {
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo
-	text := "gitrollout doctor tried out whether it may push. This branch can be removed.\n"
+	text := "gitrollout doctor pushed this branch to test its own rights. The branch can be removed.\n"
 	heads, err := repo.Push(ctx, []rollout.Update{{
 		Branch: branch, Edits: map[string][]byte{"README": []byte(text)}, Message: "doctor: may this be pushed?\n", When: at,
 	}})
@@ -132,7 +132,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	case errors.Is(err, git.ErrAuth):
 		e.Add("git.push", Problem,
 			"give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)",
-			"the credentials may read, and not push: %v", err)
+			"the credentials allow reading, but not pushing: %v", err)
 		return
 	case err != nil:
 		e.Add("git.push", Problem, GitFix(err), "%v", err)
@@ -141,7 +141,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	if _, err := repo.Push(ctx, []rollout.Update{{Branch: branch, Old: heads[branch], Delete: true}}); err != nil {
 		e.Add("git.push", Problem,
 			"allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand",
-			"branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v",
+			"branches below gitrollout/ can be pushed, but not removed, so that old proposals remain: %v",
 			err)
 		return
 	}
@@ -156,7 +156,7 @@ func (g Git) examineForge(ctx context.Context, e *Examination) {
 	}
 	for _, b := range []struct{ name, what, fix string }{
 		{g.Repo.Branch(), "users with push rights can release without a review",
-			"protect %s: require reviews, and let people merge only"},
+			"protect %s: require reviews, and forbid direct pushes"},
 		{g.Branch.Config.StateBranch, "users with push rights can change the records of gitrollout",
 			"protect %s so that only gitrollout's user may push to it, and forbid force pushes"},
 	} {
@@ -189,7 +189,7 @@ func (g Git) examineOwners(ctx context.Context, e *Examination) {
 	switch {
 	case file == "":
 		e.Add(check, Unknown, "name the owners of .gitrollout/, and require their reviews: "+
-			"else promotions are up to --promoters and --verify-commits of gitrollout run, which cannot be seen from here",
+			"otherwise only --promoters and --verify-commits of gitrollout run restrict promotions, and doctor cannot check these flags",
 			"%s has no CODEOWNERS: the forge lets all users with merge rights promote, and change the rights of apps", branch)
 	case err != nil:
 		e.Add(check, Unknown, "", "whether %s waits for the owners in %s was not checked: %v", branch, file, err)
@@ -198,6 +198,6 @@ func (g Git) examineOwners(ctx context.Context, e *Examination) {
 	default:
 		e.Add(check, Warning, "protect "+branch+": require review from code owners "+
 			"(GitLab: code owner approval; Gitea: block merge on official review requests)",
-			"%s does not wait for the owners in %s: they decide nothing", branch, file)
+			"%s can be changed without a review by the owners in %s", branch, file)
 	}
 }

@@ -133,7 +133,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	a.Release, a.Objects, a.Staged, a.Warnings = built.Release(), len(built.Objects), len(built.Specs), built.Warnings
 	if len(built.Unopened) > 0 {
 		a.Warnings = append(slices.Clip(a.Warnings), "the encrypted content of "+strings.Join(built.Unopened, ", ")+
-			" is not checked: there is no key here")
+			" is not checked: gitrollout validate has no key")
 	}
 	return a, built, nil
 }
@@ -152,7 +152,7 @@ func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error 
 			return &rollout.InvalidError{
 				Msg: fmt.Sprintf("%s %s/%s is in app %s and in app %s", ref.Kind, ref.Namespace, ref.Name, built.App.Name,
 					other.App.Name),
-				Fix: "keep it in one app: the app that has it already goes on, and the other one is held",
+				Fix: "keep the object in one app; until then, the app that owns the object continues, and the other app is held",
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func TestCheck(t *testing.T) {
 			"apps/shop/shop.yaml", strings.Replace(shop, "spec: {selector", "spec: {replicas: 3, selector", 1)),
 			"shop: 2 objects, 1 staged, warning Deployment/shop/shop: replicas are ignored"},
 		"one object in two apps": {cartAndTill(data, data), two + ", error ConfigMap shop/data is in app till and in app cart; " +
-			"keep it in one app: the app that has it already goes on, and the other one is held"},
+			"keep the object in one app; until then, the app that owns the object continues, and the other app is held"},
 		"a claim of two apps": {cartAndTill(disk, disk), two},
 		"a claim that differs": {cartAndTill(disk, strings.Replace(disk, "1Gi", "2Gi", 1)),
 			two + ", error PersistentVolumeClaim shop/disk is in app till and in app cart"},

@@ -20,7 +20,7 @@ const Unknown rollout.Phase = "Unknown"
 // OfCluster describes an app without Git: target, later steps, measurements and author are not known.
 func OfCluster(app, cluster string, live []Live) App {
 	a := App{App: app, Cluster: cluster, Phase: Unknown,
-		Reason: "all pods are of one version; whether Git asks for another one is not known"}
+		Reason: "all pods have one version; whether Git has a newer version is not known"}
 	for _, l := range live {
 		w := Workload{Workload: l.Workload.String(), Replicas: l.Observed.Replicas, FullWeight: 100, Moving: l.Held != ""}
 		for _, r := range l.Observed.Revisions {

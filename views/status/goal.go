@@ -59,7 +59,7 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 	case ours && s.Phase == rollout.Aborting:
 		return Verdict{Missed, "it goes back to stable: " + s.Reason}
 	case g.overtaken(in):
-		return Verdict{Missed, "another version has taken its place: " + rollout.ShortID(s.Source)}
+		return Verdict{Missed, "another version replaced this version: " + rollout.ShortID(s.Source)}
 	case g.held(in):
 		return Verdict{Stuck, "it is held"}
 	}

@@ -128,11 +128,11 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
 	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Phase: s.Phase, Reason: s.Reason}
 	if a.Phase == "" {
-		a.Phase, a.Reason = rollout.Pending, "gitrollout has not seen this app yet; is gitrollout run at work?"
+		a.Phase, a.Reason = rollout.Pending, "gitrollout has not recorded this app yet; check that gitrollout run is running"
 	}
 	a.showHealth(in)
 	if a.Held = heldOf(in); a.Phase == rollout.Healthy && a.Held != nil && !a.Waits() {
-		a.Reason = cmp.Or(a.Reason, "the objects applied last serve, and Git is not followed while the app is held")
+		a.Reason = cmp.Or(a.Reason, "the objects that were applied last stay, and new commits are not applied while the app is held")
 	}
 	a.Release, a.Stable, a.Coming = releaseOf(s.Release), releaseOf(s.Stable), releaseOf(strategies.Coming(in))
 	if r, ok := strategies.Rejection(in); ok && strategies.CanRetry(in) {
@@ -151,7 +151,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		a.Warnings = append(slices.Clone(a.Warnings), "ignored: "+path+": "+why)
 	}
 	for _, h := range strategies.Disregarded(in) {
-		a.Warnings = append(slices.Clone(a.Warnings), fmt.Sprintf("hook %s (%s) failed, and %s went on all the same: its "+
+		a.Warnings = append(slices.Clone(a.Warnings), fmt.Sprintf("hook %s (%s) failed, and %s continued nevertheless: the hook's "+
 			"hook-failure is continue", h.Name, h.When, h.Release))
 	}
 	if s.Source != "" {
@@ -321,7 +321,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 		return "", nil
 	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, every new commit is tried
 	case in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
-		return d.Waiting + "; of pushes until then, replicas alone have an effect", nil
+		return d.Waiting + "; until then, a push can only change replicas", nil
 	}
 	return d.Waiting, nil
 }

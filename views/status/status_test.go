@@ -114,9 +114,9 @@ func TestOf(t *testing.T) {
 	const asksForRejected = "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\n"
 	const retry = "to try it again: gitrollout retry shop"
 	const waitsForRevert = "waits: a revert of RELEASE in Git, a new version, or decision: retry"
-	const notFollowed = "phase: Healthy\nreason: the objects applied last serve, and Git is not followed while the app is held\n"
+	const notFollowed = "phase: Healthy\nreason: the objects that were applied last stay, and new commits are not applied while the app is held\n"
 	const goingBack = "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\n" +
-		"shop/web: canary setWeight 20 done, pause, setWeight 60\nwaits: all pods to be of the stable version"
+		"shop/web: canary setWeight 20 done, pause, setWeight 60\nwaits: all pods to have the stable version"
 	proposed := map[string]string{"gitrollout/promote/prod/shop": "c9"}
 	reverting := map[string]string{"gitrollout/revert/prod/shop": "c8"}
 	held := func(reason rollout.HeldReason, message string) func(*strategies.Input) {
@@ -167,7 +167,7 @@ func TestOf(t *testing.T) {
 			"to look at the Job: kubectl -n shop describe job check-2-1\nto look at the Job: kubectl -n shop logs job/check-2-1\n" +
 			skip + back},
 		"never seen": {func(in *strategies.Input) { in.State, in.Observed.Workloads = rollout.State{}, nil }, nil,
-			"phase: Pending\nreason: gitrollout has not seen this app yet; is gitrollout run at work?\n" + idle},
+			"phase: Pending\nreason: gitrollout has not recorded this app yet; check that gitrollout run is running\n" + idle},
 		"a head that cannot be read, before that is on record": {func(in *strategies.Input) {
 			in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
 		}, nil, "phase: Paused\nheld: InvalidInput kustomization.yaml: is not valid YAML\n" + steps + abort},
@@ -196,7 +196,7 @@ func TestOf(t *testing.T) {
 			reject(in)
 			in.Head.Commit.ID = "c3"
 		}, reverting, asksForRejected + "rejected: RELEASE too many errors\n" + idle + "\n" + waitsForRevert +
-			"; of pushes until then, replicas alone have an effect\nto go back in Git too: " + merge + "\n" + retry},
+			"; until then, a push can only change replicas\nto go back in Git too: " + merge + "\n" + retry},
 		"content that was rejected, and a later commit elsewhere": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.Head.Render.Hooked, in.Head.Render.Content = nil, true, in.State.Release.Hash
 			reject(in)
@@ -446,7 +446,7 @@ func TestOfCluster(t *testing.T) {
 		return Live{Workload: web, Commit: "c2", Held: held,
 			Observed: rollout.ObservedWorkload{Hash: "h1-2", Replicas: 4, Complete: complete, Revisions: revisions}}
 	}
-	const rest = "Unknown: all pods are of one version; whether Git asks for another one is not known"
+	const rest = "Unknown: all pods have one version; whether Git has a newer version is not known"
 	for name, c := range map[string]struct {
 		live []Live
 		want string

@@ -155,7 +155,7 @@ func blueGreenPreview() status.App {
 
 func promoting() status.App {
 	a := canaryPaused()
-	a.Phase, a.Waiting, a.Next = rollout.Promoting, "all pods to be of the new version and available", nil
+	a.Phase, a.Waiting, a.Next = rollout.Promoting, "all pods to have the new version and to be available", nil
 	w := &a.Workloads[0]
 	w.Step, w.Steps, w.Weight, w.RealWeight, w.Entered = 4, steps(4), 100, 70, nil
 	w.Revisions[0] = revision("canary", "checkout", "5d8f7c9b4", 7, 10, 2*time.Minute)
@@ -224,7 +224,7 @@ func plainApp() status.App {
 func aborting() status.App {
 	a := canaryPaused()
 	a.Phase, a.Reason, a.Waiting = rollout.Aborting, "aborted by Ann Lee <ann@example.com>: errors in checkout",
-		"all pods to be of the stable version"
+		"all pods to have the stable version"
 	a.Rejected, a.Next = degradedRejected().Rejected, degradedRejected().Next[:1]
 	w := &a.Workloads[0]
 	w.Weight, w.Ready, w.RealWeight, w.Steps[1].Status = 0, 8, 0, "pending"

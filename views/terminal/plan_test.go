@@ -62,7 +62,7 @@ func TestPlanViews(t *testing.T) {
 	e.Add("git.read", doctor.Healthy, "", "https://git.example.com/shop.git can be read, main is at 4d6eb88")
 	e.Add("cluster.rights", doctor.Problem, `add to its Role: {apiGroups: [""], resources: [configmaps], verbs: [create, delete, get, patch]}`,
 		"system:serviceaccount:gitrollout:gitrollout may not create, delete, get, patch configmaps in namespace shop")
-	e.Add("clock.cluster", doctor.Warning, "keep both clocks right with NTP (timedatectl, chrony)",
+	e.Add("clock.cluster", doctor.Warning, "synchronize both clocks with NTP (timedatectl, chrony)",
 		"the clocks of this machine and of the API server are 20s apart")
 	golden(t, "doctor", Examination(e, Look{Width: 80, Now: at()}))
 }

@@ -44,7 +44,7 @@ func reachable(ctx context.Context, client kubernetes.Interface, name string, po
 	patch := fmt.Appendf(nil, `{"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, port)
 	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {
-		return fmt.Errorf("say where the kubelet of node %s is: %w", name, err)
+		return fmt.Errorf("write the port of node %s's kubelet: %w", name, err)
 	}
 	return nil
 }

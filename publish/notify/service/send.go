@@ -97,7 +97,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	case c.File != "":
 		dir := s.Getenv(rollout.EnvPrefix + "DIR")
 		if dir == "" {
-			return "", fmt.Errorf("the file %s: set %sDIR to the folder that it is in", c.File, rollout.EnvPrefix)
+			return "", fmt.Errorf("the file %s: set %sDIR to the folder of the file", c.File, rollout.EnvPrefix)
 		}
 		data, err := s.ReadFile(filepath.Join(dir, c.File))
 		if err != nil {

@@ -22,7 +22,7 @@ const claimTime = 20 * time.Second
 const forgotten = 10 * time.Minute
 
 // errBusy means that another process has claimed messages and is sending them.
-var errBusy = errors.New("another gitrollout is telling")
+var errBusy = errors.New("another gitrollout process is sending notifications")
 
 // task holds the messages for one receiver in one round.
 type task struct {
@@ -195,7 +195,7 @@ func (w *Worker) task(
 		return t, 0, nil
 	}
 	if errors.Is(err, ErrGone) {
-		w.report(r.Name, fmt.Errorf("notification %s: events since state commit %s are not sent: it %w", r.Name,
+		w.report(r.Name, fmt.Errorf("notification %s: events since state commit %s are not sent: this commit %w", r.Name,
 			rollout.ShortID(at.Told), ErrGone))
 		return t, maxLag + 1, nil
 	}
@@ -208,7 +208,7 @@ func (w *Worker) task(
 	}
 	b := notify.Pending(w.Cluster, r, w.ProfileOf(r.Service), at, claimed, line, w.Links(v.config.Forge), now)
 	if b.Dropped > 0 {
-		w.report(r.Name, fmt.Errorf("notification %s: %d events are not told: they are older than %s, or more than %d",
+		w.report(r.Name, fmt.Errorf("notification %s: %d events are dropped: they are older than %s, or more than %d",
 			r.Name, b.Dropped, notify.MaxAge, notify.MaxPending))
 	}
 	if b.Err != nil {
@@ -256,7 +256,7 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 		case err == nil:
 		case final:
 			s.refused = append(s.refused,
-				fmt.Errorf("notification %s: %s (%s) is not told: %w", t.receiver.Name, d.Kind, d.ID, err))
+				fmt.Errorf("notification %s: %s (%s) was not accepted: %w", t.receiver.Name, d.Kind, d.ID, err))
 		default:
 			s.failed, s.after = err, after
 			return s
