@@ -275,7 +275,7 @@ func TestRefused(t *testing.T) {
 			`spec.measurementRetention[0].metricName: "(" is not a regular expression`},
 		"Rule": {"{templates: [{templateName: b}], dryRun: [{metricName: b}]}", ""},
 		"OtherDefault": {"{args: [{name: x, value: \"1\"}], templates: [{templateName: f}]}",
-			`spec.args[0].value: "2" is another default of x than "1"`},
+			`spec.args[0].value: "2" as the default of x conflicts with "1" in another template`},
 		"SameDefault":   {"{args: [{name: x, value: \"2\"}], templates: [{templateName: f}]}", ""},
 		"NoDefault":     {"{args: [{name: x}], templates: [{templateName: f}]}", ""},
 		"NoValue":       {"{args: [{name: none}], templates: [{templateName: b}]}", "args: the argument none has no value"},

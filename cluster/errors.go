@@ -79,8 +79,8 @@ func explain(err error, ref rollout.Ref, verb string) error {
 		return e
 	}
 	if left := outside(""); errors.As(err, &left) {
-		return &Error{Ref: ref, Reason: Forbidden, Msg: left.Error(), Err: err,
-			Fix: "remove the object from the app, or add its namespace to --namespaces; without that flag gitrollout manages all namespaces"}
+		return &Error{Ref: ref, Reason: Forbidden, Msg: left.Error(), Err: err, Fix: "remove the object from the app, " +
+			"or add its namespace to --namespaces; without that flag gitrollout manages all namespaces"}
 	}
 	e := &Error{Ref: ref, Reason: Unexpected, Msg: serverMessage(err), Err: err}
 	e.Reason, e.Fix = reasonOf(err, e.Msg, verb)
@@ -98,7 +98,7 @@ var (
 
 // hideContent reduces a refused Secret's error, which the state branch stores, to field names without keys or content.
 func (e *Error) hideContent(err error) {
-	const left = "the server's answer is left out, because it may quote the content"
+	const left, see = "the server's answer is left out, because it may quote the content", "kubectl apply --dry-run=server"
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return // an error of the network: it quotes no content
@@ -106,11 +106,11 @@ func (e *Error) hideContent(err error) {
 	switch e.Reason {
 	case Denied:
 		hook, _, _ := strings.Cut(e.Msg, "denied the request")
-		e.Msg, e.Fix = rollout.OneLine(hook)+" denied the request; "+left, "to see the answer, run: kubectl apply --dry-run=server"
+		e.Msg, e.Fix = rollout.OneLine(hook)+" denied the request; "+left, "to see the answer, run: "+see
 	case Immutable:
 		e.Msg = "is immutable"
 	case Invalid, Unexpected:
-		e.Msg, e.Fix = "is not valid"+fieldsOf(status)+"; "+left, "to see the answer, run: kubectl apply --dry-run=server"
+		e.Msg, e.Fix = "is not valid"+fieldsOf(status)+"; "+left, "to see the answer, run: "+see
 	}
 }
 
@@ -181,8 +181,8 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	case apierrors.IsForbidden(err) && strings.Contains(msg, "exceeded quota"):
 		return Quota, "raise the quota or free some of it"
 	case apierrors.IsForbidden(err) && strings.Contains(msg, "attempting to grant RBAC permissions not"):
-		return Forbidden, "a user can grant only rights that it has: give the reconciler's user the same rights, or the verbs " +
-			"escalate and bind for this kind"
+		return Forbidden, "a user can grant only rights that it has: give the reconciler's user the same rights, " +
+			"or the verbs escalate and bind for this kind"
 	case apierrors.IsForbidden(err):
 		return Forbidden, fmt.Sprintf("allow the reconciler's user to %s this kind", verb)
 	case apierrors.IsUnauthorized(err):

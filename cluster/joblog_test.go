@@ -43,7 +43,7 @@ func TestLogOfAJob(t *testing.T) {
 				err := w.cluster.Kube.CoreV1().Pods(w.ns).DeleteCollection(t.Context(), metav1.DeleteOptions{},
 					metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + name})
 				must(t, err)
-				w.until("no pod of "+name, func() (bool, string) { look(); return strings.HasPrefix(state.Log, "(there is no log: its"), state.Log })
+				w.until("no pod of "+name, func() (bool, string) { look(); return state.Log == c.want, state.Log })
 			}
 			if state.Log != c.want {
 				t.Errorf("the log is %q, want %q", state.Log, c.want)

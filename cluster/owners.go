@@ -176,8 +176,8 @@ func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, err
 		set := &found.Items[i]
 		pods, _, _ := unstructured.NestedInt64(set.Object, "status", "replicas")
 		if owner := ownedBy(set, "argoproj.io", "Rollout"); owner != "" && pods > 0 {
-			return argoRollouts(ref, fmt.Sprintf("Rollout %s owns ReplicaSet %s, which has %d of the pods that the workload's selector matches",
-				owner, set.GetName(), pods)), nil
+			return argoRollouts(ref, fmt.Sprintf("Rollout %s owns ReplicaSet %s, which has %d of the pods "+
+				"that the workload's selector matches", owner, set.GetName(), pods)), nil
 		}
 	}
 	return rollout.Foreign{}, nil
@@ -219,8 +219,8 @@ func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) roll
 	if canary == "" {
 		return rollout.Foreign{Ref: ref}
 	}
-	return rollout.Foreign{Ref: ref, By: "Flagger", Sign: "Canary " + canary + " " + does,
-		Fix: fmt.Sprintf("migrate the object as docs/coming-from-flagger.md describes; do not delete Canary %s first", canary)}
+	return rollout.Foreign{Ref: ref, By: "Flagger", Sign: "Canary " + canary + " " + does, Fix: fmt.Sprintf(
+		"migrate the object as docs/coming-from-flagger.md describes; do not delete Canary %s first", canary)}
 }
 
 // ownedBy returns the name of an object's controller if it has this group and kind, else "".

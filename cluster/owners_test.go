@@ -64,7 +64,7 @@ func TestForeignControllers(t *testing.T) {
 		}, "Flagger", "owns Deployment shop-primary", false},
 		"Flagger's Service": {func(w *world, all []rollout.Object) {
 			owned(w, all[service], "flagger.app/v1beta1", "Canary")
-		}, "Flagger", "it goes with the Canary", false},
+		}, "Flagger", "deleting the Canary deletes the Service", false},
 		"Kruise's label": {func(_ *world, all []rollout.Object) {
 			meta(all[deployment], "labels", "rollouts.kruise.io/workload-type", "deployment")
 		}, "Kruise Rollouts", "the label rollouts.kruise.io/workload-type", false},

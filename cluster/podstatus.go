@@ -36,7 +36,7 @@ func podStatus(p *corev1.Pod) string {
 	}
 }
 
-// initStatus returns the status of the first unfinished init container, and whether the chart creates a NetworkPolicy.
+// initStatus returns the status of the first unfinished init container, and whether there is one.
 func initStatus(p *corev1.Pod) (string, bool) {
 	for i, s := range p.Status.InitContainerStatuses {
 		switch {

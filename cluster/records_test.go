@@ -585,7 +585,7 @@ func TestRefusalsInWords(t *testing.T) {
 		return answer(422, metav1.StatusReasonInvalid, msg, causes...)
 	}
 	forbidden := func(msg string) error { return answer(403, metav1.StatusReasonForbidden, msg) }
-	const left, see = "the server's answer is left out, because it may quote the content", "; to see the answer, run: kubectl apply --dry-run=server"
+	const left = "the server's answer is left out, because it may quote the content; to see the answer, run: kubectl apply --dry-run=server"
 	for name, c := range map[string]struct {
 		err  error
 		ref  rollout.Ref
@@ -602,8 +602,8 @@ func TestRefusalsInWords(t *testing.T) {
 		"other reason": {answer(400, metav1.StatusReasonBadRequest, "all of it", cause("spec", "x")), service, "Service a/web: all of it"},
 		"of no space":  {answer(404, metav1.StatusReasonNotFound, "it is not there"), node, "Thing one: it is not there"},
 		"may not give": {forbidden("user x is attempting to grant RBAC permissions not currently held"), node,
-			"Thing one: user x is attempting to grant RBAC permissions not currently held; who gives rights has to have them: " +
-				"give them to the reconciler's user, too, or the verbs escalate and bind for this kind"},
+			"Thing one: user x is attempting to grant RBAC permissions not currently held; a user can grant only rights that it has: " +
+				"give the reconciler's user the same rights, or the verbs escalate and bind for this kind"},
 		"may not":    {forbidden("no"), node, "Thing one: no; allow the reconciler's user to patch this kind"},
 		"no login":   {answer(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
 		"of no kind": {fmt.Errorf("x: %w", ErrUnknownKind), node, "Thing one: kind Thing.apps is not known to the cluster; install its CRD"},
@@ -611,13 +611,13 @@ func TestRefusalsInWords(t *testing.T) {
 			"Thing one: kind Thing is not known to the cluster; install its CRD"},
 		"a wrong word": {errors.New("admission webhook x timed out"), service, "Service a/web: admission webhook x timed out"},
 		"a Secret": {invalid("all", cause("data[s3cr3t]", "s3cr3t"), cause("data[other]", "x"), cause("type", "x"), cause("s3cr3t", "x")),
-			secret, "Secret a/key: is not valid (data[…], type); " + left + see},
-		"a bare Secret": {invalid("s3cr3t"), secret, "Secret a/key: is not valid; " + left + see},
-		"no fields":     {invalid("all", cause("s3cr3t", "s3cr3t")), secret, "Secret a/key: is not valid; " + left + see},
+			secret, "Secret a/key: is not valid (data[…], type); " + left},
+		"a bare Secret": {invalid("s3cr3t"), secret, "Secret a/key: is not valid; " + left},
+		"no fields":     {invalid("all", cause("s3cr3t", "s3cr3t")), secret, "Secret a/key: is not valid; " + left},
 		"it is fixed": {invalid("s3cr3t field is immutable"), secret, "Secret a/key: is immutable; " +
 			"this field cannot change on a live object: revert the change, use a new name, or delete the object and let it be created anew"},
 		"hooked": {forbidden(`admission webhook "p.x" denied the request: s3cr3t`), secret,
-			`Secret a/key: admission webhook "p.x" denied the request; ` + left + see},
+			`Secret a/key: admission webhook "p.x" denied the request; ` + left},
 		"away":         {errors.New("dial tcp"), secret, "Secret a/key: dial tcp"},
 		"another kind": {invalid("told"), rollout.Ref{Group: "x", Kind: "Secret", Name: "key"}, "Secret key: told"},
 	} {

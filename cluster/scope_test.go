@@ -56,9 +56,9 @@ func TestNamespaces(t *testing.T) {
 	}
 
 	for manifest, want := range map[string]string{
-		settingsIn(beyond): `is in namespace "` + beyond + `", which --namespaces leaves out`,
-		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NS}\nvalue: 1\n": "belongs to no namespace, " +
-			"and gitrollout runs with --namespaces",
+		settingsIn(beyond): `is in namespace "` + beyond + `", which --namespaces does not include`,
+		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NS}\nvalue: 1\n": "is cluster-scoped, " +
+			"but gitrollout runs with --namespaces",
 	} {
 		_, err := w.Apply(t.Context(), "shop", w.objects(manifest))
 		_, _, pruned := w.Prune(t.Context(), "shop", []rollout.Ref{w.objects(manifest)[0].Ref()})

@@ -140,7 +140,7 @@ func TestHTTPAnswersThatAreNotGit(t *testing.T) {
 		want    error
 		text    string
 	}{
-		"login page":   {answer(200, "text/html", "<html>Sign in</html>"), git.ErrNotFound, "no Git server"},
+		"login page":   {answer(200, "text/html", "<html>Sign in</html>"), git.ErrNotFound, "not a Git repository"},
 		"not found":    {answer(404, "text/plain", "Repository not found."), git.ErrNotFound, "Repository not found."},
 		"unauthorised": {answer(401, "text/plain", "token "+secret+" expired"), git.ErrAuth, "token *** expired"},
 		"forbidden":    {answer(403, "text/plain", "your IP is blocked"), git.ErrAuth, "your IP is blocked"},

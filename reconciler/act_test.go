@@ -186,7 +186,7 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 				return
 			}
 			compare.Contains(t, w.state().Kept,
-				"ConfigMap default/shop is not deleted", "because app broken may have it", "mend apps/broken")
+				"ConfigMap default/shop is not deleted", "app broken may have this object", "correct apps/broken")
 			commits := len(w.git.messages)
 			w.recordsNothing(func() {
 				for range 3 {
@@ -738,7 +738,7 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	edits, back := w.filesOfAStore()
 	edits["apps/store/kustomization.yaml"] = "resources: []\n"
 	w.follow("shop is a store, and empty", edits)
-	want := "gitrollout remove shop --cluster prod; not if this is its new name, of which no object can be read yet: store; "
+	want := "gitrollout remove shop --cluster prod; do not remove it if its new name is store, where no object can be read yet: "
 	compare.Contains(t, fmt.Sprintf("%+v", w.state().Held), want)
 	w.recordsNothing(w.settle)
 	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))

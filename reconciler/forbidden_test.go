@@ -23,7 +23,7 @@ func TestForbidden(t *testing.T) {
 	w.follow("to another namespace, with v2", map[string]string{"apps/shop/config.yaml": edge, "apps/shop/app.yaml": version("v2")})
 	s := w.state()
 	if h := s.Held; h == nil || h.Reason != rollout.HeldForbidden || s.Release != nil || w.pods("v2") > 0 ||
-		!strings.HasSuffix(h.Message, "add to its entry in .gitrollout/prod/config.yaml: namespaces: [edge]") {
+		!strings.HasSuffix(h.Message, "add to the app's entry in .gitrollout/prod/config.yaml: namespaces: [edge]") {
 		t.Fatalf("%s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
 	}
 	w.follow("allow it", map[string]string{configFile: open})

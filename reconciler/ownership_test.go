@@ -43,7 +43,7 @@ func TestOneObjectOneApp(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				const shared = "Deployment default/shop is in app %s and in app shop, which has it"
+				const shared = "Deployment default/shop is in app %s and in app shop, which owns the object"
 				held := fmt.Sprintf("%s: %+v", what, w.stateOf(evil).Held)
 				compare.Contains(t, held, "Reason:"+string(rollout.HeldContested), fmt.Sprintf(shared, evil))
 				first := fmt.Sprintf("%s, held %v, with %s", w.state().Phase, w.state().Held, w.images())

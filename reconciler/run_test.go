@@ -255,7 +255,7 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 		w.passes(9)
 		err = w.once()
 	})
-	compare.Contains(t, fmt.Sprint(err), "nothing advances while the cluster is not seen: the API server")
+	compare.Contains(t, fmt.Sprint(err), "nothing advances while the cluster's state is unknown: the API server")
 	w.want(rollout.Paused, 2)
 	w.commit("v1", map[string]string{"apps/shop/app.yaml": steps.Replace(version("v1"))})
 	w.passes(10)

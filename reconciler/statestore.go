@@ -182,10 +182,10 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 		return nil
 	}
 	if c.Cluster != r.cluster || c.UID != r.uid {
-		return &rollout.InvalidError{
-			File: rollout.ClusterPath, Field: "uid",
-			Msg: fmt.Sprintf("the state branch is for cluster %s (%s), but this cluster is %s (%s)", c.Cluster, c.UID, r.cluster, r.uid),
-			Fix: "choose that cluster with --context and the same --namespaces, or, if that cluster no longer exists: gitrollout state adopt",
+		return &rollout.InvalidError{File: rollout.ClusterPath, Field: "uid", Msg: fmt.Sprintf(
+			"the state branch is for cluster %s (%s), but this cluster is %s (%s)", c.Cluster, c.UID, r.cluster, r.uid),
+			Fix: "choose that cluster with --context and the same --namespaces, " +
+				"or, if that cluster no longer exists: gitrollout state adopt",
 		}
 	}
 	return r.noteWriter(c.Writer)
@@ -203,8 +203,8 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 		return fmt.Errorf("%w: %s writes to the state branch since epoch %d; this process is %s with epoch %d",
 			ErrDeposed, w.ID, w.Epoch, r.id, r.epoch)
 	default:
-		r.log.Warn("another gitrollout process also writes to the state branch: run one process, or several with --leader-elect",
-			"writer", w.ID, "epoch", w.Epoch, "this", r.id)
+		r.log.Warn("another gitrollout process also writes to the state branch: run one process, "+
+			"or several with --leader-elect", "writer", w.ID, "epoch", w.Epoch, "this", r.id)
 		r.epoch = 0 // the next commit claims the branch again
 		return nil
 	}

@@ -28,7 +28,7 @@ func forbidden(t *testing.T, app rollout.App, kustomization, yaml string) (strin
 func TestAllow(t *testing.T) {
 	const config = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"
 	const inPayments = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: payments}\n"
-	const wayOut = "; if it is to have that, add to its entry in .gitrollout/prod/config.yaml: "
+	const wayOut = "; to allow the object, add to the app's entry in .gitrollout/prod/config.yaml: "
 	const file = "apps/shop/app.yaml: "
 	const notInPayments = file + "metadata.namespace: is in namespace payments, where app shop may not write (ConfigMap/payments/a)" + wayOut +
 		"namespaces: [payments]"
@@ -55,7 +55,7 @@ func TestAllow(t *testing.T) {
 		"another's Namespace": {rollout.App{ClusterResources: "Namespace"}, "", "kind: Namespace\napiVersion: v1\nmetadata: {name: payments}\n",
 			file + "metadata.name: is a namespace where app shop may not write (Namespace//payments)" + wayOut + "namespaces: [payments]"},
 		"gitrollout's own": {rollout.App{Namespaces: "* gitrollout"}, "", strings.Replace(inPayments, "payments", "gitrollout", 1),
-			file + "metadata.namespace: is in namespace gitrollout, which is gitrollout's own and no app's (ConfigMap/gitrollout/a); " +
+			file + "metadata.namespace: is in namespace gitrollout, which belongs to gitrollout and to no app (ConfigMap/gitrollout/a); " +
 				"remove the object from the app, or move it to another namespace"},
 		"an unknown version of a kind without namespaces": {rollout.App{}, "", role("v9\nmetadata: {name: a"),
 			none(ofRoles, "ClusterRole//a") + "clusterResources: [" + ofRoles + "]"},

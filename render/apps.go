@@ -45,8 +45,8 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 		}
 		if left < 0 {
 			unnamed = append(unnamed, InvalidName{glob.Path, rollout.Invalidf(cfg.File, at,
-				"%s and the entries before it match more than %d folders; the folders above this limit are no apps", glob.Path, mostFolders).
-				WithFix("remove folders that are no apps, or use a path that matches fewer folders")})
+				"%s and the entries before it match more than %d folders; the folders above this limit are no apps",
+				glob.Path, mostFolders).WithFix("remove folders that are no apps, or use a path that matches fewer folders")})
 			left = 0
 		}
 		if len(dirs) == 0 && glob.Directory != nil && !rollout.IsGlob(glob.Path) {

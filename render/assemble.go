@@ -79,8 +79,8 @@ func unique(objects []rollout.Object, file string) error {
 	for _, object := range objects {
 		ref := object.Ref()
 		if seen[ref] {
-			return &rollout.InvalidError{File: file, Msg: ref.String() + " is defined twice, once with and once without its namespace",
-				Fix: "remove one"}
+			return &rollout.InvalidError{File: file, Fix: "remove one",
+				Msg: ref.String() + " is defined twice, once with and once without its namespace"}
 		}
 		seen[ref] = true
 	}
@@ -123,7 +123,7 @@ func (a *assembly) take(object rollout.Object) error {
 	isJob := ref.Group == "batch" && ref.Kind == "Job" && !hook.Is(object)
 	if spec := object.Map("spec"); isJob && spec["ttlSecondsAfterFinished"] != nil {
 		delete(spec, "ttlSecondsAfterFinished") // a Job that the cluster deletes would be created and run again
-		a.warn("%s: ttlSecondsAfterFinished is left out: the Job runs once, and is deleted when it is removed from Git", shortRef(ref))
+		a.warn("%s: ttlSecondsAfterFinished is left out: the Job runs once, and stays while it is in Git", shortRef(ref))
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.app), object.APIVersion(), ref.Kind); is || p != nil {

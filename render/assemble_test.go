@@ -226,11 +226,11 @@ func TestScalers(t *testing.T) {
 	keda := func(target string) string {
 		return "---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: h}\nspec: {scaleTargetRef: {" + target + "}}\n"
 	}
-	const plain = deploymentHead + "  replicas: 2\n"
+	const plain, argo = deploymentHead + "  replicas: 2\n", argoHead + "  strategy: {canary: {}}\n"
 	const toPlain, toArgo = "apiVersion: apps/v1, kind: Deployment, name: web", "apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: "
-	const argo = argoHead + "  strategy: {canary: {}}\n"
 	ref := "---\n" + strings.Replace(ownHead, "metadata: {name: web}", "metadata: {name: stages}", 1) + "  strategy: {canary: {}}\n"
-	const ignored = "Deployment/shop/web: replicas are ignored, HorizontalPodAutoscaler/shop/h scales it; leave them out of the manifest"
+	const ignored = "Deployment/shop/web: replicas are ignored, because HorizontalPodAutoscaler/shop/h " +
+		"scales the workload; remove replicas from the manifest"
 	deployment := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 	for name, tt := range map[string]struct {
 		docs     string
@@ -289,8 +289,8 @@ func TestWarnings(t *testing.T) {
 		"the delay of an abort with dynamicStableScale": {
 			"  strategy: {canary: {stableService: web, canaryService: next, trafficRouting: {gatewayAPI: {httpRoute: web}}, " +
 				"dynamicStableScale: true, abortScaleDownDelaySeconds: 5}}\n---\n" + webRoute,
-			[]string{"strategy.canary.abortScaleDownDelaySeconds is ignored: with dynamicStableScale " +
-				"pods of the new version go as stable pods come back"},
+			[]string{"strategy.canary.abortScaleDownDelaySeconds is ignored: with dynamicStableScale, " +
+				"an abort removes the new version's pods while it adds stable pods"},
 		},
 		"stable users on fewer and fewer pods": {"  strategy: {canary: {stableService: web, steps: [{setWeight: 80}]}}\n",
 			[]string{"strategy.canary.stableService sends all its requests to the stable pods, and each weight makes these fewer, " +
@@ -324,7 +324,7 @@ func TestJobWithATTL(t *testing.T) {
 			t.Errorf("the Jobs of a CronJob are the CronJob's: %v", spec)
 		}
 	}
-	want := []string{"Job/shop/move: ttlSecondsAfterFinished is left out: the Job runs once, and goes when it leaves Git"}
+	want := []string{"Job/shop/move: ttlSecondsAfterFinished is left out: the Job runs once, and stays while it is in Git"}
 	compare.CheckNamed(t, "warnings", want, got.Warnings)
 }
 

@@ -57,8 +57,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 		invalid.Msg = fmt.Sprintf("is on a %s, but only a Secret can be create-only", object.Kind())
 		invalid.Fix = "remove the annotation, and write the object's content"
 	default:
-		invalid.Msg = fmt.Sprintf("is %q, and only true is allowed", once)
-		invalid.Fix = `write "true", or take it out`
+		invalid.Msg, invalid.Fix = fmt.Sprintf("is %q, and only true is allowed", once), `write "true", or take it out`
 	}
 	return o.blame(invalid, object.Ref())
 }
@@ -107,7 +106,8 @@ func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 				objects[i][field] = drawn[i][field]
 			}
 		}
-		a.warn("Secret %s: its content is generated at random when the Secret is created, and exists only in the cluster", objects[i].Name())
+		a.warn("Secret %s: its content is generated at random when the Secret is created, and exists only in the cluster",
+			objects[i].Name())
 	}
 	return nil
 }

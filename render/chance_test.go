@@ -51,7 +51,7 @@ func TestMadeOnce(t *testing.T) {
 			t.Fatalf("the Secret is %v", o)
 		}
 		drawn[password] = true
-		want := "Secret my-auth: its content is drawn at random when it is made, and is in the cluster alone"
+		want := "Secret my-auth: its content is generated at random when the Secret is created, and exists only in the cluster"
 		if len(r.Warnings) != 1 || r.Warnings[0] != want {
 			t.Errorf("warnings: %v", r.Warnings)
 		}
@@ -81,13 +81,13 @@ func TestMadeOnceOtherwise(t *testing.T) {
 		"another object": {chanceChart("Secret", chanceSecret, chanceConfig), "a/charts/db/templates/b.yaml: ConfigMap/seed: data.seed" + by},
 		"another Secret": {chanceChart("", annotated, strings.Replace(chanceSecret, "auth", "other", 1)),
 			"a/charts/db/templates/b.yaml: Secret/other: stringData.password" + by + wayOut},
-		"a label by chance": {chanceChart("Secret", labelled), "has more than values of data and stringData that would be others " +
-			"at each render (Secret//my-auth); give it a fixed name, type, labels and annotations"},
-		"on a ConfigMap": {chanceChart("ConfigMap", fixedConfig), annotation + "on a ConfigMap, and Secrets alone are made once " +
+		"a label by chance": {chanceChart("Secret", labelled), "would differ at each render in more than the values of data and " +
+			"stringData (Secret//my-auth); give it a fixed name, type, labels and annotations"},
+		"on a ConfigMap": {chanceChart("ConfigMap", fixedConfig), annotation + "on a ConfigMap, but only a Secret can be create-only " +
 			"(ConfigMap//my-fixed); remove the annotation, and write the object's content"},
 		"another value": {map[string]string{"a/kustomization.yaml": "resources: [s.yaml]", "a/s.yaml": "apiVersion: v1\nkind: Secret\n" +
 			"metadata: {name: s, " + strings.Replace(once, "true", "yes", 1) + "}\n"},
-			"a/s.yaml: " + annotation + `"yes", and true is all that it may be (Secret//s); write "true", or take it out`},
+			"a/s.yaml: " + annotation + `"yes", and only true is allowed (Secret//s); write "true", or take it out`},
 		"no value can come": {chanceChart("Secret", certificate), "cannot be created with random values as Helm would create it " +
 			"(Secret//my-auth); render it with helm template, or set its values"},
 		"an object or other": {chanceChart("Secret", chanceSecret+"---\n"+strings.Replace(fixedConfig, "fixed", "{{ randAlpha 3 | lower }}", 1)),

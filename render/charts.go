@@ -74,7 +74,8 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 	case c.Name == "":
 		return at.below("name").invalid("name the chart's folder", "is missing")
 	case c.ReleaseName == "" && c.NameTemplate == "":
-		return at.below("releaseName").invalid("write one", "is missing, and kustomize would generate another name at each build")
+		return at.below("releaseName").invalid("write one",
+			"is missing, and kustomize would generate another name at each build")
 	case c.ReleaseName != "" && c.NameTemplate != "":
 		return at.below("nameTemplate").invalid("keep only one", "is given, and releaseName too")
 	case !slices.Contains([]string{"", "merge", "override", "replace"}, c.ValuesMerge):
@@ -117,8 +118,7 @@ func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
 
 // chartValues returns the values that a kustomization gives to a chart, merged as kustomize merges them.
 func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (map[string]any, error) {
-	file, content := path.Join(dir, "values.yaml"), []byte(nil)
-	var err error
+	file, content, err := path.Join(dir, "values.yaml"), []byte(nil), error(nil)
 	if c.ValuesFile != "" {
 		file, content, err = in.file(at.below("valuesFile"), c.ValuesFile)
 	} else if real, entry, found := in.fs.resolve(file); found == nil {

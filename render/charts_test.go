@@ -116,7 +116,7 @@ func TestHelmCharts(t *testing.T) {
 		"no name": {"helmCharts: [{name: shop}]", nil,
 			here + "helmCharts[0].releaseName: is missing, and kustomize would generate another name at each build; write one", ""},
 		"a bad name": {"helmCharts: [{name: shop, releaseName: 'A b'}]", nil,
-			`apps/shop/charts/shop: the release name "A b" is none; use at most 53 lower-case letters, digits, - and .`, ""},
+			`apps/shop/charts/shop: the release name "A b" is not valid; use at most 53 lower-case letters, digits, - and .`, ""},
 		"chance": {"helmCharts: [{name: shop, nameTemplate: 'x-{{ randAlpha 3 }}'}]", nil,
 			here + "helmCharts[0].nameTemplate: would differ at each render; write a releaseName", ""},
 		"merge how": {charts(", valuesMerge: mix"), nil, here + `helmCharts[0].valuesMerge: "mix" must be merge, override or replace`, ""},
@@ -125,7 +125,7 @@ func TestHelmCharts(t *testing.T) {
 		"two namespaces": {"resources: [a, b]", merged(shopChart("apps/shop/c/charts/shop"), more{
 			app + "c/kustomization.yaml": charts(""), app + "a/kustomization.yaml": "namespace: a\nresources: [../c]\n",
 			app + "b/kustomization.yaml": "namespace: b\nresources: [../c]\n"}), "apps/shop/c/kustomization.yaml: helmCharts: " +
-			`is entered for the namespaces "a" and "b", and its charts set no namespace; give the charts a namespace`, ""},
+			`is used for the namespaces "a" and "b", but its charts set no namespace; give the charts a namespace`, ""},
 		"a template that fails": {charts(""), more{chart + "/templates/f.yaml": "{{ fail \"no way\" }}"},
 			"apps/shop/charts/shop: Helm: execution error at (shop/templates/f.yaml:1:3): no way", ""},
 		"a key twice": {charts(""), more{chart + "/templates/f.yaml": configMap("a, name: b, labels: {x: a, y: b, x: c}")},

@@ -272,18 +272,18 @@ func (d *document) checkPause(at string, p *rollout.Pause) {
 }
 
 func (d *document) checkSteps() {
-	names := map[string]int{}
-	for i, step := range d.spec.Canary.Steps {
-		at := stepPath(i)
+	names, c := map[string]int{}, d.spec.Canary
+	for i, step := range c.Steps {
+		at := stepPath(i) + ".name"
 		if first, taken := names[step.Name]; taken && step.Name != "" {
-			d.Fail(at+".name", "use each name once: a promotion selects a step by its name", "%q is the name of steps[%d] too", step.Name, first)
+			d.Fail(at, "use each name once: a promotion selects a step by its name",
+				"%q is the name of steps[%d] too", step.Name, first)
 		}
 		if _, err := strconv.Atoi(step.Name); step.Name == rollout.Full || err == nil {
-			d.Fail(at+".name", "use another name", "%q cannot be a step's name: it has another meaning in a promotion", step.Name)
+			d.Fail(at, "use another name", "%q cannot be a step's name: it has another meaning in a promotion", step.Name)
 		}
 		names[step.Name] = i
 	}
-	c := d.spec.Canary
 	if c.StableService != "" && len(c.Steps) > 0 && c.Traffic == nil && d.spec.Scaling == rollout.InPlace {
 		d.Warn(canaryPath+".stableService", "sends all its requests to the stable pods, and each weight makes these fewer, "+
 			"because pods are replaced in place: leave stableService out, so that all pods get requests, or use scaling: surge")

@@ -156,7 +156,7 @@ func (a *assembly) checkExperiment(d *document, spec rollout.Spec, step int, tak
 		}
 		if name := made.ServiceName(); name != "" {
 			if !rollout.Formats()["service"].Pattern.MatchString(name) {
-				return a.invalid(d.ref, field+".service.name", "name it", "is missing, and the default %q is not a valid Service name", name)
+				return a.invalid(d.ref, field+".service.name", "name it", "is missing, and the default %q is not valid", name)
 			}
 			ref := rollout.Ref{Kind: "Service", Namespace: spec.Workload.Namespace, Name: name}
 			if by, is := taken[ref]; is {

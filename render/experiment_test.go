@@ -96,7 +96,7 @@ func TestExperiment(t *testing.T) {
 // TestExperimentWarnings checks the warnings for experiments that are valid but probably mistakes.
 func TestExperimentWarnings(t *testing.T) {
 	for name, tc := range map[string]struct{ old, with, want string }{
-		"users are sent there": {"{app: web-try}, annotations", "{app: web}, annotations", "metadata.labels: Service/shop/web selects the pods"},
+		"users are sent there": {"{app: web-try}, annotations", "{app: web}, annotations", "metadata.labels: Service/shop/web also selects"},
 		"no delay":             {"duration: 1h", "duration: 1h\n          scaleDownDelaySeconds: 10", "scaleDownDelaySeconds is ignored"},
 	} {
 		t.Run(name, func(t *testing.T) {

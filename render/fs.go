@@ -207,8 +207,8 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	}
 	content, err := f.tree.ReadBlob(entry.ID)
 	if errors.Is(err, rollout.ErrTooLarge) {
-		return nil, f.refuse(real, fmt.Sprintf("is too large: the limit is %d bytes for one file, and for all large files of a "+
-			"repository 128 MiB", maxFile), "split it, or keep it elsewhere")
+		return nil, f.refuse(real, fmt.Sprintf("is too large: the limit is %d bytes for one file, and for all large "+
+			"files of a repository 128 MiB", maxFile), "split it, or keep it elsewhere")
 	}
 	if err != nil {
 		f.failed = fmt.Errorf("read %s: %w", real, err)

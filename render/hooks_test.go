@@ -41,7 +41,7 @@ func TestHooks(t *testing.T) {
 		"Argo CD's":   {object("batch/v1", "Job", "argocd.argoproj.io/hook: PreSync"), true, ""},
 		"beside them": {object("v1", "ConfigMap", "argocd.argoproj.io/hook: PreSync"), true, ""},
 		"a test": {object("v1", "Pod", "helm.sh/hook: test"), false,
-			"Pod/shop/migrate is a hook for another time than a release, and is left out"},
+			"Pod/shop/migrate is a hook that does not run at releases, and is left out"},
 		"Sync": {object("batch/v1", "Job", "argocd.argoproj.io/hook: Sync"), false,
 			`migrate.yaml: metadata.annotations[argocd.argoproj.io/hook]: "Sync": a hook cannot run while other objects are applied ` +
 				`(Job/shop/migrate); write PreSync to have it run before the release, or take the annotation out ` +
@@ -125,8 +125,8 @@ func TestHooksOfCharts(t *testing.T) {
 	})
 	r := mustRender(t, New(InProcess{}), files, rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"})
 	compare.Check(t, []string{"core/ConfigMap/shop/with", "apps/Deployment/shop/eu-web", "batch/Job/shop/migrate"}, refs(r.Objects))
-	want := "Job/shop/gone is a hook of Helm's (pre-delete), and is left out; " +
-		"Pod/shop/old is a hook of Helm's (pre-upgrade), and is left out: kind: Pod cannot be a hook; " +
+	want := "Job/shop/gone is a Helm hook (pre-delete), and is left out; " +
+		"Pod/shop/old is a Helm hook (pre-upgrade), and is left out: kind: Pod cannot be a hook; " +
 		"make it a Job of batch/v1, or remove its annotation to apply it with the other objects"
 	compare.CheckNamed(t, "warnings", want, strings.Join(r.Warnings, "; "))
 }

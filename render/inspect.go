@@ -158,8 +158,8 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 	case len(found) == 0:
 		return "", nil, from.invalid("", "names the folder %s, which has no kustomization.yaml", path.Clean(dir))
 	case len(found) > 1:
-		return "", nil, &rollout.InvalidError{File: found[0], Msg: "is not the only kustomization in its folder; another is " +
-			found[1], Fix: "keep only one"}
+		return "", nil, &rollout.InvalidError{File: found[0], Fix: "keep only one",
+			Msg: "is not the only kustomization in its folder; another is " + found[1]}
 	}
 	if err := in.sound(found[0], "", content); err != nil {
 		return "", nil, err

@@ -123,8 +123,8 @@ func (r routeReader) checkPath(at, p string) {
 	case !strings.HasPrefix(p, "/"):
 		r.Fail(at, "paths begin with /", "%q is not a path", p)
 	case bad != "":
-		r.Fail(at, "write only the path, and percent-encode other characters, such as %20", "%q contains %q, which no request path contains", p,
-			bad)
+		r.Fail(at, "write only the path, and percent-encode other characters, such as %20",
+			"%q contains %q, which no request path contains", p, bad)
 	}
 }
 

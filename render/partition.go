@@ -30,8 +30,8 @@ func (a *assembly) describe(d *document) error {
 		return a.invalid(d.ref, "spec.workloadRef.kind", "name a workload that can be moved in stages",
 			"%q is not supported; supported kinds: %s", ref.Kind, rollout.KindNames())
 	default:
-		return a.invalid(d.ref, "spec.workloadRef.kind", "if its controller has a partition, describe the kind under workloads "+
-			"in .gitrollout/<cluster>/config.yaml; if not, remove the Rollout: the workload is then applied unchanged",
+		return a.invalid(d.ref, "spec.workloadRef.kind", "if its controller has a partition, describe the kind "+
+			"under workloads in .gitrollout/<cluster>/config.yaml; if not, remove the Rollout: the workload is then applied unchanged",
 			"is %q of %s, and no entry under workloads describes this kind", ref.Kind, ref.APIVersion)
 	}
 }

@@ -69,8 +69,8 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 				t.Errorf("minReadySeconds are %d, and %v in the object", spec.MinReadySeconds, got)
 			}
 			if kind == "CloneSet" {
-				compare.CheckNamed(t, "warnings", []string{"CloneSet/shop/web: replicas are ignored, " +
-					"HorizontalPodAutoscaler/shop/web scales it; leave them out of the manifest"}, r.Warnings)
+				compare.CheckNamed(t, "warnings", []string{"CloneSet/shop/web: replicas are ignored, because " +
+					"HorizontalPodAutoscaler/shop/web scales the workload; remove replicas from the manifest"}, r.Warnings)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ func TestPauseUntil(t *testing.T) {
 		"in UTC":         {ownGroup, `{until: "0 9 * * *"}`, ""},
 		"and a duration": {ownGroup, `{until: "0 9 * * *", duration: 5m}`, "pause.until: is given, and duration or timeout too"},
 		"and a timeout":  {ownGroup, `{until: "0 9 * * *", timeout: 5m, onTimeout: abort}`, "pause.until: is given, and duration or timeout too"},
-		"a zone alone":   {ownGroup, `{timeZone: UTC}`, "pause.timeZone: is given, and there is no until"},
+		"a zone alone":   {ownGroup, `{timeZone: UTC}`, "pause.timeZone: is given without until"},
 		"no schedule":    {ownGroup, `{until: tomorrow}`, `pause.until: "tomorrow" is not a schedule`},
 		"no zone":        {ownGroup, `{until: "0 9 * * *", timeZone: Bonn}`, `pause.timeZone: "Bonn" is not a time zone`},
 		"a zone inside":  {ownGroup, `{until: "CRON_TZ=UTC 0 9 * * *"}`, "belongs in timeZone"},

@@ -83,12 +83,12 @@ func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 		return
 	}
 	spec := deployment.Map("spec")
-	given := spec["replicas"] != nil
 	if i := slices.IndexFunc(a.specs, func(s rollout.Spec) bool { return s.Workload == w }); i >= 0 {
 		a.specs[i].Replicas = nil
 	}
-	delete(spec, "replicas")
-	if given {
-		a.warn("%s: replicas are ignored, because %s scales the workload; remove replicas from the manifest", shortRef(w.Ref()), shortRef(by))
+	if spec["replicas"] != nil {
+		a.warn("%s: replicas are ignored, because %s scales the workload; remove replicas from the manifest",
+			shortRef(w.Ref()), shortRef(by))
 	}
+	delete(spec, "replicas")
 }

@@ -42,7 +42,7 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 		err = file.NoKey(real, f.keysIn)
 	case err != nil:
 		err = &sops.Error{Msg: err.Error(),
-			Fix: "put the keys into that Secret, in entries that end in .agekey or .asc, and allow gitrollout to read the Secret"}
+			Fix: "put the keys into that Secret, in entries that end in .agekey or .asc, and allow gitrollout to read it"}
 	default:
 		content, err = file.Open(key)
 	}
@@ -163,7 +163,7 @@ const (
 	onlyInSecrets = "depends on encrypted values, which are allowed only in data and stringData of Secrets"
 	elsewhere     = "a field other than a Secret's values"
 	ifBuilt       = "whether the app can be built"
-	leftAlone     = "for an object that another operator decrypts, set the annotation " + rollout.AnnotationDecryption + ": none"
+	leftAlone     = "if another operator decrypts it, set the annotation " + rollout.AnnotationDecryption + ": none"
 	encryptLess   = "encrypt only values of Secrets (sops encrypt --encrypted-regex), or refer to a Secret in this field"
 )
 

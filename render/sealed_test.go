@@ -164,14 +164,14 @@ func TestEncryptedIsHeld(t *testing.T) {
 		more   more
 		want   string
 	}{
-		"another key":     {sopstest.Manifest(t, secretManifest, other), nil, "no key in Secret shop/sops-keys opens it; put such a key there"},
+		"another key":     {sopstest.Manifest(t, secretManifest, other), nil, "no key in Secret shop/sops-keys opens it; add a recipient's key"},
 		"no entry":        {manifest, nil, "a/secret.yaml: is encrypted by SOPS, and the app's entry names no keys; add decryption"},
-		"a value changed": {strings.Replace(manifest, "name: db", "name: du", 1), nil, "a/secret.yaml: was changed by something else than sops"},
+		"a value changed": {strings.Replace(manifest, "name: db", "name: du", 1), nil, "a/secret.yaml: was changed without sops"},
 		"no code":         {strings.Replace(manifest, "  mac:", "  mad:", 1), nil, "has no sops.mac"},
 		"a plain value": {strings.Replace(manifest, "kind: Secret", "kind: Secret\ndata: {x: aGk=}", 1), nil,
 			"data.x is in plain text, but the file's rules encrypt it"},
 		"a cloud's key": {strings.Replace(manifest, "  age:", "  kms:", 1), nil,
-			"keys of age and OpenPGP alone are read; add such a recipient: sops rotate"},
+			"only keys of age and OpenPGP are supported; add a recipient of age or OpenPGP: sops rotate"},
 		"without notes": {manifest[:strings.Index(manifest, "sops:")], nil, "stringData.password: holds a value that SOPS has encrypted"},
 		"our own mark":  {marked, nil, "a/secret.yaml: metadata.annotations[gitrollout.dev/sealed]: is reserved for gitrollout"},
 		"in a literal":  {configMap("x") + "data: {x: \"" + sealedLine + "\"}\n", nil, "data.x: holds a value that SOPS has encrypted"},
@@ -198,12 +198,12 @@ func TestEncryptedIsHeld(t *testing.T) {
 			}
 		})
 	}
-	broken := errors.New("is encrypted by SOPS, and its keys cannot be had: Secret shop/sops-keys: not found")
+	broken := errors.New("is encrypted with SOPS, and its keys cannot be read: Secret shop/sops-keys: not found")
 	r := New(InProcess{Unlock: func(rollout.App, []sops.Lock) ([]byte, error) { return nil, broken }})
 	app, all := encryptedApp(more{"a/secret.yaml": manifest})
 	_, err := r.Render(newTree(all), app, rollout.Commit{})
-	want := "a/secret.yaml: " + broken.Error() + "; put the keys into that Secret, in entries that end in .agekey or .asc, and allow gitrollout to read the Secret"
-	compare.Check(t, want, fmt.Sprint(err))
+	want := "; put the keys into that Secret, in entries that end in .agekey or .asc, and allow gitrollout to read it"
+	compare.Check(t, "a/secret.yaml: "+broken.Error()+want, fmt.Sprint(err))
 }
 
 // TestSomebodyElseDecrypts checks that an annotated object is applied unchanged, with SOPS' metadata, for another operator. A Secret, or an
@@ -222,7 +222,7 @@ func TestSomebodyElseDecrypts(t *testing.T) {
 		"two":           {theirs("theirs", none("none")) + "---\n" + theirs("more", none("none")), ""},
 		"one of two":    {theirs("theirs", none("none")) + "---\n" + theirs("more", ""), "gitrollout.dev/decryption: none"},
 		"not annotated": {theirs("theirs", ""), "gitrollout.dev/decryption: none"},
-		"another word":  {theirs("theirs", none("later")), at + `"later", and none is all that it may be`},
+		"another word":  {theirs("theirs", none("later")), at + `"later", but only none is allowed`},
 		"a Secret": {sopstest.Manifest(t, strings.Replace(secretManifest, "name: db", "name: theirs"+none("none"), 1), key),
 			at + "on a Secret"},
 	} {

@@ -134,11 +134,11 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	}
 	kind := d.merger()
 	if c := d.spec.Canary; c != nil && c.Rebalance && !kind.ordinals {
-		own.Fail(canaryPath+".rebalance", "leave it out", "is true, and the pods of a %s have no ordinals",
-			d.workload.Ref().Kind)
+		own.Fail(canaryPath+".rebalance", "leave it out", "is true, and the pods of a %s have no ordinals", o.Kind())
 	}
 	if c := d.spec.Canary; c != nil && len(c.NodeOrder) > 0 && !kind.nodes {
-		own.Fail(canaryPath+".nodeOrder", "leave it out: the workload's controller chooses the nodes", "is given, and "+nodesElsewhere)
+		own.Fail(canaryPath+".nodeOrder", "leave it out: the workload's controller chooses the nodes",
+			"is given, and "+nodesElsewhere)
 	}
 	kind.merge(d, o, from, own, other)
 }

@@ -10,8 +10,8 @@ func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, ot
 	}.refuse(d, own)
 	refuseType(o, other)
 	if partition := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]; partition != nil {
-		other.Fail("spec.updateStrategy.rollingUpdate.partition", "leave it out: the steps of the Rollout set the number of pods",
-			"is %v, and the Rollout sets it at each step", partition)
+		other.Fail("spec.updateStrategy.rollingUpdate.partition", "leave it out: the steps of the Rollout "+
+			"set the number of pods", "is %v, and the Rollout sets it at each step", partition)
 	}
 }
 

@@ -180,7 +180,7 @@ func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollou
 
 // checkRouters refuses settings of a Rollout that one of its routers does not support.
 func (a *assembly) checkRouters(d *document) error {
-	const at = "spec.strategy.canary."
+	const at = canaryPath + ".trafficRouting."
 	c := d.spec.Canary
 	for _, router := range c.Traffic.Routers {
 		for i, step := range c.Steps {
@@ -194,20 +194,20 @@ func (a *assembly) checkRouters(d *document) error {
 				name = "setHeaderRoute"
 			}
 			if field, why := traffic.Unsupported(router.Kind, *step.Route); why != "" {
-				return a.invalid(d.ref, fmt.Sprintf("%ssteps[%d].%s%s", at, i, name, field),
+				return a.invalid(d.ref, fmt.Sprintf("%s.%s%s", stepPath(i), name, field),
 					"match something that the router supports, or name another router", "%s", why)
 			}
 		}
 		if why := traffic.CannotStick(router.Kind); c.Traffic.Sticky != nil && why != "" {
-			return a.invalid(d.ref, at+"trafficRouting.sticky", "leave it out, or name a router that supports it", "%s", why)
+			return a.invalid(d.ref, at+"sticky", "leave it out, or name a router that supports it", "%s", why)
 		}
 		if why := traffic.NeedsHundred(router.Kind); c.Traffic.MaxWeight != 100 && why != "" {
-			return a.invalid(d.ref, at+"trafficRouting.maxTrafficWeight", "leave it out: the weights then add up to 100", "%s", why)
+			return a.invalid(d.ref, at+"maxTrafficWeight", "leave it out: the weights then add up to 100", "%s", why)
 		}
 		if traffic.NeedsServices(router) && c.PingPong == nil {
 			for _, service := range []serviceField{{"stableService", &c.StableService}, {"canaryService", &c.CanaryService}} {
 				if *service.name == "" {
-					return a.invalid(d.ref, at+service.field, "name the Service",
+					return a.invalid(d.ref, canaryPath+"."+service.field, "name the Service",
 						"is missing, and %s splits requests between two Services", router.Kind)
 				}
 			}

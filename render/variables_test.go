@@ -64,7 +64,7 @@ func TestVariables(t *testing.T) {
 	type vars map[string]string
 	x, fluxed := vars{"x": "1y"}, `"labels":{"environment":"`
 	const disabled = "or annotate the object kustomize.toolkit.fluxcd.io/substitute: disabled"
-	const noObject, look = "a/a.yaml: is no object once variables are substituted: ", "; check the substituted values, " + disabled
+	const broken, look = "a/a.yaml: is not a valid object after the substitution of variables: ", "; check the substituted values, " + disabled
 	const oneMap = "b.yaml: is not the manifest of one ConfigMap with texts as data; " +
 		"write one ConfigMap, or lines of NAME=value in a file that ends in .env"
 	const noFile = " is not a file of this commit; name it from the repository's root"
@@ -103,9 +103,9 @@ func TestVariables(t *testing.T) {
 		"no expression": {config("${x|y}"), x, "", nil, "a/a.yaml: data.a: has a ${ that cannot be read: missing closing brace (ConfigMap//c); " +
 			"write $${ where no variable is meant, " + disabled},
 		"no object": {config("${x}"), vars{"x": "{"}, "", nil,
-			noObject + "is not valid YAML: line 2: did not find expected ',' or '}' (ConfigMap//c)" + look},
-		"no name":  {configMap("\"${x:4}\""), x, "", nil, noObject + "it has no kind or no metadata.name (ConfigMap//${x:4})" + look},
-		"aliases":  {config("${x}"), vars{"x": "&k [*k]"}, "", nil, noObject + "line 3: the anchor k contains itself (ConfigMap//c)" + look},
+			broken + "is not valid YAML: line 2: did not find expected ',' or '}' (ConfigMap//c)" + look},
+		"no name":  {configMap("\"${x:4}\""), x, "", nil, broken + "it has no kind or no metadata.name (ConfigMap//${x:4})" + look},
+		"aliases":  {config("${x}"), vars{"x": "&k [*k]"}, "", nil, broken + "line 3: the anchor k contains itself (ConfigMap//c)" + look},
 		"no file":  {config("${x}"), nil, "b.env", nil, "a: substituteFrom[0].file: b.env" + noFile},
 		"a folder": {config("${x}"), nil, "a", nil, "a: substituteFrom[0].file: a" + noFile},
 		"out of the repository": {config("${x}"), nil, "b.env", vars{"b.env": linkTo + "../../x"},
@@ -192,11 +192,11 @@ spec:
 `}
 	r := mustRender(t, New(InProcess{}), files, withVariables(map[string]string{"x": "y"}))
 	script := func(at, found string) string {
-		return at + " is a script, and " + found + " in the script is substituted before the shell reads it; write $" + found + " where the shell's is meant"
+		return at + " is a script, and " + found + " in the script is substituted before the shell reads it; write $" + found +
+			" for the shell's own variable"
 	}
-	want := []string{
-		script("ConfigMap//c: data.hook", "${x}"),
-		"ConfigMap//c: data[pid.sh] is a script, and $$ in it becomes $; write $$$$ where the shell's is meant",
+	want := []string{script("ConfigMap//c: data.hook", "${x}"),
+		"ConfigMap//c: data[pid.sh] is a script, and $$ in it becomes $; write $$$$ for the shell's own variable",
 		script("ConfigMap//c: data[run.sh]", "${HOME:-/root}"), script("Job//j: spec.template.spec.containers[0].args[0]", "${x}"),
 	}
 	compare.CheckNamed(t, "warnings", want, r.Warnings)

@@ -180,7 +180,7 @@ func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.Hoo
 		return
 	}
 	for _, r := range is {
-		if r.Job == run.Job && !strings.HasPrefix(r.Message, "the Job is not there") {
+		if r.Job == run.Job && !strings.HasPrefix(r.Message, "the Job does not exist") {
 			return
 		}
 	}

@@ -37,7 +37,7 @@ var phases = []rollout.AnalysisPhase{
 // set executes the line "measure METRIC RESULT" for a known metric. RESULT is a phase or JSON.
 func (m *meter) set(args, known []string) error {
 	if len(args) < 2 {
-		return errors.New("measure what? write measure METRIC Failed, or a value for the metric's conditions: measure METRIC [0.2]")
+		return errors.New("measure what? write measure METRIC Failed, or a value for its conditions: measure METRIC [0.2]")
 	}
 	text := strings.Join(args[1:], " ")
 	r := reading{phase: rollout.AnalysisPhase(text)}

@@ -53,8 +53,8 @@ func (s *Story) Play(script string) (*Timeline, error) {
 		switch {
 		case strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t"):
 			if len(t.Events) == 0 || t.Events[len(t.Events)-1].Text == "" {
-				return nil, fmt.Errorf("line %d: %q is an expectation without a command: write the command above this line, at the margin",
-					i+1, strings.TrimSpace(line))
+				return nil, fmt.Errorf("line %d: %q is an expectation without a command: "+
+					"write the command above this line, at the margin", i+1, strings.TrimSpace(line))
 			}
 			e, text := t.Events[len(t.Events)-1], strings.TrimSpace(line)
 			if verb, _, _ := strings.Cut(text, " "); !slices.Contains([]string{"commit", "expect", "error"}, verb) {

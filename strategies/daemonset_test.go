@@ -198,7 +198,7 @@ func TestDaemonSetWithoutNodes(t *testing.T) {
 	d := Decide(in)
 	compare.CheckNamed(t, "it is recorded as", "shop Suspended: 0 nodes at step 1/2 setWeight 30", d.Subject)
 	in.State = d.State
-	want := "nodes on which its pods may run (Suspended: 0 nodes; see taints and nodeSelector)"
+	want := "nodes that its pods may run on (Suspended: 0 nodes; see taints and nodeSelector)"
 	compare.CheckNamed(t, "it waits for", want, Decide(in).Waiting)
 }
 

@@ -345,7 +345,7 @@ func TestGates(t *testing.T) {
 		"TooYoung": {reason: "ready is not yet serving", after: 10*time.Second - time.Hour,
 			want: verdict{text: "pods of the new version: 0 of 2 serve", due: noon.Add(time.Minute)}},
 		"OldAreLeft": {reason: "in place the old ones have to go", sets: sets{set(h, commitID(0), 10, 10), fresh(2)},
-			want: waits("pods of the old version: 2 of 10 have yet to go")},
+			want: waits("pods of the old version: 2 of 10 must still be removed")},
 		"NotSynced": {reason: "the controller has not seen it", change: withLive(func(live *rollout.ObservedWorkload) { live.Synced = false }),
 			want: waits("the Deployment controller")},
 		"Gone": {reason: "the Deployment was deleted", change: func(in *Input) { delete(in.Observed.Workloads, web) },

@@ -404,7 +404,7 @@ func TestEmptied(t *testing.T) {
 		t.Errorf("the server refuses it: %v", err)
 	}
 	if in.Head.Err = broken; in.HeadErr() != broken {
-		t.Errorf("the app cannot be read: %v", in.HeadErr())
+		t.Errorf("it cannot be read: %v", in.HeadErr())
 	}
 	in = Input{Head: Head{Render: empty}, State: rollout.State{Inventory: []rollout.Ref{{}}}}
 	if in.HeadErr() == nil {

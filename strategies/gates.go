@@ -110,7 +110,7 @@ func gateSuspended(in Input, m workloads.Staged) verdict {
 		return verdict{done: true}
 	}
 	if m.Spec.OnNodes() {
-		return verdict{paused: true, text: "nodes on which its pods may run (Suspended: 0 nodes; see taints and nodeSelector)"}
+		return verdict{paused: true, text: "nodes that its pods may run on (Suspended: 0 nodes; see taints and nodeSelector)"}
 	}
 	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}
 }

@@ -99,7 +99,7 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			in.Source = &rollout.Render{Digest: "d", Commit: rollout.Commit{ID: "c1"}, Templates: map[rollout.Workload]rollout.Hash{web: "h1-ours"}}
 			changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash = "h1-mallory" })
 			return in
-		}, "60 shop degraded: Deployment shop/web: it runs h1-mallory, and it should run h1-ours: something else has changed it"},
+		}, "60 shop degraded: Deployment shop/web: it runs h1-mallory and should run h1-ours: another client has changed the object"},
 		"well again, but not for long": {func(i int) Input {
 			if i > 700 && i%50 < 40 {
 				return resting(5)

@@ -227,9 +227,9 @@ func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	switch {
 	case isOfStable(in.State, release):
 		beforeRelease(&in.State)
-		return hold(in.State, rollout.HeldHookFailed, reason+"; the hook runs again when it changes in Git, or after gitrollout "+
-			"retry "+in.App.Name+", and is skipped when Git restores it; nothing else of the commit is applied until "+
-			"then", in.Head.Commit.ID)
+		return hold(in.State, rollout.HeldHookFailed, reason+"; the hook runs again when it changes in Git, or after "+
+			"gitrollout retry "+in.App.Name+", and is skipped when Git restores it; nothing else of the commit "+
+			"is applied until then", in.Head.Commit.ID)
 	case run.When == rollout.HookBefore:
 		return refuse(in, release, cause{reason: reason, hook: run})
 	case in.State.Stable == nil:

@@ -425,7 +425,7 @@ func TestJobThatAnotherProcessMakes(t *testing.T) {
 		t.Errorf("early: %+v", l.state.Hooks)
 	}
 	l.kube.Now = l.kube.Now.Add(10 * time.Second)
-	if l.rest(); l.state.Hooks[0].Phase != rollout.HookFailed || !strings.Contains(l.state.Hooks[0].Message, "is not there") {
+	if l.rest(); l.state.Hooks[0].Phase != rollout.HookFailed || !strings.Contains(l.state.Hooks[0].Message, "the Job does not exist") {
 		t.Errorf("late: %+v", l.state.Hooks)
 	}
 }

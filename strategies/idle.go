@@ -131,8 +131,8 @@ func unsettled(in Input) (why string, is bool) {
 			why, way = "only its document makes it a workload, so no earlier version is on record for a rollback",
 				"push the document first, and the version when the app is Healthy with it"
 		}
-		return fmt.Sprintf("%s gets its Rollout document and another version in one commit, and %s; %s, or replace all its pods "+
-			"together: gitrollout promote %s --full", w.Title(), why, way, in.App.Name), true
+		return fmt.Sprintf("%s gets its Rollout document and another version in one commit, and %s; %s, or replace all "+
+			"its pods together: gitrollout promote %s --full", w.Title(), why, way, in.App.Name), true
 	}
 	return "", false
 }

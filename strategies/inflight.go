@@ -72,8 +72,8 @@ func leave(in Input, target rollout.Hash) Decision {
 	case s.Stable == nil:
 		why, is := unsettled(in)
 		if !is && target != "" && len(s.Verified) > 0 && s.Verified[0] == s.Release.Hash {
-			is, why = true, fmt.Sprintf("release %s waits until all pods of %s are ready under their new name; otherwise it would "+
-				"have no steps; to replace all pods together: gitrollout promote %s --full", target, s.Release.Hash, s.App)
+			is, why = true, fmt.Sprintf("release %s waits until all pods of %s are ready under their new name; otherwise "+
+				"it would have no steps; to replace all pods together: gitrollout promote %s --full", target, s.Release.Hash, s.App)
 		}
 		if is && !in.Promotion.OpensAll(target) {
 			return finishFirst(in, hold(s, rollout.HeldAdoption, why, head.ID))

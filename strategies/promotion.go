@@ -107,7 +107,7 @@ func Ignored(in Input) string {
 	case !isFor(s.Release):
 		return ""
 	case isSpent(in):
-		return fmt.Sprintf("it existed before this try of %s began, or before the release's steps or step names changed", p.Release)
+		return fmt.Sprintf("it existed before this try of %s, or before the release's steps or step names changed", p.Release)
 	case p.Decision != rollout.Promote:
 		return ""
 	case isOfAnotherTry(in):
@@ -125,11 +125,8 @@ func withIgnored(in, given Input, d Decision) Decision {
 	}
 	p, s, was := given.Promotion, &d.State, d.State.Ignored
 	s.Ignored = ""
-	if p != nil && p.Forbidden != "" {
-		in.Promotion, in.State = p, *s
-		if why := Ignored(in); why == p.Forbidden {
-			s.Ignored = why
-		}
+	if in.Promotion, in.State = p, *s; p != nil && p.Forbidden != "" && Ignored(in) == p.Forbidden {
+		s.Ignored = p.Forbidden
 	}
 	switch {
 	case s.Ignored == was:
@@ -167,7 +164,8 @@ func namesNoStep(in Input) string {
 	}
 	for _, m := range all {
 		if through, named := p.Workloads[m.Workload]; !has(m) && (named || p.Workloads == nil) {
-			return fmt.Sprintf("through %q names no step of %s, which has %d steps", cmp.Or(through, p.Through), m.Workload, m.Of)
+			return fmt.Sprintf("through %q names no step of %s, which has %s",
+				cmp.Or(through, p.Through), m.Workload, rollout.Count(m.Of, "step"))
 		}
 	}
 	for w := range p.Workloads {

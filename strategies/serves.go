@@ -108,8 +108,8 @@ func rollingBackText(spec rollout.Spec, live rollout.ObservedWorkload, stable ro
 	if others == 0 {
 		return fmt.Sprintf("the %s controller", spec.Workload.Ref().Kind)
 	}
-	return withProblem(fmt.Sprintf("pods of %s: %d of other versions must still be removed, %d of %d stable pods are ready",
-		spec.Workload, others, stable.Ready(), live.Replicas), stable.Problem)
+	return withProblem(fmt.Sprintf("pods of %s: %d of other versions must still be removed, "+
+		"%d of %d stable pods are ready", spec.Workload, others, stable.Ready(), live.Replicas), stable.Problem)
 }
 
 // Evictions returns the pods that gitrollout must delete now.

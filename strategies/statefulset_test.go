@@ -258,7 +258,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 			t.Errorf("%s: the partition is %v of %s, want %v", name, got, hash, tc.want)
 		}
 		e, d := Explain(in)[0], Decide(in)
-		if e.Surplus != tc.surplus || strings.HasPrefix(e.Waiting, "all pods to have the stable version first") != taken {
+		if e.Surplus != tc.surplus || strings.HasPrefix(e.Waiting, "all pods to return to the stable version first") != taken {
 			t.Errorf("%s: it says %q, want %q, and waits for %q", name, e.Surplus, tc.surplus, e.Waiting)
 		}
 		stalls := d.State.Phase == rollout.Stalled && d.State.Progress[0].Step == tc.at && strings.Contains(d.State.Reason, takenWhy)
@@ -274,7 +274,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 
 const (
 	takenText = "Kubernetes took the new version for all pods"
-	takenWhy  = "no step asks for so many: all pods return to the stable version first"
+	takenWhy  = "no step requests so many new pods: all pods return to the stable version first"
 )
 
 // TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout replaces no pod while another pod is not ready. With Parallel, the
@@ -500,12 +500,12 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 		change func(*rollout.ObservedWorkload)
 		says   string
 	}{
-		"a pod that is not ready": {nil, "; if pod shop/web-0, which is of an older version, does not become ready, delete it: " +
+		"a pod that is not ready": {nil, "; if pod shop/web-0, which has an older version, does not become ready, delete it: " +
 			"Kubernetes may wait for it"},
 		"one that is":   {func(w *rollout.ObservedWorkload) { w.Revisions[1].Members[0].Ready = true }, ""},
 		"one that goes": {func(w *rollout.ObservedWorkload) { w.Revisions[1].Members[0].Terminating = true }, ""},
 		"no controller": {func(w *rollout.ObservedWorkload) { w.Synced = false },
-			"; the StatefulSet controller has not seen StatefulSet/shop/web yet: does it run?"},
+			"; the StatefulSet controller has not seen StatefulSet/shop/web yet: is the controller running?"},
 	} {
 		in, h := setAt(t, 3, 1)
 		in.State = rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Progressing, Source: commitID(1),

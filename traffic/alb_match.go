@@ -98,8 +98,8 @@ func (c *albConfig) paths(
 					WithFix("give the path the pathType Prefix or Exact")
 			}
 			if slices.ContainsFunc(conditions, func(c any) bool { return text(mapping(c)["field"]) == "path-pattern" }) {
-				return refuse(p, "has conditions on the path; with a step's path too, the controller would match requests that have only one of the paths").
-					WithFix("match another part of the request")
+				return refuse(p, "has conditions on the path; with a step's path too, the "+
+					"controller would match requests that have only one of the paths").WithFix("match another part of the request")
 			}
 			found = slices.DeleteFunc(found, func(f albPath) bool { return f.taken(p, all) })
 		}

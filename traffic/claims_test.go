@@ -26,7 +26,7 @@ func TestTwoRolloutsAtOnePlace(t *testing.T) {
 			must(t, Overlay(objects, []rollout.Router{router}, e.route))
 			e.route.Name = "store"
 			err = router.Config.(editor).overlay(objects, e.route)
-			if err == nil || !strings.HasPrefix(err.Error(), place+": is moved by two Rollouts") {
+			if err == nil || !strings.HasPrefix(err.Error(), place+": is changed by two Rollouts") {
 				t.Errorf("got %v, want %s to be refused", err, place)
 			}
 		})

@@ -51,8 +51,8 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	}
 	for _, field := range []string{"mirror", "mirrors"} {
 		if route[field] != nil {
-			return nil, wrong(t.ref, place+"."+field,
-				"mirrors requests already, and the step's route %s would mirror the same requests", m.Name).WithFix("remove one of the two")
+			return nil, wrong(t.ref, place+"."+field, "mirrors requests already, and the step's route %s "+
+				"would mirror the same requests", m.Name).WithFix("remove one of the two")
 		}
 	}
 	if err := t.weights("http", place, out); err != nil {

@@ -73,8 +73,8 @@ func TestGeneratedObjectsHaveTheirPlace(t *testing.T) {
 				t.Errorf("%s is found as %s", one, found.Name())
 			}
 		}
-		err := o.generate(configMap("b"), o.after(ref("a")), by)
-		if err == nil || !strings.HasPrefix(err.Error(), "core/ConfigMap/shop/b: has the name of the object that Rollout web makes") {
+		if err := o.generate(configMap("b"), o.after(ref("a")), by); err == nil || !strings.HasPrefix(err.Error(),
+			"core/ConfigMap/shop/b: has the name of an object that gitrollout generates for releases of Rollout web") {
 			t.Errorf("an object of the user's is taken over: %v", err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestOnePlaceHasOneRollout(t *testing.T) {
 	ref := configMap("a").Ref()
 	for _, c := range []struct{ place, by, want string }{
 		{"spec.a", "web", ""}, {"spec.a", "web", ""}, {"spec.b", "api", ""},
-		{"spec.a", "api", "core/ConfigMap/shop/a: spec.a: is moved by two Rollouts, web and api; give each a separate route or Service"},
+		{"spec.a", "api", "core/ConfigMap/shop/a: spec.a: is changed by two Rollouts, web and api; give each a separate route or Service"},
 	} {
 		err := o.Claim(ref, c.place, Route{Name: c.by})
 		compare.CheckNamed(t, c.place+" by "+c.by, cmp.Or(c.want, "<nil>"), fmt.Sprint(err))

@@ -68,7 +68,7 @@ func parseStep(s string) (pathStep, int, error) {
 		}
 		field := s[1:end]
 		if field == "" || strings.ContainsAny(field, "]'\"*? ") {
-			return pathStep{}, 0, fmt.Errorf("a dot must be followed by a field's name; write a name with special characters as ['name']")
+			return pathStep{}, 0, fmt.Errorf("a dot must be followed by a name; write names with special characters as ['name']")
 		}
 		return pathStep{kind: atField, field: field}, end, nil
 	}

@@ -156,8 +156,8 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 		}
 		found = true
 		if len(services) > 1 {
-			return wrong(ref, place+".services",
-				"has %s and other services, so that the steps' routes would also take requests of the other services", text(mapping(services[j])["name"])).
+			return wrong(ref, place+".services", "has %s and other services, so that "+
+				"the steps' routes would also take requests of the other services", text(mapping(services[j])["name"])).
 				WithFix("let the route lead only to the TraefikService %s", e.ref.Name)
 		}
 		if len(e.Managed) > 0 && (ref.Group == traefikOld || text(route["syntax"]) == "v2") {

@@ -85,8 +85,8 @@ func TestVerify(t *testing.T) {
 			late("HTTPProxy/web has a status of an older generation")},
 		"object, an older status": {current, "{currentStatus: valid, observedGeneration: 1}",
 			late("HTTPProxy/web has a status of an older generation")},
-		"object, nothing yet": {valid, "loadBalancer: {}",
-			late("HTTPProxy/web does not yet report that the weights are in force: status.conditions finds nothing: status has no field conditions")},
+		"object, nothing yet": {valid, "loadBalancer: {}", late("HTTPProxy/web does not yet report that " +
+			"the weights are in force: status.conditions finds nothing: status has no field conditions")},
 		"object, no status at all": {valid, "", taken},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -102,7 +102,7 @@ func changed(t *testing.T, kind, change string) map[string]any {
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ kind, change, field, msg, fix string }{
 		{"prometeus", "{}", "", "is not a provider", "use one of prometheus, web"},
-		{"plugin", "{}", "", "is not a provider", "web asks any HTTP service"},
+		{"plugin", "{}", "", "is not a provider", "the provider web can query any HTTP service"},
 
 		{"prometheus", "{query: ~}", ".query", "is missing", "PromQL"},
 		{"prometheus", "{query: '  '}", ".query", "is missing", "PromQL"},
@@ -138,8 +138,8 @@ func TestRefused(t *testing.T) {
 			"arn:aws:iam::"},
 
 		{"prometheus", "{address: 'https://aps-workspaces.eu-west-1.amazonaws.com.example.com/w', authentication: {sigv4: {}}}", ".address",
-			`"https://aps-workspaces.eu-west-1.amazonaws.com.example.com/w" is no server of AWS`, "leave sigv4 out"},
-		{"opensearch", "{address: 'https://o:9200'}", ".address", `"https://o:9200" is no server of AWS`, "leave sigv4 out"},
+			`"https://aps-workspaces.eu-west-1.amazonaws.com.example.com/w" is no server of AWS`, "remove sigv4"},
+		{"opensearch", "{address: 'https://o:9200'}", ".address", `"https://o:9200" is no server of AWS`, "remove sigv4"},
 
 		{"web", "{url: ~}", ".url", "is missing", "URL"},
 		{"web", "{method: DELETE}", ".method", `is "DELETE"`, "GET, POST, PUT"},
@@ -173,7 +173,7 @@ func TestRefused(t *testing.T) {
 		{"datadog", "{queries: {a: b}}", ".queries", "query too", "keep only"},
 		{"datadog", "{query: ~, queries: {a: b}}", ".queries", "the API is v1", "apiVersion: v2"},
 		{"datadog", "{query: ~, apiVersion: v2, queries: {a: b, c: d}}", ".formula", "there are 2 queries", "a / b"},
-		{"datadog", "{apiVersion: v2, formula: a}", ".formula", "without queries", "name the queries"},
+		{"datadog", "{apiVersion: v2, formula: a}", ".formula", "without queries", "give the queries"},
 		{"datadog", "{aggregator: sum}", ".aggregator", `is "sum", and the API is v1`, "apiVersion: v2"},
 		{"datadog", "{apiVersion: v2, aggregator: median}", ".aggregator", `is "median"`, "avg, min, max"},
 		{"datadog", "{requestTimeout: 0s}", ".requestTimeout", `"0s" is not a duration`, "30s"},

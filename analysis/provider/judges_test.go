@@ -52,7 +52,7 @@ var kayentaContract = contract{
 		{name: "passes", reply: kayentaReply("90"), want: 90.0, phase: analysis.Successful},
 		{name: "marginal", reply: kayentaReply("89.9"), want: 89.0, phase: analysis.Inconclusive},
 		{name: "fails", reply: kayentaReply("74.9"), want: 74.0, phase: analysis.Failed},
-		{name: "empty", reply: `{"complete":true,"status":"terminal"}`, err: "Kayenta says that it is terminal"},
+		{name: "empty", reply: `{"complete":true,"status":"terminal"}`, err: "its status at Kayenta is terminal"},
 		{name: "lies", reply: `{"status":"succeeded"}`, err: "does not say whether the comparison is complete"},
 		{name: "never ends", reply: `{"complete":false,"status":"running"}`, err: "it runs for ever"},
 	},

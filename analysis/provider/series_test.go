@@ -128,7 +128,7 @@ var cloudWatchContract = contract{
 		{name: "lies", reply: cloudWatchReply("InternalError", "<Values/>"), err: "an error of CloudWatch: rate is InternalError"},
 		{name: "forbidden", reply: cloudWatchReply("Forbidden", "<Values/><Messages><member><Code>Denied</Code><Value>no "+
 			"right</Value></member></Messages>"), err: "an error of CloudWatch: rate is Forbidden: Denied no right"},
-		{name: "no time", reply: cloudWatchReply("Complete", "<Timestamps><member>soon</member></Timestamps>"), err: "a timestamp is none"},
+		{name: "no time", reply: cloudWatchReply("Complete", "<Timestamps><member>soon</member></Timestamps>"), err: "a timestamp is invalid"},
 		{name: "no number", reply: cloudWatchReply("Complete", "<Values><member>x</member></Values>"), err: "a value is no number"},
 		{name: "another API", reply: "<ListResponse/>", err: "differs from its documentation"},
 	},

@@ -71,8 +71,8 @@ func (c comparison) seesOld(h hook.Hook, which hook.Release) (all []Note) {
 			continue
 		}
 		all = append(all, Note{Level: AtOnce, Code: "HookSeesOld", Object: h.Object.Ref().String(),
-			Message: fmt.Sprintf("Job %s runs before the release and reads %s %s, which has its old content until the release begins",
-				h.Object.Name(), o.Kind(), o.Name()),
+			Message: fmt.Sprintf("Job %s runs before the release and reads %s %s, which has its old content "+
+				"until the release begins", h.Object.Name(), o.Kind(), o.Name()),
 			Fix: fmt.Sprintf("annotate the %s with %s: before, or use a generator, which names content by its hash",
 				o.Kind(), hook.Annotation)})
 	}

@@ -104,7 +104,7 @@ func (c comparison) changedSteps(a App) []Note {
 		if now.Plan == was.Plan || now.Workload != was.Workload {
 			continue
 		}
-		n.Message = fmt.Sprintf("%s: with the changed steps it continues at step %d of %d, %s", where, now.Step+1, now.Of, now.Name)
+		n.Message = fmt.Sprintf("%s: the changed steps continue at step %d of %d, %s", where, now.Step+1, now.Of, now.Name)
 		if now.Step == now.Of {
 			n.Message = where + ": with the changed steps only its promotion remains"
 		}
@@ -162,8 +162,8 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 		note.Fix = "write a Rollout for it (docs/" + page + ".md), or set spec.updateStrategy to suit the pods"
 	case spec.Partition == nil && hasSurge(now):
 		note.Level, note.Code = Hint, "NoSurge"
-		note.Message += " has a maxSurge, which only the promotion uses: at a step no node has two pods, and a node has no pod that " +
-			"serves while its pod is replaced"
+		note.Message += " has a maxSurge, which only the promotion uses: at a step no node has two pods, and a node has no " +
+			"pod that serves while its pod is replaced"
 		note.Fix = "remove the steps if every node always needs a serving pod"
 	case n == 1:
 		note.Code = "NoCanaryPod"

@@ -241,8 +241,8 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 			"push the new name first and the version after"
 	}
 	if name, is := unrecorded(in); is {
-		return Invalid, name + " gets its Rollout document and another version in one change, and no stable version is recorded to roll " +
-			"back to: the app would be held as it is; push the document first, and the version when the app is Healthy with it"
+		return Invalid, name + " gets its Rollout document and another version in one change, and no stable version is " +
+			"recorded to roll back to: the app would be held as it is; push the document first, and the version once it is Healthy"
 	}
 	if s := in.State; s != nil && s.Release != nil && s.Stable != nil {
 		lost, isLost, isReverted := strategies.LacksDocument(*s, in.Head.Render)

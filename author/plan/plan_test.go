@@ -343,9 +343,9 @@ func TestWords(t *testing.T) {
 
 // TestMoment checks that the text has a weekday only if the day is not today, and a date only if the weekday is ambiguous.
 func TestMoment(t *testing.T) {
-	compare.Check(t, "nobody knows", Moment(nil, now))
+	compare.Check(t, "unknown", Moment(nil, now))
 	for after, want := range map[time.Duration]string{
-		-1: "at once", 0: "at once", time.Second: "12:00:01 UTC", 12*time.Hour - 1: "23:59:59 UTC", 12 * time.Hour: "Sat 00:00 UTC",
+		-1: "immediately", 0: "immediately", time.Second: "12:00:01 UTC", 12*time.Hour - 1: "23:59:59 UTC", 12 * time.Hour: "Sat 00:00 UTC",
 		24 * time.Hour: "Sat 12:00 UTC", 6*24*time.Hour - 1: "Thu 11:59 UTC", 6 * 24 * time.Hour: "2026-11-26 12:00 UTC",
 		365 * 24 * time.Hour: "2027-11-20 12:00 UTC",
 	} {

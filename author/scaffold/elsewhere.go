@@ -117,16 +117,16 @@ func (s *Survey) settle(tree rollout.Tree) error {
 		case g.chart != nil && is:
 			g.at(dir)
 		case g.chart != nil:
-			why = fmt.Sprintf("%s uses the chart %s, which is not in this repository: add it with gitrollout vendor --from %s, commit it, "+
-				"and run this again", g.chart.who, cmp.Or(g.chart.name, g.chart.of.Name), s.bothIn(g))
+			why = fmt.Sprintf("%s uses the chart %s, which is not in this repository: add it with gitrollout vendor --from %s, "+
+				"commit it, and run this again", g.chart.who, cmp.Or(g.chart.name, g.chart.of.Name), s.bothIn(g))
 		case g.Path != ".":
 			e, found, err := tree.Lookup(g.Path)
 			if err != nil {
 				return err
 			}
 			if (!found || e.Kind != rollout.Dir) && g.of.Name != "" {
-				why = fmt.Sprintf("uses a folder of %s %s (%s), which is not in this repository: add the folder with gitrollout vendor, "+
-					"or list its path in this repository if the source is built from this repository", g.of.Kind, g.of.Name,
+				why = fmt.Sprintf("uses a folder of %s %s (%s), which is not in this repository: add the folder with gitrollout "+
+					"vendor, or list its path in this repository if the source is built from this repository", g.of.Kind, g.of.Name,
 					cmp.Or(s.sources[g.of].url, "its address is elsewhere"))
 			} else if !found || e.Kind != rollout.Dir {
 				why = fmt.Sprintf("names the folder %s, which is not in this repository: add it with gitrollout vendor, and "+

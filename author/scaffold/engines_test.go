@@ -107,7 +107,7 @@ func TestApplicationsOfOneChart(t *testing.T) {
 	got := proposed(t, withCharts(map[string]string{"argocd/prod/all.yaml": of("shop-eu", "eu") + of("shop", "main"),
 		"argocd/prod/more.yaml": of("shop-us", "us"), "argocd/dev/all.yaml": of("shop-dev", "dev")}, "charts/shop"))
 	compare.Check(t, entry("shop-eu", "eu")+entry("shop", "main")+entry("shop-us", "us")+
-		"note charts/shop is set as in argocd/prod/all.yaml, and not as in argocd/dev/all.yaml", got)
+		"note charts/shop has the settings of argocd/prod/all.yaml, and not those of argocd/dev/all.yaml", got)
 }
 
 // TestApplicationsAreCarriedOver checks that the entries get the settings of Argo CD's Applications, and that the notes list settings that
@@ -205,15 +205,15 @@ func TestFluxIsCarriedOver(t *testing.T) {
     - values.yaml
     valuesObject:
       a: 5
-left out releases/shop.yaml: HelmRelease podinfo has the chart podinfo of elsewhere: `+
-		`bring it with gitrollout vendor --from releases, commit that, and run this again
+left out releases/shop.yaml: HelmRelease podinfo uses the chart podinfo, which is not in this repository: `+
+		`add it with gitrollout vendor --from releases, commit it, and run this again
 left out apps/lost: cannot be rendered: apps/lost/kustomization.yaml: data.a: the variable key is not set (ConfigMap//lost-m9gb8k2g46); `+
 		`give it a value in substitute or substituteFrom of the app's entry, write ${key:=default}, or $${key} for the text itself
 note apps/lost: settings of clusters/prod/lost.yaml are not carried over (spec.postBuild.substituteFrom Secret/keys): `+
 		`put them into the folder
 note apps/web: settings of clusters/prod/apps.yaml are not carried over (spec.postBuild.substituteFrom ConfigMap/absent, `+
 		`spec.postBuild.substituteFrom Secret/keys): put them into the folder
-note apps/web is set as in clusters/prod/apps.yaml, and not as in clusters/staging/apps.yaml
+note apps/web has the settings of clusters/prod/apps.yaml, and not those of clusters/staging/apps.yaml
 note charts/shop: settings of releases/shop.yaml are not carried over (spec.valuesFrom): put them into the folder`, proposed(t, files))
 	compare.Contains(t, proposedFor(t, "staging", files), "namespace: web-staging", "of: staging", "- file: clusters/staging/vars.yaml")
 }
@@ -312,8 +312,8 @@ func TestChartsOfElsewhereAreReleased(t *testing.T) {
   name: sessions
   namespace: data
   helm: {releaseName: s}
-left out infra/releases.yaml: HelmRelease other has the chart shop of elsewhere: `+
-		"bring it with gitrollout vendor --from infra, commit that, and run this again", proposed(t, files))
+left out infra/releases.yaml: HelmRelease other uses the chart shop, which is not in this repository: `+
+		"add it with gitrollout vendor --from infra, commit it, and run this again", proposed(t, files))
 }
 
 // TestAppsOfAnotherEnvironment checks that a folder and settings are left out if only another environment deploys them. The environment
@@ -359,7 +359,7 @@ func TestAppsOfAnotherCluster(t *testing.T) {
 	flux := func(app string) string { return document(fluxFolder, "a", "{path: ./apps/"+app+"}") }
 	for name, c := range map[string]struct{ ofCloud, ofHome, cluster, want string }{
 		"folders of clusters": {"shop", "till", "home", "apps/shop: only clusters/cloud/a.yaml deploys it, for cloud"},
-		"the first cluster":   {"till", "shop", "", "apps/shop: only clusters/home/a.yaml deploys it, for home; list it if cloud is to have it"},
+		"the first cluster":   {"till", "shop", "", "apps/shop: only clusters/home/a.yaml deploys it, for home; list it if cloud needs it"},
 	} {
 		files := map[string]string{
 			"clusters/cloud/a.yaml": flux(c.ofCloud) + flux("web"), "clusters/home/a.yaml": flux(c.ofHome) + flux("web")}
@@ -380,7 +380,7 @@ func TestFoldersOfAnArtifact(t *testing.T) {
 	}
 	got := proposed(t, map[string]string{"flux/a.yaml": of("shop") + of("gone"), "web/kustomization.yaml": built("web", "b"),
 		"flux/s.yaml": document(artifact, "all", "{url: 'oci://ghcr.io/org/all'}")})
-	const why = "left out flux/a.yaml: has its folder of OCIRepository all (oci://ghcr.io/org/all), and not in this repository"
+	const why = "left out flux/a.yaml: uses a folder of OCIRepository all (oci://ghcr.io/org/all), which is not in this repository"
 	if strings.Count(got, why) != 2 {
 		t.Errorf("got\n%s", got)
 	}

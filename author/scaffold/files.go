@@ -266,7 +266,7 @@ func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, err
 		text := oneLine.ReplaceAllStringFunc(string(data), asLines)
 		at := resources.FindStringSubmatchIndex(text)
 		if at == nil && strings.Contains("\n"+text, "\nresources:") {
-			return File{}, &rollout.InvalidError{File: file, Field: "resources", Msg: "is not a list with one line for each entry",
+			return File{}, &rollout.InvalidError{File: file, Field: "resources", Msg: "is not a list of one line per entry",
 				Fix: "write one line for each entry, or add these entries yourself: " + strings.Join(lines, ", ")}
 		}
 		var added strings.Builder

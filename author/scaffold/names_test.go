@@ -144,7 +144,7 @@ func TestWhoKeepsAnObject(t *testing.T) {
 		}}, nil
 	})
 	if len(p.LeftOut) != 1 || p.LeftOut[0].Path != "a" ||
-		!strings.HasPrefix(p.LeftOut[0].Why, "has objects that b has, too, such as Service shop/web;") {
+		!strings.HasPrefix(p.LeftOut[0].Why, "has objects that b also has, such as Service shop/web;") {
 		t.Errorf("left out: %v", p.LeftOut)
 	}
 	compare.Contains(t, entriesOf(p), "clusterResources: [rbac.authorization.k8s.io/ClusterRole]")
@@ -191,9 +191,9 @@ func TestWhatEnginesSayThatIsLost(t *testing.T) {
   directory: {}
   namespaces: [x]
 left out engines/flux.yaml: names the folder apps/absent, which is not in this repository: `+
-		`bring it with gitrollout vendor, and list the folder that gitrollout vendor writes
-left out engines/releases.yaml: HelmRelease referred has the chart x of elsewhere: `+
-		`bring it with gitrollout vendor --from engines, commit that, and run this again
+		`add it with gitrollout vendor, and list the folder that gitrollout vendor writes
+left out engines/releases.yaml: HelmRelease referred uses the chart x, which is not in this repository: `+
+		`add it with gitrollout vendor --from engines, commit it, and run this again
 note apps/web: settings of engines/flux.yaml are not carried over (spec.patches, spec.images, spec.components, spec.decryption): `+
 		`put them into the folder
 note charts/four: settings of engines/argo.yaml are not carried over (source.helm.values): put them into the folder

@@ -122,8 +122,8 @@ func TestOneObjectOneApp(t *testing.T) {
 	})
 	got := rollout.Mapped(p.Apps, func(a rollout.App) string { return a.Path })
 	got = append(got, rollout.Mapped(p.LeftOut, func(l LeftOut) string { return l.Path + " " + l.Why })...)
-	why := " has objects that kustomize has, too, such as Service default/web; an object belongs to one app: " +
-		"list only one, or give this one another namespace"
+	why := " has objects that kustomize also has, such as Service default/web; an object belongs to one app: " +
+		"list only one of the two apps, or give this app another namespace"
 	want := []string{"kustomize", "other", "manifests" + why, "release" + why}
 	compare.Check(t, want, got)
 }

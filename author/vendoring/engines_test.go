@@ -96,8 +96,8 @@ func TestFromEnginesLeavesOut(t *testing.T) {
 	for _, isFirst := range []bool{true, false} {
 		said, err := From(w.on())
 		text := strings.Join(said, "\n")
-		compare.Contains(t, text, "left out all.yaml: HelmRelease redis is of HelmRepository charts, which is not",
-			"left out all.yaml: Kustomization base is of")
+		compare.Contains(t, text, "left out all.yaml: HelmRelease redis uses HelmRepository charts, which is not",
+			"left out all.yaml: Kustomization base uses")
 		if err != nil || strings.Contains(text, "Application guest") != isFirst {
 			t.Errorf("error %v, said %s", err, text)
 		}
@@ -109,13 +109,13 @@ func TestFromEnginesLeavesOut(t *testing.T) {
 func TestFromEnginesRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{
 		"no source": {fluxRelease,
-			"all.yaml: HelmRelease redis is of HelmRepository charts, which is not in this folder; name a folder that has both"},
+			"all.yaml: HelmRelease redis uses HelmRepository charts, which is not in this folder; name a folder that has both"},
 		"no url": {fluxRelease + "---\n" + strings.Replace(fluxRepository, "url:", "uri:", 1),
-			"HelmRelease redis is of HelmRepository charts, whose url cannot be read"},
+			"HelmRelease redis uses HelmRepository charts, whose url cannot be read"},
 		"a range of tags": {fluxFolder + "---\n" + strings.Replace(fluxGit, "tag: v1.4.2", `semver: ">=1"`, 1),
-			"Kustomization base is of a repository without a tag, a branch or a commit"},
+			"Kustomization base uses a repository without a tag, a branch or a commit"},
 		"only a digest": {fluxBundle + "---\n" + strings.Replace(fluxArtifact, "semver: 6.x", "digest: sha256:x", 1),
-			"Kustomization web is of an artifact without a tag or a semver"},
+			"Kustomization web uses an artifact without a tag or a semver"},
 		"another form":      {strings.Replace(argoChart, "chart: guest", "chart: [guest]", 1), "Application guest cannot be read"},
 		"nothing of theirs": {"apiVersion: v1\nkind: Service\nmetadata: {name: a}\n", "there is no kustomization.yaml in "},
 	} {

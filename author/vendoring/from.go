@@ -127,7 +127,7 @@ func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err er
 		known, err = rollout.ParseVendor(rollout.VendorFile, head)
 	}
 	if at := bytes.LastIndex(head, []byte("\nsources:\n- ")); err == nil && at < 0 {
-		err = &rollout.InvalidError{File: rollout.VendorFile, Msg: "has a list sources that gitrollout cannot append to",
+		err = &rollout.InvalidError{File: rollout.VendorFile, Msg: "has a sources list that gitrollout cannot append to",
 			Fix: "write sources last in the file, as a list whose entries each begin on a line with -"}
 	}
 	if len(head) > 0 && head[len(head)-1] != '\n' {

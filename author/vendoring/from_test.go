@@ -182,7 +182,7 @@ func TestFromRefuses(t *testing.T) {
 			"resources[0]: https://github.com/a/b?ref=v1 cannot be replaced"},
 		"a list in a line": {"resources: [\"https://github.com/a/b?ref=v1\"]\n",
 			"apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources: [{git: {url: https://github.com/a/c, ref: v1}, into: c}]\n",
-			"vendor.yaml: has a list sources that gitrollout cannot append to"},
+			"vendor.yaml: has a sources list that gitrollout cannot append to"},
 		"a bad vendor.yaml":   {"resources: [\"https://github.com/a/b?ref=v1\"]\n", "kind: Vendor\n", "vendor.yaml"},
 		"no YAML":             {"resources: [\n", "", "kustomization.yml: cannot be read"},
 		"no mapping":          {"- a\n", "", "kustomization.yml: cannot be read"},

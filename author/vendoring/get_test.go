@@ -39,8 +39,8 @@ func TestServers(t *testing.T) {
 	defer close(hung)
 	g := &Getter{Silence: 500 * time.Millisecond}
 	for path, want := range map[string]string{
-		"/hangs": "the server hangs", "/hangs-in-the-middle": "the server hangs", "/slow": "",
-		"/file": "it leads to file://", "/metadata": "it leads to http://169.254.169.254, which is not asked",
+		"/hangs": "the response has stopped", "/hangs-in-the-middle": "the response has stopped", "/slow": "",
+		"/file": "it redirects to file://", "/metadata": "it redirects to http://169.254.169.254, which gets no request",
 	} {
 		a, err := g.get(t.Context(), server.URL+path, "", "")
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || want == "" && len(a.body) != 8 {

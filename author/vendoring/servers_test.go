@@ -123,7 +123,7 @@ func TestGet(t *testing.T) {
 		}
 	})
 	for path, want := range map[string]string{
-		"/hops/0": "", "/hops/10": "", "/hops/11": "it leads on and on", "/plain": "it leads to http://charts.example.com, which is not asked",
+		"/hops/0": "", "/hops/10": "", "/hops/11": "too many redirects", "/plain": "to http://charts.example.com, which gets no request",
 		"/cut": "unexpected EOF", "/full": "", "/more": "is more than 64 MiB",
 	} {
 		a, err := g.get(t.Context(), "http://"+host+path+"?token=secret", "", "text/x")
@@ -439,7 +439,7 @@ func TestAddresses(t *testing.T) {
 	}
 	for _, address := range []string{"https://example.com/a", "oci:///a", "oci://example.com", "oci://example.com/", "::"} {
 		if _, _, err := g.artifact(t.Context(), address, "v1", true, nil, nil); err == nil ||
-			!strings.Contains(err.Error(), "none of oci://host/path") {
+			!strings.Contains(err.Error(), "not of the form oci://host/path") {
 			t.Errorf("%q: error %v", address, err)
 		}
 	}

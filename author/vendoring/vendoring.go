@@ -170,11 +170,11 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 // moved returns the error for a source whose content differs from its locked version.
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
-		return fmt.Errorf("%s: the files that vendor.lock records for %s differ from the source's: restore vendor.lock and %s from Git "+
-			"and check their history", s.Wants(), now.names(), now.Into)
+		return fmt.Errorf("%s: the files that vendor.lock records for %s differ from the source's: restore vendor.lock and "+
+			"%s from Git and check their history", s.Wants(), now.names(), now.Into)
 	}
-	return fmt.Errorf("%s has moved: %s is locked to %s and is %s now; find out why, and accept the change with --update=%s",
-		s.Wants(), now.Into, old.names(), now.names(), s.Name())
+	return fmt.Errorf("%s has moved: %s is locked to %s and is %s now; find out why, and accept the change with "+
+		"--update=%s", s.Wants(), now.Into, old.names(), now.names(), s.Name())
 }
 
 // names describes the version of a pin, for messages: commit or digest, or else the tree.

@@ -82,7 +82,7 @@ func TestForgedLock(t *testing.T) {
 	if wrong := w.wrong(); len(wrong) > 0 {
 		t.Fatalf("the lock was to be forged: %v", wrong)
 	}
-	w.update("", "vendor.lock names other files for ", "take vendor.lock and base from Git again")
+	w.update("", "the files that vendor.lock records for ", "restore vendor.lock and base from Git and check their history")
 }
 
 // TestFolders checks that folders with a vendor.yaml are listed, except in vendored folders.

@@ -80,8 +80,8 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	if failed != nil {
 		return err
 	}
-	w.Client, w.Within = client, o.Namespaces
-	w.Note = "the cluster is not verified, and pods are shown only for namespace " + strings.Join(w.Within, ", ") + ": " + err.Error()
+	w.Client, w.Within, w.Note = client, o.Namespaces, fmt.Sprintf("the cluster is not verified, and pods are shown "+
+		"only for namespace %s: %v", strings.Join(o.Namespaces, ", "), err)
 	return nil
 }
 

@@ -64,8 +64,8 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 	a := wire.Auth{SSHKeyFile: o.sshKey, KnownHosts: o.knownHosts,
 		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}
 	if u, err := url.Parse(o.proxy); err == nil && u.User != nil {
-		return a,
-			errors.New("--git-proxy contains credentials, which all users of this machine could read: put the URL into HTTPS_PROXY")
+		return a, errors.New("--git-proxy contains credentials, which all users of this machine could read: " +
+			"put the URL into HTTPS_PROXY")
 	}
 	err := a.Complete(os.Getenv, time.Now)
 	return a, err

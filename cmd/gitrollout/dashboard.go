@@ -50,8 +50,8 @@ func (o *dashOptions) register(cmd *cobra.Command) {
 		"client `id` of the dashboard at the provider; GITROLLOUT_OIDC_CLIENT_SECRET has the client secret")
 	flags.StringSliceVar(&o.scopes, "dashboard-oidc-scopes", nil,
 		"scopes to ask for besides openid, profile and email, such as groups")
-	flags.BoolVar(&o.email, "dashboard-oidc-email-unverified", false, "accept email addresses even if the provider does not "+
-		"say that they are verified: only safe if users cannot choose their own address")
+	flags.BoolVar(&o.email, "dashboard-oidc-email-unverified", false, "accept email addresses even if the provider "+
+		"does not say that they are verified: only safe if users cannot choose their own address")
 }
 
 func (o *dashOptions) check() error {

@@ -105,7 +105,7 @@ func TestDoctorPush(t *testing.T) {
 			"case $1 in refs/heads/gitrollout/*) echo protected >&2; exit 1;; esac", "", doctor.Problem,
 			"refuses branches below gitrollout/", 0,
 		},
-		"a hook keeps":         {"case $3 in 0000*) echo kept >&2; exit 1;; esac", "", doctor.Problem, "and not removed", 1},
+		"a hook keeps":         {"case $3 in 0000*) echo kept >&2; exit 1;; esac", "", doctor.Problem, "but not removed", 1},
 		"wrong credentials":    {"", "ann", doctor.Problem, "", 0},
 		"read-only for others": {"exit 1", "", doctor.Problem, "refuses", 0},
 	}
@@ -153,7 +153,7 @@ func TestDoctorFindings(t *testing.T) {
 	run(t.Context(), []string{"doctor", "--repo", repo.Bare, nowhere}, nil, &out, &out)
 	for _, want := range []string{
 		`(?m)^  ok       git\.read `, `(?m)^  problem  git\.apps .*1 app cannot be rendered`,
-		`fix: gitrollout validate`, `(?m)^2 problems, 0 warnings$`,
+		`fix: run gitrollout validate`, `(?m)^2 problems, 0 warnings$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no %s in\n%s", want, out.String())
@@ -198,11 +198,11 @@ func TestDoctorOwners(t *testing.T) {
 	rule = `{"block_on_official_review_requests": false}`
 	is(doctor.Unknown, "main has no CODEOWNERS", "--promoters")
 	repo.CommitFiles("owners", map[string]string{".gitea/CODEOWNERS": "\\.gitrollout/.* @ann\n"})
-	is(doctor.Warning, "main does not wait for the owners in .gitea/CODEOWNERS", "Gitea: block merge on official review requests")
+	is(doctor.Warning, "main can be changed without a review by the owners in .gitea", "Gitea: block merge on official review requests")
 	rule = `{"block_on_official_review_requests": true}`
 	is(doctor.Healthy, "main waits for reviews", "")
 	branch = `{"protected": true}`
-	is(doctor.Unknown, "was not checked: it is protected", "")
+	is(doctor.Unknown, "was not checked: the branch is protected", "")
 	t.Setenv("GITROLLOUT_FORGE_TOKEN", "")
 	is(doctor.Unknown, "was not checked: there is no token for the forge's API", "")
 }

@@ -21,5 +21,5 @@ func TestClusterAlone(t *testing.T) {
 
 	w.decide(s.Release.Hash, "promote", "")
 	p.awaitHealthy(s.Release.Commit)
-	w.wantText(look(exitOK, "get", w.app, "--cluster-only"), "Unknown", string(s.Release.Hash), "whether Git asks for another one")
+	w.wantText(look(exitOK, "get", w.app, "--cluster-only"), "Unknown", string(s.Release.Hash), "whether Git has a newer version is not")
 }

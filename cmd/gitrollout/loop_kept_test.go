@@ -18,9 +18,9 @@ func TestWhatIsKeptIsSaid(t *testing.T) {
 	})
 	w.push("less", version("v1", halfThenGate))
 	s := p.await("it says so", func(s rollout.State) bool { return s.Kept != "" })
-	text := "ConfigMap " + w.ns + "/" + w.app + "-extra is not deleted, because app " + broken + " may have it"
-	w.wantText(s.Kept, text, "mend apps/"+broken)
-	w.wantText(w.command(exitOK, "get", w.app), "Warning    ConfigMap", "mend")
+	text := "ConfigMap " + w.ns + "/" + w.app + "-extra is not deleted: app " + broken + " may have this object"
+	w.wantText(s.Kept, text, "correct apps/"+broken)
+	w.wantText(w.command(exitOK, "get", w.app), "Warning    ConfigMap", "correct")
 	maps := w.kube.Kube.CoreV1().ConfigMaps(w.ns)
 	must(t, errorOf(maps.Get(t.Context(), w.app+"-extra", metav1.GetOptions{})))
 	w.pushAs(broken, "mended", map[string]string{"kustomization.yaml": "resources: []\n"})

@@ -42,14 +42,14 @@ patches:
 	p.passWell(3)
 	w.wantNoWrites(p)
 	kubeconfig := "--kubeconfig=" + w.api.kubeconfig
-	w.wantText(w.said("diff", w.app, kubeconfig), "Secret/"+w.ns+"/drawn is made once: its content is not compared")
+	w.wantText(w.said("diff", w.app, kubeconfig), "Secret/"+w.ns+"/drawn is create-only: its content is not compared")
 	for _, args := range [][]string{{"get", w.app}, {"validate"}, {"explain", w.app}} {
 		if out := w.said(args...); strings.Contains(out, "password") {
 			t.Errorf("%s says %s", args, out)
 		}
 	}
-	w.wantText(w.said("get", w.app), "Secret drawn: its content is drawn at random when it is made, and")
-	w.wantText(w.said("doctor", kubeconfig), "git.warnings", w.app+": Secret drawn: its content is drawn")
+	w.wantText(w.said("get", w.app), "Secret drawn: its content is generated at random when the Secret is")
+	w.wantText(w.said("doctor", kubeconfig), "git.warnings", w.app+": Secret drawn: its content is generated")
 	if out := w.said("render", w.app); strings.Contains(out, "password") || !strings.Contains(out, "name: drawn") {
 		t.Errorf("render prints %s", out)
 	}

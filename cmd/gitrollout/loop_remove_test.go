@@ -56,7 +56,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	must(t, errorOf(w.kube.Kube.CoreV1().ConfigMaps(w.ns).Create(ctx, others, metav1.CreateOptions{})))
 
 	_, said := w.remove(exitFailed, "y\n")
-	w.wantText(said, "is an app of Git (apps/"+w.app+")", configFile)
+	w.wantText(said, "is still an app in Git (apps/"+w.app+")", configFile)
 
 	w.configure("apps: [")                // a mistake
 	_, said = w.remove(exitConfig, "y\n") // the list of apps cannot be read

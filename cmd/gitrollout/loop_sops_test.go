@@ -104,7 +104,7 @@ func TestEncryptedSecrets(t *testing.T) {
 			w := newEncryptedWorld(t)
 			w.push("v1", w.encrypted("v1", "hunter2-planted", key))
 			p := w.start()
-			s := p.awaitHeld("is encrypted by SOPS, and its keys cannot be had", "Secret "+w.ns+"/sops-keys")
+			s := p.awaitHeld("is encrypted with SOPS, and its keys cannot be read", "Secret "+w.ns+"/sops-keys")
 			if s.Held.Reason != rollout.HeldUndecryptable {
 				t.Fatalf("held %+v", s.Held)
 			}
@@ -118,7 +118,7 @@ func TestEncryptedSecrets(t *testing.T) {
 			}
 			w.wantNoWrites(p)
 			for command, warns := range map[string]bool{"get " + w.app: false, "explain " + w.app: false, "validate": true} {
-				if out := w.said(strings.Fields(command)...); strings.Contains(out, "there is no key here") != warns {
+				if out := w.said(strings.Fields(command)...); strings.Contains(out, "gitrollout validate has no key") != warns {
 					t.Errorf("%s of an app at rest: %s", command, out)
 				}
 			}
@@ -155,12 +155,12 @@ func TestDoctorTriesKeys(t *testing.T) {
 	want("Secret "+w.ns+"/sops-keys has no entry whose name ends in .agekey or .asc", "fix: put keys there")
 	w.keep(w.ns, key)
 	want("problem cluster.keys apps/"+w.app+"/made.env of "+w.app+" is encrypted by SOPS for age age1",
-		"fix: put such a key there, or encrypt the file for one that is there",
+		"fix: add a recipient's key to the Secret, or encrypt the file for a key in the Secret",
 		"ok cluster.keys Secret "+w.ns+"/sops-keys opens 1 of 2 encrypted files of "+w.app)
 	files["secret.yaml"] = strings.Replace(files["secret.yaml"], "kind: Secret", "kind: Secret\ntype: Opaque", 1)
 	files["made.env"] = whole(w, "made.env", "PASSWORD=hunter2-planted\n", key)
 	w.push("changed", files)
-	want("problem cluster.keys apps/" + w.app + "/secret.yaml of " + w.app + " was changed by something else than sops")
+	want("problem cluster.keys apps/" + w.app + "/secret.yaml of " + w.app + " was changed without sops")
 }
 
 // wantNoWrites makes passes at rest. They must write nothing, and render nothing, because rendering would need a key.
@@ -195,7 +195,7 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	w.configure(strings.Replace(config, "  namespace: "+w.ns, "  serviceAccount: deployer\n  namespace: "+w.ns, 1))
 	w.grantDeployer()
 	w.push("another value", w.encrypted("v1", "hunter3-planted", key))
-	p.awaitHeld("its keys cannot be had", `User "system:serviceaccount:`+w.ns+`:deployer" cannot get resource "secrets"`)
+	p.awaitHeld("its keys cannot be read", `User "system:serviceaccount:`+w.ns+`:deployer" cannot get resource "secrets"`)
 	w.grant("keys", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "patch", "delete"},
 	})

@@ -49,7 +49,7 @@ func TestATokenIsNotSent(t *testing.T) {
 		theirs := stealing(tag, w.app+"-token", url)
 		theirs["kustomization.yaml"] = "namespace: " + rollout.OwnNamespace + "\n" + theirs["kustomization.yaml"]
 		w.push("there, "+tag, theirs)
-		p.wantHeld(rollout.HeldForbidden, "which is gitrollout's own and no app's")
+		p.wantHeld(rollout.HeldForbidden, "which belongs to gitrollout and to no app")
 		p.passWell(3)
 		if s := w.state(); s.Held == nil || s.Source != first {
 			t.Fatalf("at %s, held %+v", s.Source, s.Held)

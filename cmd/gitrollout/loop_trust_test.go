@@ -284,7 +284,7 @@ func TestForgedRecord(t *testing.T) {
 	w.edit(stateBranch, map[string]string{rollout.StatePath(w.app): encoded(t, s)})
 	forgery, writes := w.repo.Ref(stateBranch), w.api.count()
 	for range 2 {
-		w.wantError(p.passes(3), "is not believed", "not signed")
+		w.wantError(p.passes(3), "is not trusted", "not signed")
 		p = p.restart()
 	}
 	w.wantNoWritesSince(writes)

@@ -50,7 +50,7 @@ func TestUndo(t *testing.T) {
 	w.decide(third.Release.Hash, "abort", "too slow")
 	p.awaitPhase(rollout.Degraded)
 	w.command(exitDegraded, "status", w.app)
-	w.wantText(undo(exitFailed, "--to", string(third.Release.Hash)), "was itself rejected", "too slow")
+	w.wantText(undo(exitFailed, "--to", string(third.Release.Hash)), "was rejected too", "too slow")
 
 	w.wantText(w.command(exitOK, "history", w.app), "4 releases", "rejected", "too slow", "promoted by Ann Lee",
 		"verified before", "first version")

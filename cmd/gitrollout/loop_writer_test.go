@@ -52,7 +52,7 @@ func TestWriters(t *testing.T) {
 	carl := as("carl", false)
 	carl.awaitHealthy(s.Release.Commit)
 	bob.passWell(2)
-	w.wantText(w.log.String(), "another gitrollout writes to the state branch")
+	w.wantText(w.log.String(), "another gitrollout process also writes to the state branch")
 	bob.awaitPaused(w.pushVersion("v3"))
 	wantWriter("bob", 4) // two take-overs have happened
 }

@@ -21,7 +21,7 @@ func TestOnceFailsWithAHeldApp(t *testing.T) {
 		"a file that cannot be read": {"- path: apps/*", func(*loopWorld) map[string]string {
 			return with(version("v1", halfThenGate), map[string]string{"service.yaml": "kind: [\n"})
 		}, "is not valid YAML"},
-		"no key": {decrypting, func(w *loopWorld) map[string]string { return w.encrypted("v1", "hunter2", key) }, "its keys cannot be had"},
+		"no key": {decrypting, func(w *loopWorld) map[string]string { return w.encrypted("v1", "hunter2", key) }, "its keys cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newLoopWorld(t, version("v0", halfThenGate))

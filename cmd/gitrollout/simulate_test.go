@@ -100,7 +100,7 @@ func TestSimulateRefuses(t *testing.T) {
 		"  expect Healthy\n":           "line 1",
 		"start\nmerge\n":               "there is no proposal for shop",
 		"start\npromote\n":             "promote shop: no release is in flight",
-		"start\nrevert\n":              "shop has been nothing else yet",
+		"start\nrevert\n":              "shop has had no other release yet",
 		"start\nscale web 3\n":         "there are shop",
 		"start\nmeasure nope Failed\n": `line 2: there is no metric "nope"; there are none`,
 		"start\njob x fails\n":         `line 2: there is no Job of a hook "x"; there are none`,
@@ -111,7 +111,7 @@ func TestSimulateRefuses(t *testing.T) {
 		"start\nkill blue 0\n":         `line 2: kill blue: "0" ` + notANumber + "1 to 1000: write kill blue 5",
 		"start\nscale shop -1\n":       `line 2: scale shop: "-1" ` + notANumber + "0 to 1000: write scale shop 5",
 		"start\nscale shop 99999999\n": `line 2: scale shop: "99999999" ` + notANumber + "0 to 1000",
-		"start\nslow v2 -1s\n":         `line 2: slow v2: "-1s" is not a time: write slow v2 30s`,
+		"start\nslow v2 -1s\n":         `line 2: slow v2: "-1s" is not a duration: write slow v2 30s`,
 		"start\n+soon\n":               "write +30s",
 		"start\npush files v2\n":       "the script has no file v2/",
 	} {

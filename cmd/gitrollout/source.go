@@ -98,7 +98,7 @@ func onlyCluster(tree rollout.Tree) (string, error) {
 func fullCommit(ctx context.Context, flag, commit string) (string, error) {
 	id, known := program.Commit(ctx, commit)
 	if !known {
-		return "", usagef("%s %q is not a full commit id, and the Git repository of this folder has no such commit", flag, commit)
+		return "", usagef("%s %q is not a full commit id, and the repository of this folder has no such commit", flag, commit)
 	}
 	return id, nil
 }

@@ -130,7 +130,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 		return err
 	}
 	if state == nil {
-		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is unedited, and not older than the record in the cluster\n", app)
+		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is unedited, and not older than the cluster's\n", app)
 		return err
 	}
 	if err := c.say(fmt.Sprintf("%s is then %s", app, status.Standing(*state))); err != nil {
@@ -219,8 +219,8 @@ func (c *stateCommand) compact(ctx context.Context) error {
 	now := time.Now().UTC()
 	archive := rollout.ArchiveBranch(w.Cluster, now)
 	if c.dryRun {
-		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s would keep %s (--dry-run)\n", w.Config().StateBranch, archive,
-			rollout.ShortID(w.Heads.State))
+		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s would keep %s (--dry-run)\n",
+			w.Config().StateBranch, archive, rollout.ShortID(w.Heads.State))
 		return err
 	}
 	message := fmt.Sprintf("%s: compacted by %s\n\n", w.Cluster, who.Name) +

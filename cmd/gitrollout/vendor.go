@@ -64,7 +64,7 @@ registry login, Git with the git program and its credentials.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&c.check, "check", false, "compare the files with vendor.lock, and write nothing")
-	flags.StringVar(&c.update, "update", "", "update the source of this `name` to its newest version (without a name: all sources)")
+	flags.StringVar(&c.update, "update", "", "update the source of this `name` to its newest version (no name: all)")
 	flags.StringVar(&c.from, "from", "", "write a vendor.yaml of the remote sources of the folder `path`")
 	flags.StringVar(&c.pr, "pr", "", "propose the result as a pull request into this `branch` (without a branch: main)")
 	flags.Lookup("update").NoOptDefVal, flags.Lookup("pr").NoOptDefVal = vendoring.All, "main"

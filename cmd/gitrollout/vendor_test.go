@@ -21,7 +21,7 @@ func TestVendorFrom(t *testing.T) {
 	compare.Contains(t, call(exitConfig), file+": resources[0]: https://github.com/org/repo//deploy/a names no tag")
 	writeFile(t, file, "resources:\n- https://github.com/org/repo//deploy/a?ref=v1\n")
 	compare.Check(t, "kustomization.yaml: resources[0] is vendor/repo-deploy/a now\nnow: gitrollout vendor apps/shop\n", call(exitOK))
-	compare.Contains(t, call(exitOK), "names nothing elsewhere")
+	compare.Contains(t, call(exitOK), "has no remote sources that are not in vendor.yaml")
 	text, err := os.ReadFile("apps/shop/vendor.yaml")
 	must(t, err)
 	compare.Contains(t, string(text),

@@ -58,7 +58,7 @@ func split(commit []byte) (s signed, err error) {
 	case signatures > 1:
 		return s, errors.New("the commit has more than one signature")
 	case s.when.IsZero():
-		return s, errors.New("the commit has no committer time")
+		return s, errors.New("the commit has no valid committer time")
 	}
 	payload.WriteByte('\n')
 	payload.Write(body)

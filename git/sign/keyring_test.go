@@ -94,7 +94,7 @@ func TestOpenPGP(t *testing.T) {
 		"not listed":     {trusting(t, others), signed, "not by a key in keyring"},
 		"none trusted":   {sign.Policy{}, signed, "no OpenPGP keys are trusted"},
 		"SHA-1":          {policy, signs("--digest-algo", "SHA1", "--weak-digest", "MD5"), "SHA"},
-		"text signature": {policy, signs("--textmode"), "not of binary data"},
+		"text signature": {policy, signs("--textmode"), "instead of binary data"},
 		"broken":         {policy, insert(t, commit, strings.Replace(signature, "\n\n", "\n\nAAAA", 1)), "OpenPGP"},
 	} {
 		_, err := c.policy.Verify(c.commit)

@@ -49,9 +49,9 @@ func Of(app string, victim Victim) map[string]Attack {
 		return Refusal{"belongs to no namespace, and app " + app + " may not have any " + kind, "clusterResources"}
 	}
 	taken := func(kind string) Refusal {
-		return Refusal{Config: fmt.Sprintf("%s %s/%s is in app %s and in app %s, which has it", kind, home, shop, app, victim.App)}
+		return Refusal{Config: fmt.Sprintf("%s %s/%s is in app %s and in app %s, which owns the object", kind, home, shop, app, victim.App)}
 	}
-	ours := Refusal{Config: "is in namespace gitrollout, which is gitrollout's own and no app's"}
+	ours := Refusal{Config: "is in namespace gitrollout, which belongs to gitrollout and to no app"}
 	all := map[string]Attack{
 		"another namespace":              {config("name: a, namespace: payments"), elsewhere("payments")},
 		"one that begins like its own":   {config("name: a, namespace: evil2"), elsewhere("evil2")},
@@ -102,7 +102,7 @@ func Of(app string, victim Victim) map[string]Attack {
 		"with the label of another app":  {config("name: " + shop + ", namespace: " + home + ", labels: {gitrollout.dev/app: " + shop + "}"), taken("ConfigMap")},
 		"a remote base":                  {map[string]string{kustomization: "resources: ['https://example.com/org/repo']\n"}, Refusal{Config: "vendor"}},
 		"outside of the repository":      {map[string]string{kustomization: "resources: [../../../secrets.yaml]\n"}, Refusal{Config: "repository"}},
-		"a chart":                        {map[string]string{kustomization: "helmCharts: [{name: a, releaseName: a, version: 1.0.0, repo: 'https://example.com'}]\n"}, Refusal{Config: "charts are read from Git alone"}},
+		"a chart":                        {map[string]string{kustomization: "helmCharts: [{name: a, releaseName: a, version: 1.0.0, repo: 'https://example.com'}]\n"}, Refusal{Config: "charts are read only from Git"}},
 		"a program":                      {with(config("name: a"), kustomization, "resources: [app.yaml]\ngenerators:\n- |-\n  apiVersion: x\n  kind: X\n  metadata: {name: x, annotations: {config.kubernetes.io/function: 'exec: {path: /bin/sh}'}}\n"), Refusal{Config: "generators"}},
 	}
 	maps.Copy(all, withinItsOwn())

@@ -104,10 +104,10 @@ func written() map[string]Bomb {
 		}, OutOfBounds + "|cannot be read"},
 		"500,000 variables": {map[string]string{
 			"kustomization.yaml": "resources: [cm.yaml]\n", "cm.yaml": configMap + "x: " + strings.Repeat("${x}", 500_000) + "\n",
-		}, OutOfBounds + "|there are 500000 of them"},
+		}, OutOfBounds + "|there are 500000 expressions"},
 		"a megabyte of dollars": {map[string]string{
 			"kustomization.yaml": "resources: [cm.yaml]\n", "cm.yaml": configMap + "x: " + strings.Repeat("$", 1<<20) + "\n",
-		}, "there are 524288 of them"},
+		}, "there are 524288 expressions"},
 		"50,000 objects of a template": {Chart(`{{ range until 50000 }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c" . "}\n" }}{{ end }}`, ""), OutOfBounds + "|more than 2000 objects"},
 	}
 }

@@ -204,8 +204,8 @@ func hookWaits(t *testing.T, plain bool) {
 		again, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Get(t.Context(), job, metav1.GetOptions{})
 		return err == nil && again.UID != before.UID
 	})
-	s = w.await("that it is made again", func(s rollout.State) bool { return s.Hooks[0].Message != "" })
-	if run := s.Hooks[0]; run.Phase != rollout.HookRunning || run.Message != "the hook's Job was created again, because the previous Job was deleted" {
+	run := w.await("that it is made again", func(s rollout.State) bool { return s.Hooks[0].Message != "" }).Hooks[0]
+	if run.Phase != rollout.HookRunning || run.Message != "the hook's Job was created again, because the previous Job was deleted" {
 		t.Errorf("on record: %+v", run)
 	}
 	w.repo.Revert(second)
@@ -318,7 +318,7 @@ func hookAborted(t *testing.T, plain bool) {
 	compare.Contains(t, w.ran("hold", w.app), "does not begin the release")
 	compare.Contains(t, w.ran("get", w.app), "gitrollout hold "+w.app+" --off")
 	w.repo.Pull()
-	compare.Contains(t, w.ran("abort", w.app, "--reason", "not today"), "before anything of it has begun")
+	compare.Contains(t, w.ran("abort", w.app, "--reason", "not today"), "before the release begins")
 	s := w.await("rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	if reason := s.Rejected[0].Reason; !strings.HasSuffix(reason, ": not today") || w.pods.count("v2") > 0 ||
 		w.jobs()[s.Hooks[0].Job] != "runs" || w.repo.Ref("gitrollout/revert/test/"+w.app) == "" {

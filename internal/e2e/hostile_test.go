@@ -79,7 +79,7 @@ func TestHostileHour(t *testing.T) {
 
 // judge logs the results of the bombs, and checks the releases, the aborts and the process's memory.
 func (h *hostile) judge(t *testing.T, calm, stormy laps, long bool) {
-	t.Logf("%d bombs, %d of them with a result; %d rounds of releases without bombs and %d with bombs; memory at most %d MiB; aborts applied after %v",
+	t.Logf("%d bombs, %d of them with a result; %d rounds of releases without bombs and %d with; memory up to %d MiB; aborts applied after %v",
 		h.pushed, len(h.became), len(calm[0]), len(stormy[0]), h.memory(), h.aborts)
 	t.Logf("its memory: %s", strings.Join(h.memories, "; "))
 	for name, said := range h.became {

@@ -45,16 +45,16 @@ func TestLayouts(t *testing.T) {
 				"add apiVersion, kind and metadata.name to the object, or remove its file from resources",
 		}},
 		"flux": {files: layout(t, "flux"), mend: bringCharts, apps: "podinfo", deployments: 1, left: []string{
-			"infrastructure/controllers/kustomization.yaml: HelmRelease cert-manager has the chart cert-manager of elsewhere: " +
-				"bring it with gitrollout vendor --from infrastructure/controllers, commit that, and run this again",
+			"infrastructure/controllers/kustomization.yaml: HelmRelease cert-manager uses the chart cert-manager, which is not in this " +
+				"repository: add it with gitrollout vendor --from infrastructure/controllers, commit it, and run this again",
 			"apps/base/podinfo: has objects of Flux",
 			"apps/production: has objects of Flux",
 			"clusters/production/flux-system: has objects of Flux",
 			"infrastructure/controllers: has objects of Flux",
 		}},
 		"twelve services": {files: twelveServices(), apps: "kustomize", deployments: 12, left: []string{
-			"kubernetes-manifests: has objects that kustomize has, too, such as ServiceAccount default/ad; an object belongs to one app: " +
-				"list only one, or give this one another namespace",
+			"kubernetes-manifests: has objects that kustomize also has, such as ServiceAccount default/ad; an object belongs to one app: " +
+				"list only one of the two apps, or give this app another namespace",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

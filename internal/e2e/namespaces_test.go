@@ -48,14 +48,14 @@ func TestNamespaces(t *testing.T) {
 		CertificateAuthority: own.CAFile}, tokenOf(t, cluster, w.ns, "robot")))
 	w.awaitHealthy(w.repo.Head())
 	w.release("v2", app.at("v2").files())
-	compare.Contains(t, w.ran("get", "elsewhere", "--no-color"), "--namespaces leaves out")
+	compare.Contains(t, oneLine(w.ran("get", "elsewhere", "--no-color")), "--namespaces does not include")
 
 	class := "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: " + w.ns + "}\nvalue: 1\n"
 	w.push("a cluster-scoped object", map[string]string{"class.yaml": class,
 		"kustomization.yaml": app.at("v2").files()["kustomization.yaml"] + "- class.yaml\n"})
 	s := w.await("held", func(s rollout.State) bool { return s.Held != nil })
 	compare.Check(t, rollout.HeldForbidden, s.Held.Reason)
-	compare.Contains(t, s.Held.Message, "belongs to no namespace", "--namespaces")
+	compare.Contains(t, s.Held.Message, "is cluster-scoped", "--namespaces")
 	w.stop()
 	requests := 0
 	for _, e := range auditEvents(t, log) {

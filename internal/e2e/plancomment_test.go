@@ -127,7 +127,7 @@ func TestPlanComment(t *testing.T) {
 	if look(); len(comments) != 1 || comments[0].Body != before {
 		t.Errorf("with a token that may read, the comments are %+v", comments)
 	}
-	if text := readText(t, j.summary); !strings.Contains(text, "shop:v12") || !strings.Contains(out, "the plan is no comment of "+server.URL) {
+	if text := readText(t, j.summary); !strings.Contains(text, "shop:v12") || !strings.Contains(out, "not added as a comment to "+server.URL) {
 		t.Errorf("the job's summary is %q, and it says\n%s", text, out)
 	}
 }

@@ -87,7 +87,7 @@ func TestFlags(t *testing.T) {
 		"":                                       "usage:",
 		"build":                                  "-version \"\" is none",
 		"build -version 1.2":                     "-version \"1.2\" is none",
-		"build -version v1.2.3 -platforms linux": "-platforms: \"linux\" is none",
+		"build -version v1.2.3 -platforms linux": "-platforms: \"linux\" is not a platform",
 		"build -version v1.2.3 -date yesterday":  "-date \"yesterday\"",
 		"push image.tar":                         "usage:",
 	} {

@@ -62,8 +62,8 @@ func (t table) resolve(config rollout.Forge, remote, trusted string) (target, er
 	sameHost := u.Host == host || (scheme == "ssh" && u.Hostname() == host)
 	safer := u.Scheme == "https" || scheme == "http"
 	if address != strings.TrimRight(trusted, "/") && (!sameHost || !safer) {
-		return target{}, fmt.Errorf("forge.url: %s is not the host of the Git repository (%s), which the token is for; "+
-			"to send the token to this address, set GITROLLOUT_FORGE_URL=%s", address, remote, address)
+		return target{}, fmt.Errorf("forge.url: %s differs from the server of the Git repository (%s), which "+
+			"the token is for; to send the token to this address, set GITROLLOUT_FORGE_URL=%s", address, remote, address)
 	}
 	if u.Scheme == "http" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
 		return target{}, fmt.Errorf("forge.url: refusing to send a token over plain http to %s; use https", u.Host)

@@ -10,8 +10,8 @@ import (
 
 func TestResolve(t *testing.T) {
 	type config = rollout.Forge
-	const elsewhere = " is not where Git reads from (https://git.acme.example/a/b), and the token is for that; " +
-		"if it is meant to go there, set GITROLLOUT_FORGE_URL="
+	const elsewhere = " differs from the server of the Git repository (https://git.acme.example/a/b), which the token is for; " +
+		"to send the token to this address, set GITROLLOUT_FORGE_URL="
 	for _, tt := range []struct {
 		name    string
 		config  config
@@ -40,7 +40,7 @@ func TestResolve(t *testing.T) {
 			"https://forge.acme.example/", "gitea https://forge.acme.example/api/v1 a/b"},
 
 		{"no type", config{}, "https://git.acme.example/a/b", "",
-			"forge.type: is missing, and git.acme.example does not tell; write github, gitlab or gitea"},
+			"forge.type: is missing, and git.acme.example is not a known forge; write github, gitlab or gitea"},
 		{"another host", config{Type: "gitea", URL: "https://evil.example"}, "https://git.acme.example/a/b", "",
 			"forge.url: https://evil.example" + elsewhere + "https://evil.example"},
 		{"another port", config{Type: "gitea", URL: "https://git.acme.example:8443"}, "https://git.acme.example/a/b", "",

@@ -61,20 +61,20 @@ func TestTextsOfPullRequests(t *testing.T) {
 	}}
 	got := describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, p)
 	want := text{"Promote shop in prod past step 2/4: Cheaper " + strings.Repeat("x", 111) + "…",
-		"Merging this lets release `h1-2` of **shop** in **prod** go on past step 2 of 4.\n" +
+		"Merging this lets release `h1-2` of **shop** in **prod** continue past step 2 of 4.\n" +
 			"\n### What changes\n\n- commit `2222222` by `Ann <ann@example.com>`: `Cheaper " + strings.Repeat("x", 120) + "`\n" +
 			"- Namespace `shop` added\n- Deployment `shop/web` changed\n  - image of `web`: `v'1` → `v2`\n  - image of `new`: `none` → `v1`\n" +
 			"  - image of `old`: `v1` → `none`\n" +
 			"\n### Where it stands\n\n- `shop/web` is at step 2 of 4 (`pause`) since 2026-11-20T12:00:00Z, with a weight of 20 %.\n" +
-			"  Of the new version 1 of 5 pods were ready when this was written.\n  A pod of it has a problem: `CrashLoop`.\n" +
+			"  1 of 5 pods of the new version were ready when this was written.\n  A pod of the new version has a problem: `CrashLoop`.\n" +
 			"- `StatefulSet/shop/db` is at step 3 of 3 (`promote`) since 2026-11-20T12:00:00Z, with a weight of 0 %.\n" +
-			"  Of the new version 3 of 3 pods were ready when this was written.\n" +
-			"- `h1-1` of commit `1111111` is the version that serves beside it, and that the app goes back to.\n" +
-			"\n### If you merge\n\nThe release continues with the next step. The change is to `.gitrollout/prod/promote/shop.yaml` alone, " +
-			"which names this release: merged late, it approves no other one. Squash, rebase and merge commits all work.\n" +
+			"  3 of 3 pods of the new version were ready when this was written.\n" +
+			"- `h1-1` of commit `1111111` is the stable version: it serves the other traffic, and a rollback restores it.\n" +
+			"\n### If you merge\n\nThe release continues with the next step. It changes only `.gitrollout/prod/promote/shop.yaml`. " +
+			"This file names the release, so a late merge approves no other release. Squash, rebase and merge commits all work.\n" +
 			"\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n" +
 			"\n### To undo\n\nBefore or after the merge, revert the commits of the release: `gitrollout undo shop` proposes that, " +
-			"for this app alone. Traffic goes back once the revert is merged. " +
+			"for this app alone. A merged revert returns traffic to stable. " +
 			"To stop the release and keep the manifests: `gitrollout abort shop`.\n"}
 	compare.CheckNamed(t, "a promotion", want, got)
 	over := s
@@ -85,10 +85,10 @@ func TestTextsOfPullRequests(t *testing.T) {
 	p = rollout.Proposal{Kind: rollout.ProposeRevert, Sharers: []string{"cart", "till"}, Retries: true}
 	got = describe(rollout.ForgeUpdate{Cluster: "prod", After: s}, p)
 	want = text{"Revert shop in prod to 1111111",
-		"A release of **shop** in **prod** was rejected, and the stable version serves. Git still asks for the rejected version; " +
-			"merging this makes it agree with the cluster. No pod moves.\n" +
+		"A release of **shop** in **prod** was rejected, and the stable version serves. Git still requests the rejected version; " +
+			"merging this makes Git agree with the cluster. No pod changes.\n" +
 			"\n### Why\n\n- `too many errors`\n- release `h1-2` of commit `2222222`, rejected at 2026-11-20T12:00:00Z\n" +
-			"\n### What merging changes\n\n- the objects could not be compared\n- Afterwards Git asks for `h1-1` of commit `1111111` again: " +
+			"\n### What merging changes\n\n- the objects could not be compared\n- Afterwards Git requests `h1-1` of commit `1111111` again: " +
 			"`Before`\n" +
 			"\n**It also changes files of other apps: `cart, till`.** Look at their renders before you merge.\n" +
 			"\n### Instead\n\nPush a fix: a new version is a new release. To try the same version again: `gitrollout retry shop`.\n"}

@@ -319,7 +319,7 @@ func TestPanic(t *testing.T) {
 		o.Parallel = 1
 		o.Deps.Client = func(bool) *http.Client { panic("at s3cr3t-t0ken") }
 	})
-	wantError(t, b.measure(t, web("http://127.0.0.1:1")), "web failed inside")
+	wantError(t, b.measure(t, web("http://127.0.0.1:1")), "web panicked")
 	b.wantTrouble(t, "worker_test.go")
 	b.measure(t, web("http://127.0.0.1:1")) // the metric is measured again
 }
@@ -477,8 +477,8 @@ func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 		metric rollout.Metric
 		want   string
 	}{
-		"a Secret in another":       {evil, secret, "app shop has no business in namespace shop"},
-		"a Job in another":          {evil, empty, "add to its entry in the configuration: namespaces: [shop]"},
+		"a Secret in another":       {evil, secret, "app shop may not use namespace shop"},
+		"a Job in another":          {evil, empty, "add to the app's entry in the configuration: namespaces: [shop]"},
 		"a Secret in its namespace": {rollout.App{Name: "shop", Namespace: "shop"}, secret, ""},
 		"neither":                   {evil, plain, ""},
 		"of an app that is gone":    {rollout.App{Name: "shop"}, secret, ""},
@@ -498,7 +498,7 @@ func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 			tt.metric.Name = "up"
 			b.begin(tt.app, due(tt.metric))
 			got := b.one(t)
-			refused := got.Phase == analysis.Errored && strings.Contains(got.Message, "has no business")
+			refused := got.Phase == analysis.Errored && strings.Contains(got.Message, "may not use namespace")
 			compare.CheckNamed(t, "refused, and asked", [2]bool{tt.want != "", tt.want == "" && tt.metric.Secrets != nil}, [2]bool{refused, asked})
 			if refused && tt.want != "OWN" && !strings.Contains(got.Message, tt.want) {
 				t.Errorf("the message is %s", got.Message)

@@ -235,8 +235,8 @@ func skips(in strategies.Input, p *rollout.Promotion) string {
 // notAtGate returns the error for a release that waits for no promotion. The error names the current step.
 func notAtGate(in strategies.Input) error {
 	if in.Promotion.Says(rollout.Hold, in.State.Release.Hash) {
-		return fmt.Errorf("it does not wait for a promotion, because it is on hold; to end the hold: gitrollout hold %s --off",
-			in.App.Name)
+		return fmt.Errorf("it does not wait for a promotion, because it is on hold; to end the hold: "+
+			"gitrollout hold %s --off", in.App.Name)
 	}
 	text := "it does not wait for a promotion"
 	for _, e := range strategies.Explain(in) {
@@ -332,7 +332,7 @@ func abort(in strategies.Input, reason string) (decision, error) {
 
 func retry(in strategies.Input) (decision, error) {
 	if in.Head.Render == nil {
-		return decision{}, fmt.Errorf("the version in Gthe app cannot be read: %w", in.Head.Err)
+		return decision{}, fmt.Errorf("the version in Git cannot be read: %w", in.Head.Err)
 	}
 	hash := in.Head.Render.Release()
 	rejection, rejected := strategies.Rejection(in)
@@ -364,8 +364,8 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {
 	case coming != nil:
-		return nil, fmt.Errorf("release %s has not begun: %s; to let it take all steps without gates later: gitrollout promote %s "+
-			"--full; to reject it: gitrollout abort %s", coming.Hash, s.Held.Message, in.App.Name, in.App.Name)
+		return nil, fmt.Errorf("release %s has not begun: %s; to let it skip all gates when it begins: gitrollout "+
+			"promote %s --full; to reject it: gitrollout abort %s", coming.Hash, s.Held.Message, in.App.Name, in.App.Name)
 	case s.Phase == rollout.Aborting:
 		return nil, fmt.Errorf("release %s is already rolling back to %s", s.Release.Hash, s.Stable.Hash)
 	case s.Phase == rollout.Degraded:

@@ -157,25 +157,25 @@ func TestDecide(t *testing.T) {
 			"waits only for ready pods"},
 		"FullyAdopted": {adopted(rollout.HeldAdoption, nil), full, "release: " + head + "\nthrough: full", fully,
 			"the version in Git replaces the running version immediately; watch: gitrollout get shop -w"},
-		"FullyRenamed":         {adopted(rollout.HeldRenamed, nil), full, "release: " + head, fully, "replaced at once"},
+		"FullyRenamed":         {adopted(rollout.HeldRenamed, nil), full, "release: " + head, fully, "replaces the running version immediately"},
 		"FullyRenamedInFlight": {adopted(rollout.HeldRenamed, inFlight), full, "release: h1-2", fully + about, "waits only for ready pods"},
 		"AdoptAnyway": {adopted(rollout.HeldForeign, nil), anyway,
 			"adoptAnyway: true\napiVersion: gitrollout.dev/v1alpha1\ndecision: promote\nkind: Promotion\nrelease: " + head + "\nthrough: adoption",
-			"Adopt shop anyway in prod\n", "taken over from its present controller"},
+			"Adopt shop anyway in prod\n", "takes over the app's objects from the other controller"},
 		"AdoptAnywayFully": {adopted(rollout.HeldForeign, nil), Action{Verb: rollout.Promote, AdoptAnyway: true, Full: true}, "through: full",
-			"Adopt shop anyway in prod\n", "taken over"},
+			"Adopt shop anyway in prod\n", "takes over"},
 		"Hold": {shop(), Action{Verb: rollout.Hold, Reason: "lunch"}, "reason: lunch\nrelease: h1-2",
 			"Hold release h1-2 of shop in prod\n" + about + "\nReason: lunch\n", "hold shop --off"},
 		"HoldOff": {onHold, Action{Verb: rollout.Hold, Off: true}, "", "End the hold of shop in prod\n" + about, "goes on at the next pass"},
 		"Abort": {shop(), slow, "reason: slow\nrelease: h1-2",
 			"Abort release h1-2 of shop in prod\n" + about + "\nReason: slow\n", "back to h1-1"},
 		"AbortBeforeItBegins": {waits, slow, "reason: slow\nrelease: " + head, abortHead + "\nReason: slow\n",
-			"before anything of it has begun; a Job that runs is left to end"},
-		"AbortFirstBefore":    {waitsFirst, abort, "release: " + head, abortHead, "before anything of it has begun"},
+			"before the release begins; a running Job is not stopped"},
+		"AbortFirstBefore":    {waitsFirst, abort, "release: " + head, abortHead, "before the release begins"},
 		"HoldBeforeItBegins":  {waits, hold, "release: " + head, holdHead, "does not begin the release; to go on: gitrollout hold shop --off"},
 		"FullyBeforeItBegins": {waits, full, "release: " + head + "\nthrough: full\n", fully + about, "as soon as the release may begin"},
 		"AbortBeforeItsWindow": {closed, slow, "reason: slow\nrelease: " + head, abortHead + "\nReason: slow\n",
-			"rejects it at the next pass, before anything of it has begun"},
+			"rejects the release at the next pass, before the release begins"},
 		"HoldBeforeItsWindow":  {closed, hold, "release: " + head, holdHead, "does not begin the release; to go on: gitrollout hold shop --off"},
 		"FullyBeforeItsWindow": {closed, full, "release: " + head + "\nthrough: full\n", fully + about, "as soon as the release may begin"},
 		"AbortOnceMore":        {spent, abort, "at: \"2026-11-22T10:00:00Z\"", "Abort release h1-2 of shop in prod\n" + about, "back to h1-1"},
@@ -204,24 +204,24 @@ func TestDecide(t *testing.T) {
 		"AdoptAnywayNoHold":     {shop(), anyway, "it is not held for objects that another controller owns"},
 		"AdoptAnywayElsewhy":    {adopted(rollout.HeldAdoption, nil), anyway, "it is not held for objects that another controller owns"},
 		"AdoptAnywayUnread":     {unread, anyway, "it is not held for objects that another controller owns"},
-		"PromoteOnHold":         {onHold, promote, "it is on hold; to end that: gitrollout hold shop --off"},
+		"PromoteOnHold":         {onHold, promote, "it is on hold; to end the hold: gitrollout hold shop --off"},
 		"NothingButAPhase":      {nothing, abort, "no release is in flight: it is Healthy"},
-		"RetryUnread":           {unread, retry, "the version in Gthe app cannot be read: "},
+		"RetryUnread":           {unread, retry, "the version in Git cannot be read: "},
 		"RetryOfWhatServes":     {adopted("", nil), retry, "nothing to try again: the version in Git was not rejected"},
 		"ThroughAfterItsEnd":    {adopted("", nil), Action{Verb: rollout.Promote, Through: "2"}, "no release is in flight"},
 		"HoldAfterItsEnd":       {adopted("", nil), hold, "no release is in flight"},
 		"NoHold":                {shop(), Action{Verb: rollout.Hold, Off: true}, "no hold to end"},
 		"AbortTwice":            {aborting, abort, "already rolling back to h1-1"},
 		"AbortDegraded":         {rejected(), abort, "gitrollout retry shop"},
-		"AbortHealthy":          {atRest, abort, "to go back all the same: gitrollout undo shop"},
-		"AbortNothing":          {atRest, abort, "it is Healthy at h1-1"},
+		"AbortHealthy":          {atRest, abort, "to go back nevertheless: gitrollout undo shop"},
+		"AbortNothing":          {atRest, abort, "the app is Healthy at h1-1"},
 		"PromoteRolloutRemoved": {held(rollout.HeldRolloutRemoved), promote, "it is held: why: gitrollout promote shop --full"},
-		"PromoteHeld":           {held(rollout.HeldInvalidInput), promote, "it is held, and a promotion does not change that: why"},
-		"AbortFirst":            {first, abort, "nothing to go back to"},
-		"AbortUnknown":          {strategies.Input{}, abort, "no record of it yet"},
+		"PromoteHeld":           {held(rollout.HeldInvalidInput), promote, "it is held, and a promotion does not end the hold: why"},
+		"AbortFirst":            {first, abort, "no version to go back to"},
+		"AbortUnknown":          {strategies.Input{}, abort, "no record of the app yet"},
 		"RetryOfWhatIsInFlight": {shop(), retry, "is in flight and was not rejected"},
-		"AbortWhatGitHasLeft":   {left, abort, "no release is in flight: it is Healthy at " + head},
-		"GateBeforeItBegins":    {waits, promote, "has not begun: why; to have it go on to the end then: gitrollout promote shop --full"},
+		"AbortWhatGitHasLeft":   {left, abort, "no release is in flight: the app is Healthy at " + head},
+		"GateBeforeItBegins":    {waits, promote, "has not begun: why; to let it skip all gates when it begins: gitrollout promote shop --full"},
 		"AbortFirstInAFreeze":   {closedFirst, abort, "no release is in flight: it is Pending"},
 		"NoSuchVerb":            {shop(), Action{Verb: "rollback"}, "no verb"},
 		"NotUndo":               {shop(), Action{Verb: Undo}, "no verb"},
@@ -270,7 +270,7 @@ func TestPromote(t *testing.T) {
 		file string
 		then string
 	}{
-		"AtAGate": {one(1), Action{}, `since: "2026-11-22T08:00:00Z"` + "\nthrough: \"2\"", "goes on past step 2 as soon as pods serve; "},
+		"AtAGate": {one(1), Action{}, `since: "2026-11-22T08:00:00Z"` + "\nthrough: \"2\"", "continues past step 2 as soon as pods serve; "},
 		"AtAnAnalysis": {one(2), Action{}, `through: "3"`,
 			"past step 3 as soon as pods serve, and skips step 3/5 of shop/web (analysis errors); "},
 		"AtATimer": {one(3), Action{}, `through: "4"`, "and skips step 4/5 of shop/web (pause 1h0m0s); "},
@@ -304,13 +304,13 @@ func TestPromote(t *testing.T) {
 	}{
 		"ForPods":     {one(4), Action{}, "is at step 5/5 (setWeight 50)"},
 		"Behind":      {one(3), Action{Through: "2"}, "it is past step 2 already"},
-		"Held":        {held, Action{}, "a promotion does not change that"},
+		"Held":        {held, Action{}, "a promotion does not end the hold"},
 		"BehindFirst": {one(1), Action{Through: "1"}, "it is past step 1 already"},
 		"AtTheEnd":    {one(5), Action{}, "it does not wait for a promotion; to open gates ahead of time: --through STEP or --full"},
 		"OneAtTheEnd": {at(map[rollout.Workload]int{api: 5, web: 4}), Action{}, "but is at step 5/5 (setWeight 50); to open"},
 		"BothAtSteps": {at(map[rollout.Workload]int{api: 4, web: 0}), Action{},
 			"it does not wait for a promotion but is at step 5/5 (setWeight 50); to open"},
-		"ThroughWhich": {both, Action{Through: "6"}, "they are: 1, 2, 3, 4, half-web"},
+		"ThroughWhich": {both, Action{Through: "6"}, "the steps are: 1, 2, 3, 4, half-web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.a.Verb = rollout.Promote
@@ -337,7 +337,7 @@ func rejected() strategies.Input {
 func TestRetryWithoutDocument(t *testing.T) {
 	in := rejected()
 	in.Head.Render.Specs = nil
-	refused(t, in, Action{Verb: rollout.Retry}, "its Rollout document is gone")
+	refused(t, in, Action{Verb: rollout.Retry}, "its Rollout document was removed")
 	if _, err := (Target{}).Decide(in, Action{Verb: rollout.Promote}); err == nil || strings.Contains(err.Error(), "retry") {
 		t.Errorf("promote says %v", err)
 	}

@@ -145,13 +145,13 @@ func TestBack(t *testing.T) {
 	}{
 		"InFlight": {shop().State, "", "c1c1c1c1c1", false, ""},
 		"Degraded": {degraded, "", "c1c1c1c1c1", false, ""},
-		"First":    {first, "", "", false, "nothing to go back to"},
+		"First":    {first, "", "", false, "no version to go back to"},
 		// The current version, a version that never served and a rejected version are passed over.
 		"TheOneBefore":  {healthy, "", "c8", true, ""},
 		"OfAHash":       {healthy, "h1-9", "c9", true, ""},
 		"Stable":        {healthy, "h1-1", "c1c1c1c1c1", false, ""},
 		"RejectedOnes":  {healthy, "h1-0", "c0c0c0c0c0", false, ""},
-		"OfNoHash":      {healthy, "h1-7", "", true, "--to h1-7: no release of this hash"},
+		"OfNoHash":      {healthy, "h1-7", "", true, "--to h1-7: no release with this hash"},
 		"NothingBefore": {rollout.State{Source: "c8"}, "", "c2c2c2c2c2", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,8 +68,8 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 		return v, err
 	}
 	if isOther {
-		return v, fmt.Errorf("its entry in config.yaml (substitute, or how it is rendered) differs from the entry in %s, and "+
-			"its files alone do not restore that version: restore the old entry as well, or revert the commits by hand",
+		return v, fmt.Errorf("its entry in config.yaml (substitute, or how it is rendered) differs from the entry in %s, "+
+			"and its files alone do not restore that version: restore the old entry as well, or revert the commits by hand",
 			to.Commit.Short())
 	}
 	c := comparing(from, to)

@@ -328,7 +328,7 @@ func TestUnlisted(t *testing.T) {
 	const fix = "list it again, or remove it for good: gitrollout remove sale --cluster prod"
 	compare.Check(t, "no longer lists sale (apps/sale); its objects are left as they are", b.Removed(gone).Msg)
 	compare.Check(t, fix, b.Removed(gone).Fix)
-	compare.Check(t, fix+"; not if this is its new name, of which no object can be read yet: shop or till; "+
+	compare.Check(t, fix+"; do not remove it if its new name is shop or till, where no object can be read yet: "+
 		"when the objects are there, the app continues under its new name", b.Removed(gone, "shop", "till").Fix)
 	b.Tree = linked{first}
 	if err := b.Removed(gone); !strings.Contains(err.Error(), "is a symbolic link") || strings.Contains(err.Fix, "gitrollout remove") {

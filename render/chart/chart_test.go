@@ -207,14 +207,14 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 		want  string // the error; or source, hook and first words of each document
 	}{
 		"a name that is none": {shop(), Release{Name: "No"},
-			`.: the release name "No" is none; use at most 53 lower-case letters, digits, - and .`},
+			`.: the release name "No" is not valid; use at most 53 lower-case letters, digits, - and .`},
 		"a version that is none": {shop(), Release{Name: "eu", KubeVersion: "new"},
 			`.: "new" is no version of Kubernetes; write 1.36.3 or the like`},
 		"a version that fits": {chart(main+"kubeVersion: '>=1.36-0'\n", "templates/a.yaml", config("1")),
 			Release{Name: "eu", KubeVersion: "1.36.3"}, "shop/templates/a.yaml ConfigMap"},
 		"a version that is old": {chart(main + "kubeVersion: '>=1.99-0'\n"), Release{Name: "eu", KubeVersion: "v1.36.3"},
-			"Chart.yaml: kubeVersion: >=1.99-0 does not fit Kubernetes v1.36.3; say in kubernetes.version of the cluster's config.yaml which one " +
-				"it has"},
+			"Chart.yaml: kubeVersion: >=1.99-0 does not fit Kubernetes v1.36.3; set kubernetes.version in the cluster's config.yaml " +
+				"to the cluster's version"},
 		"a library": {chart(main + "type: library\n"), eu,
 			"Chart.yaml: type: is library: such a chart has nothing to render; name the chart that uses it"},
 		"an application": {chart(main+"type: application\n", "templates/a.yaml", config("1")), eu, "shop/templates/a.yaml ConfigMap"},

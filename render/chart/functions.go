@@ -154,11 +154,11 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chan
 			field = "the text"
 		}
 		if o.IsSecret() {
-			fix += "; or have the Secret created only once, with a patch that adds the annotation " + rollout.AnnotationCreateOnly + `: "true"`
+			fix += "; or have the Secret created only once, with a patch that adds the annotation " +
+				rollout.AnnotationCreateOnly + `: "true"`
 		}
-		source := d.Source[strings.IndexByte(d.Source, '/')+1:]
-		why := &rollout.InvalidError{File: source, Fix: fix, Msg: strings.TrimSpace(fmt.Sprintf(
-			"%s %s would differ at each render (%s)", what, field, names))}
+		why := &rollout.InvalidError{File: d.Source[strings.IndexByte(d.Source, '/')+1:], Fix: fix,
+			Msg: strings.TrimSpace(fmt.Sprintf("%s %s would differ at each render (%s)", what, field, names))}
 		if d.Source != other.Source {
 			return nil, why
 		}

@@ -61,8 +61,8 @@ type judge struct {
 func (j judge) sources() *breach {
 	for _, file := range j.render.Files {
 		if !j.HasSource(file) {
-			return &breach{rule: "sources", file: file, msg: fmt.Sprintf("app %s is built from this file, which matches none of %s",
-				j.render.App.Name, strings.Join(j.Sources, ", ")), fix: "remove the file from the app"}
+			return &breach{rule: "sources", file: file, fix: "remove the file from the app", msg: fmt.Sprintf(
+				"app %s is built from this file, which matches none of %s", j.render.App.Name, strings.Join(j.Sources, ", "))}
 		}
 	}
 	return nil
@@ -169,15 +169,15 @@ func (j judge) rollouts() *breach {
 			continue
 		case rules.MaxFirstWeight != nil && FirstWeight(spec) > *rules.MaxFirstWeight:
 			b.rule, b.fix = "rollouts.maxFirstWeight", "start with a lower weight"
-			b.msg = fmt.Sprintf("the first weight gives %d%% of users the new version, more than %d%%", FirstWeight(spec),
+			b.msg = fmt.Sprintf("a release first gives %d%% of users the new version, more than %d%%", FirstWeight(spec),
 				*rules.MaxFirstWeight)
 		case rules.RequireAnalysis && !isAnalysed(spec):
-			b.rule, b.fix = "rollouts.requireAnalysis", "add an analysis that can fail before all users have the new version, and is no dry run"
-			b.msg = "no metric could stop a release before all users have the new version"
+			b.rule, b.msg = "rollouts.requireAnalysis", "no metric could stop a release before all users have the new version"
+			b.fix = "add an analysis that can fail before all users have the new version, and is no dry run"
 		case Duration(spec) < rules.MinDuration:
-			b.rule, b.fix = "rollouts.minDuration", "lengthen the pauses that have a duration: other pauses do not count"
-			b.msg = fmt.Sprintf("a release pauses for only %s before all users have the new version, less than %s", Duration(spec),
-				rules.MinDuration)
+			b.rule, b.fix = "rollouts.minDuration", "lengthen the pauses that have a duration (other pauses do not count)"
+			b.msg = fmt.Sprintf("a release pauses for only %s before all users have the new version, less than %s",
+				Duration(spec), rules.MinDuration)
 		case j.Forbids(rollout.ForbidFastRollbackOff) && spec.RollbackWindow != nil && *spec.RollbackWindow == 0:
 			b.rule, b.msg, b.fix = "rollouts.forbid", "a rollback to an earlier version takes all steps",
 				"leave rollbackWindow out"

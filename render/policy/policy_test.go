@@ -146,12 +146,12 @@ func TestRules(t *testing.T) {
 	const unmeasured = inFile + "rollouts.requireAnalysis: no metric could stop a release before all users have the new version " +
 		"(Deployment/shop/web); add an analysis that can fail before all users have the new version, and is no dry run" + ask
 	tooMuch := func(is, most int) string {
-		return fmt.Sprintf(inFile+"rollouts.maxFirstWeight: users are first given %d%% of the new version, more than %d%% "+
-			"(Deployment/shop/web); begin with less"+ask, is, most)
+		return fmt.Sprintf(inFile+"rollouts.maxFirstWeight: a release first gives %d%% of users the new version, more than %d%% "+
+			"(Deployment/shop/web); start with a lower weight"+ask, is, most)
 	}
 	tooShort := func(is string) string {
-		return inFile + "rollouts.minDuration: a release pauses for " + is + " before all users have it, less than 30m0s " +
-			"(Deployment/shop/web); lengthen the pauses that have a duration: other pauses do not count" + ask
+		return inFile + "rollouts.minDuration: a release pauses for only " + is + " before all users have the new version, less than 30m0s " +
+			"(Deployment/shop/web); lengthen the pauses that have a duration (other pauses do not count)" + ask
 	}
 	for name, tt := range map[string]struct {
 		rules string
@@ -159,11 +159,11 @@ func TestRules(t *testing.T) {
 		want  string
 	}{
 		"nothing": {"", app(config("name: a")), ""},
-		"a file from a base": {", sources: [apps/shop/**]", based("../../base"),
-			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; remove the file from the app" + ask},
+		"a file from a base": {", sources: [apps/shop/**]", based("../../base"), "base/a.yaml: project web, rule sources: app shop is " +
+			"built from this file, which matches none of apps/shop/**; remove the file from the app" + ask},
 		"a base that may be": {", sources: [apps/shop/**, base/**]", based("../../base"), ""},
-		"a symlink": {", sources: [apps/shop/**]", linked,
-			"base/a.yaml: project web, rule sources: app shop is built from it, and it is none of apps/shop/**; remove the file from the app" + ask},
+		"a symlink": {", sources: [apps/shop/**]", linked, "base/a.yaml: project web, rule sources: app shop is " +
+			"built from this file, which matches none of apps/shop/**; remove the file from the app" + ask},
 		"a kind that is denied": {", resources: {deny: [/ConfigMap]}", app(config("name: a")),
 			ofKind + "resources.deny: may not have any ConfigMap (ConfigMap/shop/a); take it out" + ask},
 		"though it is allowed": {", resources: {allow: ['*'], deny: [/ConfigMap]}", app(config("name: a")),
@@ -172,8 +172,8 @@ func TestRules(t *testing.T) {
 			ofKind + "resources.allow: has no ConfigMap in it (ConfigMap/shop/a); take it out" + ask},
 		"one that is": {", resources: {allow: [ConfigMap], deny: [/Secret]}", app(config("name: a")), ""},
 		"without a namespace": {"", app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"),
-			ofKind + "clusterResources: belongs to no namespace, and may have no rbac.authorization.k8s.io/ClusterRole (ClusterRole//a); " +
-				"take it out" + ask},
+			ofKind + "clusterResources: belongs to no namespace, and the project may have no rbac.authorization.k8s.io/ClusterRole " +
+				"(ClusterRole//a); take it out" + ask},
 		"one that is named": {", clusterResources: [rbac.authorization.k8s.io/ClusterRole]",
 			app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"), ""},
 		"its Namespace": {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop-a}\n"), ""},
@@ -186,13 +186,13 @@ func TestRules(t *testing.T) {
 			ofNamespace + "namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask},
 		"a matching namespace": {"", app(config("name: a, namespace: shop-eu")), ""},
 		"no Rollout": {required, app(deployment),
-			inFile + "rollouts.required: has no Rollout (Deployment/shop/web); write one for it" + ask},
+			inFile + "rollouts.required: has no Rollout (Deployment/shop/web); add a Rollout for it" + ask},
 		"pods without a Rollout": {required, app(strings.NewReplacer("apps/v1", "example.com/v1", "Deployment", "Flock").Replace(deployment)),
 			inFile + "rollouts.required: has no Rollout (Flock/shop/web); change it to a Deployment with a Rollout" + ask},
 		"a Pod": {required, app("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: web}]}\n"),
 			inFile + "rollouts.required: has no Rollout (Pod/shop/web); change it to a Deployment with a Rollout" + ask},
 		"a StatefulSet": {required, app(statefulSet),
-			inFile + "rollouts.required: has no Rollout (StatefulSet/shop/web); write one for it" + ask},
+			inFile + "rollouts.required: has no Rollout (StatefulSet/shop/web); add a Rollout for it" + ask},
 		"a Job has none": {
 			required,
 			app("apiVersion: batch/v1\nkind: Job\nmetadata: {name: web}\n" +
@@ -216,7 +216,7 @@ func TestRules(t *testing.T) {
 		"a router's object among all": {", quota: {objects: 3}", splitting,
 			"apps/shop: project web, rule quota.objects: app shop has 4 objects, more than 3; split it" + ask},
 		"a Job that measures": {", resources: {deny: [batch/*]}", staged(steps("{analysis: {templates: [{templateName: job}]}}")),
-			inApp + "resources.deny: may not have any batch/Job, and metric a of shop/web is measured by one; use another provider" + ask},
+			inApp + "resources.deny: may not have any batch/Job, and metric a of shop/web creates one; use another provider" + ask},
 		"analysed after all": {analysed, staged(steps("{setWeight: 100}, JUDGE")), unmeasured},
 		"from a late step":   {analysed, staged(background(2, "{setWeight: 5}, {setWeight: 100}, {pause: {}}")), unmeasured},
 		"after the switch": {analysed, staged("blueGreen: {activeService: web, postPromotionAnalysis: {templates: [{templateName: judge}]}}"),

@@ -21,12 +21,12 @@ import (
 )
 
 // ErrChanged is the error for values that were changed after their encryption.
-var ErrChanged = &Error{
-	"was changed without sops, or the key belongs to another file (the MAC does not match)", again,
-}
+var ErrChanged = &Error{"was changed without sops, or the key belongs to another file (the MAC does not match)", again}
 
 // errPlain is the error for a value that the file's rules encrypt, and that is in plain text.
-var errPlain = &Error{"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result"}
+var errPlain = &Error{
+	"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result",
+}
 
 // partlySeed is the text that SOPS hashes first for a MAC that covers only encrypted values.
 var partlySeed = sha256.Sum256([]byte("sops"))

@@ -399,8 +399,8 @@ func TestWhatTheMachineBreaks(t *testing.T) {
 			p := pool(t, 1)
 			limits := rollout.Limits{Memory: 256 << 20, RenderTime: 500 * time.Millisecond}
 			_, looked, err := p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
-			want := "apps/x: the process that renders it was killed before the end: " +
-				"the machine is busy, stands still or out of memory; a retry may succeed"
+			want := "apps/x: the process that renders the app was killed: " +
+				"the machine is busy, suspended or out of memory; a retry may succeed"
 			if fmt.Sprint(err) != want || rollout.IsInvalid(err) || len(looked.At) > 0 {
 				t.Errorf("error %v\nwant  %s", err, want)
 			}

@@ -158,7 +158,7 @@ func stray(o rollout.Object) error {
 		case !strings.HasPrefix(key, Annotation) && (!isJob(o) || !strings.HasPrefix(key, "gitrollout.dev/ho")):
 		case slices.Contains(ours, key):
 			return invalid(key, o.Annotation(key), "nothing says when it runs").
-				WithFix("write %s: before, after or abort, or remove the annotation to apply the object with the other objects", Annotation)
+				WithFix("write %s: before, after or abort, or remove it to apply the object with the other objects", Annotation)
 		default:
 			return invalid(key, o.Annotation(key), "is not known").WithFix("use %s", strings.Join(ours, ", "))
 		}
@@ -182,7 +182,7 @@ func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return invalid(d.weight, text, "is no whole number").WithFix("write a whole number, such as -1 or 5; the lowest comes first")
+			return invalid(d.weight, text, "is no whole number").WithFix("write a whole number, such as -1: the lowest is first")
 		}
 		h.Order = n
 	}

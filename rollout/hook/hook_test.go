@@ -78,11 +78,11 @@ func TestRefused(t *testing.T) {
 	}{
 		{object("Job", "a", Annotation, "sync"), Annotation, `"sync": sync is no time of a release`, "abort, after, before"},
 		{object("Job", "a", Annotation, "before,later"), Annotation, "later is no time", "abort, after, before"},
-		{object("Job", "a", annotationArgo, "Sync"), annotationArgo, "cannot run while others are applied", "PreSync"},
+		{object("Job", "a", annotationArgo, "Sync"), annotationArgo, "cannot run while other objects are applied", "PreSync"},
 		{object("Job", "a", annotationArgo, "presync"), annotationArgo, "presync is no time", "PostSync, PreSync, SyncFail"},
 		{object("Job", "a", annotationHelm, "pre-sync"), annotationHelm, "pre-sync is no time", "pre-install"},
 		{object("Job", "a", Annotation, "before", annotationWeight, "first"), annotationWeight, `"first": is no whole number`,
-			"the lowest comes first"},
+			"the lowest is first"},
 		{object("Job", "a", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "x"), "helm.sh/hook-weight", "is no whole number", "such as"},
 		{object("Job", "a", Annotation, "before", annotationFailure, "ignore"), annotationFailure, `"ignore": is not known`, "abort or continue"},
 		{object("Job", "a", Annotation, "before", annotationOn, "revert"), annotationOn, `"revert": is not known`, "release, rollback"},

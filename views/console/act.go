@@ -41,8 +41,8 @@ func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a 
 	case err != nil:
 		return "", err
 	case id == "":
-		said = fmt.Sprintf("nothing to push: %s already contains this change on %s\n%s", rollout.PromotionPath(w.Cluster, name),
-			o.Branch, o.Effect)
+		said = fmt.Sprintf("nothing to push: %s already contains this change on %s\n%s",
+			rollout.PromotionPath(w.Cluster, name), o.Branch, o.Effect)
 	default:
 		said = fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Effect)
 	}

@@ -34,7 +34,7 @@ func (w *Session) UndoOrder(
 		return o, to, err
 	}
 	if s.Phase == "" {
-		return o, to, fmt.Errorf("%s: the app has no record yet, so there is nothing to undo; check that gitrollout run is running", name)
+		return o, to, fmt.Errorf("app %s has no record yet: nothing to undo; check that gitrollout run is running", name)
 	}
 	back := undoing{w, app, s}
 	if to, err = back.to(ctx, u); err == nil {

@@ -121,7 +121,7 @@ func TestAContestedApp(t *testing.T) {
 	})
 	repo.CommitFiles("readme", map[string]string{"README.md": "of no app\n"})
 	why := rollout.Held{Reason: rollout.HeldContested, Commit: held,
-		Message: "ConfigMap /shop is in app web and in app shop, which has it; keep it in one app"}
+		Message: "ConfigMap /shop is in app web and in app shop, which owns the object; keep it in one app"}
 	w := worldOf(t, repo, rollout.State{App: "web", Path: "apps/web", Phase: rollout.Pending, Held: &why})
 	in := w.inputOf(t, "web")
 	if err := in.HeadErr(); err == nil || err.Error() != why.Message || rollout.ReasonOf(err) != why.Reason {

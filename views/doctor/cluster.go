@@ -204,7 +204,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(missing)) {
 		x.e.Add("cluster.kinds", Problem, "install the CRD, or remove the object; otherwise the app is held",
-			"Git has an object of the kind %s, which does not exist in the cluster", kind)
+			"the cluster has no kind %s, but Git has an object of it", kind)
 	}
 	if len(missing) == 0 {
 		x.e.Add("cluster.kinds", Healthy, "", "the cluster knows every kind that the apps have")

@@ -50,7 +50,7 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 		rollout.ShortID(g.Heads.Main))
 	switch apps := len(g.Branch.Apps); {
 	case g.Branch.Behind != nil:
-		e.Add("git.config", Problem, "correct the configuration, and check it with gitrollout validate", "%v", g.Branch.Behind)
+		e.Add("git.config", Problem, "correct the configuration, and run gitrollout validate", "%v", g.Branch.Behind)
 	case apps == 0:
 		e.Add("git.config", Problem,
 			"write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app",

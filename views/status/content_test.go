@@ -76,7 +76,7 @@ func left(in *strategies.Input) {
 // TestHooksThatFailedAndKeptNothing checks that a failed hook with hook-failure: continue is reported as long as its release serves. Other
 // failed hooks are not reported.
 func TestHooksThatFailedAndKeptNothing(t *testing.T) {
-	const warning = "hook shop/migrate (before) failed, and c1-2 went on all the same: its hook-failure is continue"
+	const warning = "hook shop/migrate (before) failed, and c1-2 continued nevertheless: the hook's hook-failure is continue"
 	for name, c := range map[string]struct {
 		change func(*strategies.Input)
 		want   string
@@ -156,7 +156,7 @@ func TestOfContent(t *testing.T) {
 		"a newer release that waits for the Job of one that is left": {left,
 			"phase: Healthy\nrunning hooks: HookRuns release c1-3 of c3 by Ann <ann@example.com> waits for its hooks\n" +
 				"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for hook shop/check (after c1-2): Job check-2-1 to end, " +
-				"which decides nothing any more and may be deleted to go on\nshop/web: plain \n" +
+				"whose result no longer matters: delete the Job to continue\nshop/web: plain \n" +
 				check + ", whose result no longer matters: delete the Job to continue\n" + look +
 				"to go on without that Job: kubectl -n shop delete job check-2-1\nto reject it: gitrollout abort shop"},
 		"a newer commit that waits for it after a rollback": {func(in *strategies.Input) {

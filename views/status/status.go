@@ -132,7 +132,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	a.showHealth(in)
 	if a.Held = heldOf(in); a.Phase == rollout.Healthy && a.Held != nil && !a.Waits() {
-		a.Reason = cmp.Or(a.Reason, "the objects that were applied last stay, and new commits are not applied while the app is held")
+		a.Reason = cmp.Or(a.Reason, "the objects applied last stay, and new commits are not applied while the app is held")
 	}
 	a.Release, a.Stable, a.Coming = releaseOf(s.Release), releaseOf(s.Stable), releaseOf(strategies.Coming(in))
 	if r, ok := strategies.Rejection(in); ok && strategies.CanRetry(in) {
@@ -151,8 +151,8 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		a.Warnings = append(slices.Clone(a.Warnings), "ignored: "+path+": "+why)
 	}
 	for _, h := range strategies.Disregarded(in) {
-		a.Warnings = append(slices.Clone(a.Warnings), fmt.Sprintf("hook %s (%s) failed, and %s continued nevertheless: the hook's "+
-			"hook-failure is continue", h.Name, h.When, h.Release))
+		a.Warnings = append(slices.Clone(a.Warnings), fmt.Sprintf("hook %s (%s) failed, and %s continued nevertheless: "+
+			"the hook's hook-failure is continue", h.Name, h.When, h.Release))
 	}
 	if s.Source != "" {
 		a.Source = &rollout.Commit{ID: s.Source}

@@ -114,7 +114,7 @@ func TestOf(t *testing.T) {
 	const asksForRejected = "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\n"
 	const retry = "to try it again: gitrollout retry shop"
 	const waitsForRevert = "waits: a revert of RELEASE in Git, a new version, or decision: retry"
-	const notFollowed = "phase: Healthy\nreason: the objects that were applied last stay, and new commits are not applied while the app is held\n"
+	const notFollowed = "phase: Healthy\nreason: the objects applied last stay, and new commits are not applied while the app is held\n"
 	const goingBack = "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\n" +
 		"shop/web: canary setWeight 20 done, pause, setWeight 60\nwaits: all pods to have the stable version"
 	proposed := map[string]string{"gitrollout/promote/prod/shop": "c9"}

@@ -10,7 +10,7 @@ import (
 
 func past() status.History {
 	day := func(d time.Duration) *time.Time { return ptr(before(d)) }
-	return status.History{App: "shop", Cluster: "prod-eu", Note: "there are older ones: --limit 8", Releases: []status.Past{
+	return status.History{App: "shop", Cluster: "prod-eu", Releases: []status.Past{
 		{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8", Author: "Ann Lee <ann@example.com>", Subject: "A bigger cache for the checkout",
 			Started: before(14 * time.Minute), Outcome: status.InFlight, Step: 1, Of: 4},
 		{Hash: "h1-55d0c1ab02", Commit: "77ab01c9d2e8", Author: "山田太郎 <yamada@example.com>", Subject: "価格に消費税を含める",
@@ -30,7 +30,7 @@ func past() status.History {
 		{Hash: "h1-0a9d0f1b77", Commit: "3be01d2c9a3f", Started: before(80 * time.Hour), Ended: day(79 * time.Hour), Outcome: status.Succeeded,
 			Step: 4, Of: 4, Skipped: 2, PromotedBy: []string{"Bob Ray <bob@example.com>"}},
 		{Commit: "1be01d2c9a3f", Started: before(90 * time.Hour), Ended: day(90 * time.Hour), Outcome: status.Applied},
-	}}
+	}, Note: "there are older releases; to show them, use --limit 8"}
 }
 
 func TestHistoryView(t *testing.T) {

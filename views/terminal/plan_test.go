@@ -29,7 +29,7 @@ func plannedViews() []plan.Plan {
 			},
 		}},
 		Notes: []plan.Note{
-			{Level: plan.Refused, Message: "spec.selector of Deployment shop cannot be changed: the API server refuses it",
+			{Level: plan.Refused, Message: "spec.selector of Deployment shop cannot be changed: the API server refuses the change",
 				Fix: "leave spec.selector as it is"},
 			{Level: plan.AtOnce, Message: "ConfigMap shop is mounted by Deployment shop under the same name before and after",
 				Fix: "use a configMapGenerator"},

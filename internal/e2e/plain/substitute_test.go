@@ -79,7 +79,7 @@ func sameAsFlux(t *testing.T, manifest string, vars map[string]string) {
 		got = text(t, []any{map[string]any(r.Objects[0])})
 	}
 	alone := err != nil &&
-		(strings.Contains(err.Error(), "is none of Flux's") || strings.Contains(err.Error(), "cannot be read by an API server"))
+		(strings.Contains(err.Error(), "is not an expression of Flux") || strings.Contains(err.Error(), "cannot be read by an API server"))
 	if got != want && !alone {
 		t.Errorf("got\n%s%v\nwant\n%s%v", got, err, want, fluxErr)
 	}
