@@ -148,9 +148,9 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 // bring downloads commits into the mirror and verifies that they are complete. ahead means that the commits are new
 // heads, and that the mirror has older heads of the same branches.
 //
-// It sends up to three requests. The first claims that the mirror has the heads with their whole history. After a
-// revert to old content, the response may lack files. The second declares that the mirror's history ends with the
-// heads; git's server then reads every folder of the heads (80 ms of CPU at 5,000 folders). The third claims nothing.
+// It sends up to three requests. The first claims the mirror's own heads with their whole history; after a revert to old
+// content, its response may lack files. The second declares that the mirror's history ends with these heads; git's server
+// then reads every folder of them (80 ms of CPU at 5,000 folders). The third claims that the mirror has nothing.
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()

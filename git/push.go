@@ -221,8 +221,8 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 // CommitAttempts bounds the attempts of CommitToBranch while other writers push.
 const CommitAttempts = 5
 
-// CommitToBranch pushes a commit to a branch with other writers, and repeats on ErrConflict. It passes the branch's
-// Snapshot, empty for a new branch, to build, which sets only Edits, Message and When. It returns "" without edits.
+// CommitToBranch commits to a branch to which others also push, and repeats on ErrConflict. Each try calls build with
+// the branch's Snapshot, which is empty for a new branch. build sets only Edits, Message and When; id is "" without edits.
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

@@ -25,8 +25,8 @@ type blame struct {
 // authorship is the author of a promotion file, given as a blob: "" if unknown.
 type authorship struct{ file, author string }
 
-// head returns a head that names the last of a push's commits that changed it. A revert undoes this commit, and a
-// release takes the commit's author. A head with an error has no commit if that commit is unknown.
+// head sets the head's commit to the last commit of a push that changed the app's render or error. A revert undoes this
+// commit, and a release takes its author. A head with an error has no commit if no such commit is known.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}

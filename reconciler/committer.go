@@ -72,9 +72,9 @@ func isLater(ctx context.Context, err error) bool {
 // maxRefused is how many single transitions may fail in a row before the server is taken to refuse all.
 const maxRefused = 3
 
-// apart records transitions one by one after the server refused them together: it may never accept one, such as text
-// like a credential. Each call starts with another transition. own has the errors by app if the server is known to
-// accept other apps; otherwise err is the server's error.
+// apart records transitions one by one after the server refused them together: it may refuse one of them for ever, as
+// its text looks like a credential. Each call starts with another transition. If the server is known to accept other
+// apps, own has the errors by app; otherwise err is the server's error.
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {

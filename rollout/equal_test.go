@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fill sets every leaf field below a value. n counts the leaves. All get the same value of their type, except the leaf with the number odd.
+// fill sets every leaf field below a value and counts the leaves in n. All leaves of a type get one value, except leaf number n == odd.
 func fill(v reflect.Value, n *int, odd int) {
 	switch v.Kind() {
 	case reflect.Pointer:

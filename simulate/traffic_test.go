@@ -115,7 +115,7 @@ func (w workloadSource) traffic(c *rollout.Canary) {
 	}
 }
 
-// routeOf returns what the renderer reads from a matching step, nil for other steps.
+// routeOf returns the route that the renderer reads from a step match, setHeaderRoute or setMirrorRoute, nil for other steps.
 func routeOf(step map[string]any) *rollout.ManagedRoute {
 	var matches rollout.Match
 	name, mirror, isMatched := "staff", (*int)(nil), false

@@ -91,7 +91,7 @@ func standing(in Input) *rollout.Release {
 		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: templates}
 }
 
-// unstaged returns the applied templates of workloads that get their first document now and run one version only.
+// unstaged returns the applied templates of workloads that get their first Rollout document now and run one version.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {

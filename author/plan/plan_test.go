@@ -148,7 +148,7 @@ func sideOf(t *testing.T, files map[string]string, app rollout.App) Side {
 	return Side{Render: r, Err: err}
 }
 
-// stateOf returns the record for a word in the archive, such as "in flight".
+// stateOf returns the record that the archive's file "state" describes by a word, such as "in flight".
 func stateOf(word string, in Input) *rollout.State {
 	if word == "" {
 		return nil

@@ -150,7 +150,7 @@ func (w *Worker) put(key string, do func(context.Context, host) error) {
 		return
 	}
 	if len(w.jobs) >= maxJobs {
-		w.report(fmt.Errorf("more than %d orders wait for the forge; "+
+		w.report(fmt.Errorf("more than %d updates of pull requests and statuses wait for the forge; "+
 			"further orders are dropped until the forge answers, and queued again at the next start", maxJobs))
 		return
 	}

@@ -30,7 +30,7 @@ type App struct {
 	Err       error               // the error of the app
 }
 
-// Note returns a transition's Event. The reason is why the app is held, or its phase. A warning needs attention.
+// Note returns the reason of a transition's Event, and whether the Event's type is Warning.
 func (a App) Note() (reason string, warning bool) {
 	s := a.Decision.State
 	if s.Held != nil {

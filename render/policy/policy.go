@@ -293,7 +293,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the duration of steps. A step that waits for people or analyses counts with the duration in open.
+// lasting returns the duration of the pauses and experiments in steps. One without a duration counts as open.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {

@@ -147,7 +147,7 @@ type pinning struct {
 // Pinned returns the labels that the two Services of a workload select. The zero value selects all pods.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// An image set by hand makes a ReplicaSet with the release's hash. Its ready pods count if the release's has none.
+	// An image set by hand makes a second ReplicaSet with the release's hash, which counts if the first has no ready pods.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]

@@ -32,7 +32,7 @@ type Options struct {
 	Detail bool
 
 	Signers  git.Verifier // verifies that a new commit has a signed parent; nil for no check
-	Unsigned string       // the fix that the error about unsigned commits names
+	Unsigned string       // how to fix unsigned commits, the last line of the error about them
 }
 
 // Session is a user's view of the users' branch, of the state branch and, if reachable, of the cluster.

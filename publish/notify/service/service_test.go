@@ -36,7 +36,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// send sends an event to a receiver whose service is the server.
+// send sends an event to a receiver. The test server at this URL takes the place of the receiver's service.
 func send(t *testing.T, server string, r rollout.Receiver, e rollout.Event) error {
 	t.Helper()
 	return Send(t.Context(), deps(server), r, messageFor(t, r, e))
