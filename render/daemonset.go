@@ -29,7 +29,7 @@ const nodesElsewhere = "nodes can be chosen only for a DaemonSet of apps/v1"
 // mergeNodes reads the strategy of a workload with one pod per node. It refuses replicas and the canary's Services.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
-		second: "a node has only one of its pods of its pods of its pods", beside: "beside the pod on each node",
+		second: "a node has only one of its pods", beside: "beside the pod on each node",
 		experiment: "on nodes that already have one of its pods", replaced: "as its own rolling update says",
 		change:   "set it in spec.updateStrategy.rollingUpdate of the DaemonSet",
 		unrouted: "the node determines which pod of a DaemonSet gets a request",

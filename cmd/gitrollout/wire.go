@@ -147,7 +147,7 @@ func readySource(
 			"the choice must not depend on commits that are not verified yet")
 	case keys.state != "" && source.signing() == "":
 		return source, git.Options{}, usagef("--verify-state needs --signing-key: " +
-			"without a signature, without a signature, without a signature, gitrollout would not trust its own records")
+			"without a signature, gitrollout would not trust its own records")
 	}
 	if source.author != "" {
 		if source.who, err = identity(ctx, source.author); err != nil {
