@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorRetry is the delay before the measurement after an error (DefaultErrorRetryInterval in Argo Rollouts).
+// errorRetry is the delay after an error. Argo Rollouts calls it DefaultErrorRetryInterval.
 const errorRetry = 10 * time.Second
 
 // Start returns a new run with the given metrics.
@@ -21,7 +21,7 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 	return r
 }
 
-// Due returns when a metric is measured next, or false if the metric is not measured again.
+// Due returns the time of a metric's next measurement. It returns false after the last measurement.
 func Due(r Run, m Metric) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {
@@ -44,7 +44,7 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record returns a run with a measurement added, and with new verdicts. A finished run does not change.
+// Record returns a copy of a run with one more measurement and new verdicts. It does not change a finished run.
 func Record(r Run, m Metric, got Measurement) Run {
 	if r.Phase.Done() {
 		return r
@@ -59,7 +59,6 @@ func Record(r Run, m Metric, got Measurement) Run {
 	return r
 }
 
-// count adds one measurement to the counters.
 func count(m Metric, p Progress, got Measurement) Progress {
 	p.Measurements = append(slices.Clone(p.Measurements), got)
 	keep := m.Retention
@@ -91,7 +90,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	return p
 }
 
-// assess sets a metric's phase from its counters. Later checks overrule earlier ones, as in Argo Rollouts.
+// assess sets a metric's phase from its counters. A later check overrides an earlier check, as in Argo Rollouts.
 func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""
@@ -148,7 +147,8 @@ func conditionOf(m Metric) string {
 // severity orders phases from best to worst. A run has the worst phase of its metrics.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun returns a run's phase. Finished dry runs do not count; unfinished ones delay success, as in Argo Rollouts.
+// assessRun returns a run's phase. As in Argo Rollouts, a finished dry run does not count, but success waits for
+// unfinished dry runs.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {
@@ -181,8 +181,8 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow replaces a run's metrics after a change in Git. New metrics start, and removed metrics no longer count. A
-// finished run that failed, had errors or was stopped does not change.
+// Follow replaces a run's metrics after a change in Git. It starts new metrics and drops removed metrics. It does not
+// change a run that failed, had errors or was stopped.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// defaultConfidence means that a metric rolls back at most one of a thousand good releases by chance.
+// defaultConfidence limits false alarms: a metric rolls back at most one good release in a thousand by chance.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares the new version with stable. Both results are [bad, all]: failed requests and all requests
-// of one period. A significantly worse version fails; fewer than MinSamples requests decide nothing. The k-th
-// measurement fails a good version with probability alpha/(k(k+1)), in sum alpha. A crash loses measurements, so k is
-// at least the number of measurements possible since began.
+// JudgeComparison compares the new version with stable. Each result is [bad, all], the failed and all requests of one
+// period. The k-th measurement fails a good version with probability alpha/(k(k+1)), so that all measurements together
+// fail it with at most alpha. A crash loses measurements, so k also counts the measurements that could have been made
+// since began.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -48,7 +48,7 @@ func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable 
 	return got
 }
 
-// looks returns how many measurements could have been made since began, including the present one.
+// looks returns the number of measurements that the interval allows since began, with the present measurement.
 func looks(m Metric, began, at time.Time) int {
 	if m.Interval <= 0 {
 		return 1
@@ -65,8 +65,8 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]. A list of one value means no requests. Prometheus' increase extrapolates to fractions:
-// bad is rounded down, and all to the nearest integer.
+// sampleOf parses [bad, all]. A list of one value means no requests. Prometheus' increase returns fractions, so
+// sampleOf rounds bad down and all to the nearest integer.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if ok && len(pair) == 1 {
@@ -97,7 +97,7 @@ func sampleOf(v any) (sample, error) {
 // mostSamples bounds a sample's requests. More requests add no information.
 const mostSamples = 1_000_000_000
 
-// judged scales a large sample down to mostSamples, with the same share. A failure never gets more likely.
+// judged scales a large sample down to mostSamples and keeps its share of bad requests.
 func (s sample) judged() sample {
 	if s.all <= mostSamples {
 		return s
@@ -106,8 +106,8 @@ func (s sample) judged() sample {
 }
 
 // worse returns the probability of c.bad or more bad requests if the new version is at most margin worse than stable.
-// Without a margin it is Fisher's exact test. With a margin, stable's share is the upper end of its exact confidence
-// interval (Clopper and Pearson), at half of alpha.
+// Without a margin it uses Fisher's exact test. With a margin it takes the upper end of stable's exact confidence
+// interval (Clopper and Pearson) at alpha/2.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -127,8 +127,8 @@ func fisher(c, s sample) float64 {
 	return tail(c.bad, least, min(bad, c.all), float64(c.all)*float64(bad)/float64(all), term, rise)
 }
 
-// tail returns the probability of k or more, in a distribution that falls on both sides of its mean. rise(k) is the
-// ratio of term k+1 to term k. Terms are added until they no longer matter: about ten thousand terms for 1e9 requests.
+// tail returns the probability of k or more. The distribution must fall on both sides of its mean. rise(k) is the ratio
+// of term k+1 to term k. tail stops at terms that no longer matter: after about ten thousand terms for 1e9 requests.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {
@@ -143,7 +143,6 @@ func tail(k, least, most int, mean float64, term, rise func(int) float64) float6
 	return math.Max(0, 1-sum)
 }
 
-// choose returns the logarithm of a binomial coefficient.
 func choose(n, k int) float64 {
 	if k < 0 || k > n {
 		return math.Inf(-1)
@@ -169,7 +168,7 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper returns the upper end of a share's exact confidence interval: there, s.bad or fewer have probability alpha.
+// upper returns the upper end of a share's exact confidence interval, where s.bad or fewer have probability alpha.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1

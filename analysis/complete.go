@@ -5,14 +5,14 @@ import (
 	"regexp"
 )
 
-// Known holds the values of arguments that are known only at a measurement.
+// Known holds argument values that exist only when a metric is measured.
 type Known struct {
 	Latest string            // pod-template-hash of the new version
 	Stable string            // pod-template-hash of the stable version
 	Texts  map[string]string // an experiment's values, such as templates.NAME.podTemplateHash
 }
 
-// Complete returns a metric's provider configuration with all arguments filled in. secret returns a Secret's value.
+// Complete fills in all arguments of a metric's provider configuration. secret returns a Secret's value.
 func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
 	values := Values{Plain: map[string]string{}}
 	for name, about := range m.Pods {
@@ -59,10 +59,9 @@ func (k Known) text(about string) (string, error) {
 	return out, nil
 }
 
-// variable matches a placeholder in an argument of an experiment's analysis.
 var variable = regexp.MustCompile(`\{\{\s*([^{}\s]+)\s*\}\}`)
 
-// Variables returns the names in a text's placeholders, such as templates.NAME.podTemplateHash.
+// Variables returns the names of a text's placeholders, such as templates.NAME.podTemplateHash.
 func Variables(text string) []string {
 	var names []string
 	for _, found := range variable.FindAllStringSubmatch(text, -1) {

@@ -14,12 +14,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// environment is the input of a condition. The result's type is known only at a measurement.
+// environment is the input of a condition. The type of the result is unknown until a measurement.
 type environment struct {
 	Result any `expr:"result"`
 }
 
-// CheckCondition returns an error for a condition that is invalid for any result.
+// CheckCondition refuses an invalid condition. Errors that depend on the result appear only at a measurement.
 func CheckCondition(condition string) error {
 	if condition == "" {
 		return nil
@@ -39,7 +39,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// Judge judges a result by a metric's conditions. samples is the result's number of samples, negative if unknown.
+// Judge applies a metric's conditions to a result. samples is the number of samples, or negative if unknown.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {
@@ -68,7 +68,7 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	return got
 }
 
-// withoutData returns the phase that a metric's onNoData sets for an empty result, false if it sets none.
+// withoutData returns the phase for an empty result. It returns false if the metric does not set onNoData.
 func withoutData(n NoData) (Phase, bool) {
 	switch n {
 	case NoDataWait:
@@ -82,8 +82,8 @@ func withoutData(n NoData) (Phase, bool) {
 	}
 }
 
-// evaluate applies the conditions in the order of Argo Rollouts: failure, then success. A single condition also decides
-// the opposite case. Without conditions each result is successful.
+// evaluate checks failureCondition before successCondition, as Argo Rollouts does. If only one condition is set, it
+// also decides the opposite verdict. Without conditions, every result is successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error
@@ -121,7 +121,7 @@ func holds(condition string, result any) (bool, error) {
 	return is, nil
 }
 
-// functions returns the functions that conditions have in Argo Rollouts (utils/evaluate).
+// functions returns the functions that Argo Rollouts offers to conditions (utils/evaluate).
 func functions() []expr.Option {
 	one := func(name string, f func(any) (any, error)) expr.Option {
 		return expr.Function(name, func(args ...any) (any, error) {
@@ -156,7 +156,6 @@ func functions() []expr.Option {
 	}
 }
 
-// number converts a value to a number: a number or a text that contains one.
 func number(v any) (float64, error) {
 	switch n := v.(type) {
 	case float64:
@@ -198,7 +197,7 @@ func isEmpty(result any) bool {
 	}
 }
 
-// maxValue is the number of characters of a result that are kept.
+// maxValue limits a stored result, in characters.
 const maxValue = 120
 
 // short formats a result for users, with four digits per number.

@@ -14,7 +14,7 @@ type (
 	Run         = rollout.AnalysisRun
 )
 
-// Short names of the phases, and of the values of onNoData.
+// Short names of the phases and of the values of onNoData.
 const (
 	Pending      = rollout.AnalysisPending
 	Running      = rollout.AnalysisRunning

@@ -20,7 +20,7 @@ type Template struct {
 // IsCluster reports whether the template is a ClusterAnalysisTemplate, which all namespaces share.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
-// TemplateSpec is Argo Rollouts' AnalysisTemplate. Metrics are parsed with their arguments: count may be {{args.n}}.
+// TemplateSpec is Argo Rollouts' AnalysisTemplate. Metrics are parsed last, because count may be "{{args.n}}".
 type TemplateSpec struct {
 	_       any              `some:"give at least one metric, or templates"`
 	Args    []Arg            `json:"args"`
@@ -29,13 +29,13 @@ type TemplateSpec struct {
 	Templates []TemplateRef `json:"templates"`
 }
 
-// Rules are settings that select their metrics by name.
+// Rules holds settings for metrics that the settings select by name.
 type Rules struct {
 	DryRun               []DryRun    `json:"dryRun"`
 	MeasurementRetention []Retention `json:"measurementRetention"`
 }
 
-// Arg is an argument of a template: a value, or a reference to a Secret or to a field of the Rollout.
+// Arg is an argument of a template. It has a value, or refers to a Secret or to a field of the Rollout.
 type Arg struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -49,7 +49,7 @@ type Arg struct {
 	} `json:"valueFrom"`
 }
 
-// DryRun selects metrics by a regular expression. Such metrics decide nothing.
+// DryRun selects metrics by a regular expression. The selected metrics never fail a release.
 type DryRun struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 }
@@ -86,7 +86,7 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	return t, nil
 }
 
-// Values holds the arguments of templates. Secrets and Pods are filled in at a measurement.
+// Values holds the arguments of templates. Measurements fill in Secrets and Pods.
 type Values struct {
 	Plain   map[string]string
 	Secrets map[string]SecretRef
@@ -94,8 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool) // a field of the Rollout
 }
 
-// Instantiate fills in the arguments of the templates' metrics. Secrets stay {{args.name}}: no record or message has
-// their values. check (or nil) validates a provider's configuration, with fields relative to the metric.
+// Instantiate fills in the arguments of the templates' metrics. Arguments from Secrets stay "{{args.name}}", so that no
+// record or message has their values. check validates a provider's configuration and may be nil.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -143,7 +143,7 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules applies each rule to the metrics that it selects. To select no metric is an error, as in Argo Rollouts.
+// ApplyRules applies each rule to the metrics that it selects. A rule without metrics is an error, as in Argo Rollouts.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -177,7 +177,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect appends the referenced templates without duplicates, and refuses cycles. path holds the referring templates.
+// collect adds referenced templates without duplicates and refuses cycles. path is the chain of references.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {
@@ -198,7 +198,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // collected before, with its references: there may be 2^40 paths to it
+			continue // all already has t and its references; there may be 2^40 paths to t
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {
@@ -218,7 +218,6 @@ func names(path []*Template) string {
 	}), " -> ")
 }
 
-// arguments returns the given values of all declared arguments, or their defaults.
 func arguments(all []*Template, given Values) (Values, error) {
 	out := Values{Plain: map[string]string{}, Secrets: map[string]SecretRef{}, Pods: map[string]string{}}
 	declared := map[string]Arg{}
@@ -266,7 +265,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces {{args.name}} in a value's texts, except arguments from Secrets and pods. Unknown names are errors.
+// fill replaces "{{args.name}}" in texts, but keeps arguments from Secrets and pods. An unknown name is an error.
 func fill(v any, values Values, field string) (any, error) {
 	switch v := v.(type) {
 	case string:

@@ -10,8 +10,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// These limits bound the cost of any condition. Each turn of a loop costs turn plus the weight of the result, because a
-// turn may read the whole result. maxWork allows a nested loop of 300 by 300 turns, or one loop over 9,000 values.
+// These limits bound the cost of any condition. Each turn of a loop costs turn plus the result's weight, because a turn
+// may read the whole result. maxWork allows a nested loop of 300 by 300 turns, or one loop over 9,000 values.
 const (
 	maxCondition = 4000        // bytes
 	maxList      = 20_000      // members of all lists that a condition creates
@@ -25,7 +25,7 @@ type work struct{ left, each int }
 
 var errTooMuch = errors.New("needs too many operations for this result: loop over fewer or smaller values")
 
-// runCondition evaluates a condition within a few seconds and megabytes.
+// runCondition evaluates a condition. The limits keep it within a few seconds and megabytes.
 func runCondition(condition string, result any) (any, error) {
 	w := &work{left: maxWork, each: turn}
 	w.each += weigh(result, maxWork)
@@ -52,10 +52,10 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 	return expr.Compile(condition, options...)
 }
 
-// spent is the name of the function that charges the budget. No condition can contain that name.
+// spent names the function that charges the budget. Conditions cannot call it, because the name contains spaces.
 const spent = "work spent on"
 
-// Visit charges each turn of a loop, and each text or list that a condition creates.
+// Visit charges the budget for each turn of a loop, and for each text or list that a condition creates.
 func (w *work) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
@@ -93,7 +93,7 @@ func (w *work) spend(on any) error {
 	return nil
 }
 
-// weigh returns the number of values and bytes in a value, counted up to about most.
+// weigh returns the number of values and bytes in a value. It stops counting at about most.
 func weigh(v any, most int) int {
 	n := 1
 	switch v := v.(type) {

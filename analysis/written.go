@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// metricFile is a metric in a template, after its arguments are filled in.
+// metricFile is a template's metric after its arguments are filled in.
 type metricFile struct {
 	Name                    string         `json:"name" needs:"name the metric"`
 	Interval                time.Duration  `json:"interval" default:"0"`
@@ -36,10 +36,10 @@ type compareFile struct {
 	Compare
 }
 
-// whole is a whole number, or a text that contains one, such as a filled in {{args.n}}.
+// whole is a whole number. Its document form may be a text, because a filled-in "{{args.n}}" is a text.
 type whole int
 
-// ReadValue parses a number, or a text that contains one.
+// ReadValue parses a number or a text that contains a number.
 func (w *whole) ReadValue(raw any) error {
 	text, isText := raw.(string)
 	if !isText {
@@ -80,7 +80,7 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 	return m, check(m)
 }
 
-// setProvider sets a metric's provider and configuration from the only key of the block. Several keys are an error.
+// setProvider sets a metric's provider and configuration from the block's only key. Several keys are an error.
 func setProvider(m *Metric, raw map[string]any) error {
 	if len(raw) > 1 {
 		return wrong("provider", "keep only one", "names %s", strings.Join(slices.Sorted(maps.Keys(raw)), " and "))

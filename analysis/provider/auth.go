@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// authentication holds the credentials for a server. oauth2 and sigv4 are Argo Rollouts' fields. basicAuth means the
-// same as basic, and bearer sets an Authorization header.
+// authentication holds the credentials for a server. Argo Rollouts defines oauth2 and sigv4. basicAuth is another name
+// of basic. bearer sets an Authorization header.
 type authentication struct {
 	OAuth2    *oauth2Config `json:"oauth2,omitempty"`
 	Sigv4     *sigv4Config  `json:"sigv4,omitempty"`
@@ -41,7 +41,7 @@ type sender struct {
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check validates the settings. service is the AWS service that sigv4 signs for, "" if none. address is a URL.
+// check validates the settings. service is the AWS service for sigv4, or "" if the server is not at AWS.
 func (c sender) check(service, address string) error {
 	err := cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
 	if err == nil && c.Authentication.Sigv4 != nil && address != "" && !hasArgument(address) {
@@ -50,7 +50,7 @@ func (c sender) check(service, address string) error {
 	return err
 }
 
-// send sends a request with the headers and credentials. service is the AWS service for sigv4, as in check.
+// send adds headers and credentials to a request and sends the request. service is the AWS service for sigv4.
 func (c sender) send(ctx context.Context, s *session, ask call.Request, service string) (call.Answer, error) {
 	ask.Insecure, ask.Header = c.Insecure, headerOf(c.Headers)
 	if err := c.Authentication.apply(ctx, s, &ask, service); err != nil {
@@ -67,8 +67,8 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check validates the credentials. It gets the sender's AWS service and headers. A Host header is refused with sigv4,
-// because a signature for AWS could then be sent to another address.
+// check validates the credentials. It refuses a Host header with sigv4, because such a request could send a signature
+// for AWS to another address.
 func (a authentication) check(service string, headers []header) error {
 	ways := []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil}
 	if ways = slices.DeleteFunc(ways, func(given bool) bool { return !given }); len(ways) > 1 {
@@ -100,7 +100,7 @@ func (a authentication) check(service string, headers []header) error {
 	return nil
 }
 
-// apply adds the credentials to a request. Each measurement requests a new token, so no token is stored.
+// apply adds the credentials to a request. It requests a new token for each measurement, so that no token is stored.
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
 	case basic != nil:
@@ -135,7 +135,7 @@ func authorize(c *call.Request, credentials string) {
 	c.Header.Set("Authorization", credentials)
 }
 
-// token requests an access token. The first request has the client's secret in a header, as most servers expect.
+// token requests an access token. It first sends the client's secret in a header, as most servers expect.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

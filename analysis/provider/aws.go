@@ -74,7 +74,7 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 		"give the service account a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 }
 
-// askSTS requests credentials from STS. The request is signed by g, unless g is nil.
+// askSTS requests credentials from STS. It signs the request unless g is nil.
 func askSTS(ctx context.Context, s *session, region string, form url.Values, g *signer) (awsKeys, error) {
 	c := call.Request{
 		Method: http.MethodPost, Base: awsEndpoint(s, "sts", "STS", region), Path: "/",
@@ -103,7 +103,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	return s.taken(awsKeys{given.ID, given.Secret, given.Token}, "the answer of STS has no credentials")
 }
 
-// taken hides the keys in messages, and returns the keys. If a key is missing, it returns the error missing.
+// taken hides the keys in messages and returns them. If a key is missing, it returns an error with the text missing.
 func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	if k.id == "" || k.secret == "" {
 		return awsKeys{}, errors.New(missing)
@@ -112,7 +112,6 @@ func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	return k, nil
 }
 
-// agentKeys requests keys from the agent of EKS Pod Identity.
 func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error) {
 	c := call.Request{Method: http.MethodGet, Base: address}
 	token := s.deps.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
@@ -143,7 +142,6 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 	return s.taken(awsKeys{answered.ID, answered.Secret, answered.Token}, missing)
 }
 
-// profileKeys reads the keys of a profile from the shared credentials file, an INI file.
 func profileKeys(s *session, name string) (awsKeys, error) {
 	file := cmp.Or(s.deps.Getenv("AWS_SHARED_CREDENTIALS_FILE"), s.deps.Getenv("HOME")+"/.aws/credentials")
 	text, err := s.readFile(file)

@@ -19,7 +19,7 @@ import (
 
 // cloudWatch calls GetMetricData of Amazon CloudWatch
 // (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html). The result is the list of
-// MetricDataResults: result[0].Values. Region and credentials come from the environment (aws.go).
+// MetricDataResults, such as result[0].Values. Region and credentials come from the environment (aws.go).
 var cloudWatch = provider{
 	kind: "cloudWatch", title: "Amazon CloudWatch", argo: true,
 	result: "the list of MetricDataResults: `result[0].Values`",
@@ -55,7 +55,7 @@ type cloudWatchStat struct {
 	Unit   string       `json:"unit,omitempty"`
 }
 
-// numberOrText holds a number (300) or a text ("300"), because a filled-in argument such as {{args.period}} is a text.
+// numberOrText holds a number (300) or a text ("300"). A filled-in "{{args.period}}" is a text.
 type numberOrText string
 
 // Shape returns the JSON Schema of a numberOrText.
@@ -140,7 +140,7 @@ func (c *cloudWatchConfig) measure(ctx context.Context, s *session) (Result, err
 	return cloudWatchResult(a.Body)
 }
 
-// form returns the request in AWS's query protocol, whose lists begin with 1.
+// form returns the request in AWS's query protocol. Lists begin with 1 in that protocol.
 func (c *cloudWatchConfig) form(now time.Time) url.Values {
 	f := url.Values{"Action": {"GetMetricData"}, "Version": {"2010-08-01"}}
 	set := func(key, value string) {
@@ -181,7 +181,7 @@ type cloudWatchMessage struct {
 	Value string
 }
 
-// cloudWatchResult parses a response. The status InternalError or Forbidden of a query is an error.
+// cloudWatchResult parses a response. It returns an error if a query has the status InternalError or Forbidden.
 func cloudWatchResult(body []byte) (Result, error) {
 	var answered struct {
 		XMLName xml.Name `xml:"GetMetricDataResponse"`

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fieldError is an error about a field below the metric's provider block.
+// fieldError is an error about a field of the metric's provider block.
 type fieldError = rollout.InvalidError
 
 func parse(kind string, raw map[string]any) (config, error) {
@@ -55,7 +55,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 // ofMetric lists fields of the metric that users often write into the provider block.
 var ofMetric = []string{"count", "failureCondition", "failureLimit", "interval", "successCondition"}
 
-// argument matches the placeholder of an argument. Other braces belong to the query.
+// argument matches the placeholder of an argument. Other braces are part of the query.
 var argument = regexp.MustCompile(`\{\{\s*args\.`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }
@@ -88,7 +88,6 @@ func checkURL(field, value string) error {
 	return nil
 }
 
-// shown returns a URL without credentials and query.
 func shown(value string) string {
 	value, _, _ = strings.Cut(value, "?")
 	if scheme, rest, ok := strings.Cut(value, "://"); ok {
@@ -108,7 +107,6 @@ func checkDuration(field, value string) error {
 	return nil
 }
 
-// duration parses a duration that checkDuration accepts.
 func duration(value string, byDefault time.Duration) time.Duration {
 	if d, err := time.ParseDuration(value); err == nil {
 		return d
@@ -116,7 +114,7 @@ func duration(value string, byDefault time.Duration) time.Duration {
 	return byDefault
 }
 
-// maxSeconds bounds the time limits that users configure.
+// maxSeconds is the longest time limit that a user may configure.
 const maxSeconds = 600
 
 func checkSeconds(field string, value *int64) error {

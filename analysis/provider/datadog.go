@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// datadog reads the newest point of a series (v1,
-// https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points), or one number (v2,
-// …/#query-scalar-data-across-multiple-products). The result is nil without data. Credentials come from the environment
-// (DD_API_KEY, DD_APP_KEY, DD_ADDRESS), from gitrollout's Secret datadog, or from the Secret in secretRef.
+// datadog reads the newest point of a series with API v1, or one number with API v2
+// (https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points,
+// #query-scalar-data-across-multiple-products). The result is nil without data. Credentials come from DD_API_KEY,
+// DD_APP_KEY and DD_ADDRESS, from gitrollout's Secret datadog, or from the Secret in secretRef.
 var datadog = provider{
 	kind: "datadog", title: "Datadog", argo: true,
 	result: "a number",
@@ -109,7 +109,6 @@ func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error)
 	return Result{Value: value}, err
 }
 
-// credentials returns Datadog's address and its keys.
 func (c *datadogConfig) credentials(ctx context.Context, s *session) (string, map[string]string, error) {
 	name, namespace := c.SecretRef.Name, ""
 	if c.SecretRef.Namespaced {

@@ -17,8 +17,8 @@ import (
 
 // elasticsearch and opensearch run a search
 // (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
-// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath, by
-// default the aggregations if there are any, else the number of hits. Argo Rollouts has no such provider.
+// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath. The
+// default is the aggregations or, without aggregations, the number of hits. Argo Rollouts has no such provider.
 var (
 	elasticsearch = provider{
 		kind: "elasticsearch", title: "Elasticsearch",
@@ -123,7 +123,7 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return c.result(a.Body, cmp.Or(c.JSONPath, path))
 }
 
-// result returns the value at a path of a response. Errors and partial results are refused.
+// result returns the value at a path of a response. It refuses errors and partial results.
 func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	var state struct {
 		Error    any   `json:"error"`

@@ -46,7 +46,7 @@ func (c *graphiteConfig) check() error {
 
 func (c *graphiteConfig) timeout() time.Duration { return 10 * time.Second }
 
-// parameters returns the parameters of the request. White space in the query is removed.
+// parameters returns the query parameters of the request. It removes white space from the user's query.
 func (c *graphiteConfig) parameters() (url.Values, error) {
 	q, err := url.ParseQuery(strings.Join(strings.Fields(c.Query), ""))
 	if err != nil {

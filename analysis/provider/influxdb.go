@@ -64,8 +64,8 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return Result{Value: values}, err
 }
 
-// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): tables of
-// annotations, a header and records. If the query fails, InfluxDB returns the error as a table.
+// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/). Each table
+// has annotations, a header and records. A failed query returns its error as a table.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
 	var table fluxTable
@@ -137,7 +137,6 @@ func (t *fluxTable) head(record []string) error {
 	return nil
 }
 
-// value returns a record's _value in the type of its column.
 func (t *fluxTable) value(record []string) (any, bool, error) {
 	at := t.column["_value"]
 	if at == 0 {

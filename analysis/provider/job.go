@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// job runs a Kubernetes Job per measurement, in the Rollout's namespace. A complete Job is a success, a failed Job a
-// failure. A Job whose image cannot be pulled, or that a user has deleted, is inconclusive and is not created again.
+// job runs one Kubernetes Job per measurement in the Rollout's namespace. A deleted Job is inconclusive and does not
+// run again. A Job whose image cannot be pulled is also inconclusive.
 var job = provider{
 	kind: "job", title: "Kubernetes Jobs", argo: true,
 	result: "none, the Job judges: complete is successful, failed is failed, " +
@@ -26,15 +26,15 @@ var job = provider{
 
 // Jobs creates and deletes Jobs. Package cluster implements the interface.
 type Jobs interface {
-	// EnsureJob creates a Job unless it exists, and returns its state. If begun is true, a missing Job is not created
-	// again (Gone). If the Job's annotation has another value, another run owns the Job (Taken). Missing uids of owners
-	// are read; unreadable owners are omitted. Calls may be repeated.
+	// EnsureJob creates a Job unless it exists, and returns its state. If begun is true and the Job is missing, the
+	// state is Gone and no Job is created. If the annotation has another value, the state is Taken. EnsureJob reads
+	// missing uids of owners and omits unreadable owners. Calls may be repeated.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if it exists.
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// Metadata of Jobs that measure.
+// Metadata of the Jobs that measure.
 const (
 	LabelMeasurement      = "gitrollout.dev/measurement"    // "true", for label selectors
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
@@ -48,7 +48,7 @@ type jobConfig struct {
 	Spec map[string]any `json:"spec"`
 }
 
-// jobFields lists the fields of a Job's spec that a measurement may set. The Job controller sets the selector.
+// jobFields lists the spec fields that users may set. The Job controller sets the selector.
 var jobFields = []string{
 	"activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completionMode", "completions", "maxFailedIndexes",
 	"parallelism", "podFailurePolicy", "podReplacementPolicy", "successPolicy", "template", "ttlSecondsAfterFinished",
@@ -111,7 +111,7 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 	if state.Taken {
 		return Result{}, fmt.Errorf("job %s/%s: another Job has this name", s.request.Namespace, name)
 	}
-	// These are the metadata keys of Argo Rollouts.
+	// Argo Rollouts uses the same metadata keys.
 	result := Result{Metadata: map[string]string{"job-name": name, "job-namespace": s.request.Namespace}}
 	switch {
 	case state.Complete:
@@ -140,7 +140,7 @@ func (c *jobConfig) stop(ctx context.Context, s *session) error {
 	return nil
 }
 
-// object returns the Job. It copies the user's spec, because the next request needs the original.
+// object returns the Job for a measurement. It copies the user's spec, because the next request needs the original.
 func (c *jobConfig) object(r Request, name string) map[string]any {
 	spec := maps.Clone(c.Spec)
 	ttl, _ := spec["ttlSecondsAfterFinished"].(int64)
@@ -152,7 +152,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 		},
 		"spec": spec,
 	}
-	if owner := r.Workload.Ref(); owner.Group == "apps" { // the apiVersion is known here only for apps
+	if owner := r.Workload.Ref(); owner.Group == "apps" { // only for apps is the apiVersion known here
 		owners := []any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}
 		o.Set(owners, "metadata", "ownerReferences")
 	}
@@ -167,12 +167,12 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	return o
 }
 
-// leastTTL is the minimum ttlSecondsAfterFinished: a day. A new process would run an earlier deleted Job again.
+// leastTTL is a day. If Kubernetes deleted a Job sooner, a new gitrollout process could run the Job again.
 const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobName returns a readable name of at most 63 characters, a label's limit: up to 46 of id, and 12 of id's hash.
+// jobName returns a readable name within the 63 characters of a label: 46 from id, and 12 from id's hash.
 func jobName(id string) string {
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	if len(readable) > 46 {

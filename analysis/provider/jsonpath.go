@@ -11,18 +11,17 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Paths have kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), and Argo Rollouts' parser.
-// Features without use in a metric are refused: text around the path, several paths, range and functions.
+// A path has kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), and Argo Rollouts' parser reads
+// it. Text around the path, several paths, range and functions are refused, because a metric has no use for them.
 const jsonPathForm = "write it as in {$.data.value}"
 
-// These limits bound a path's cost for any response: each .. visits all values, and a union multiplies their number.
+// These limits bound a path's cost for any response. Each ".." visits all values, and a union multiplies their number.
 const (
 	maxPath  = 1000 // bytes
 	maxUnion = 16   // the product of the members of all unions
 	maxDepth = 100  // nested levels of a response that .. visits
 )
 
-// pathCost counts the parts of a path that multiply the number of values.
 type pathCost struct {
 	recursive, union int
 	inFilter         bool
@@ -104,7 +103,7 @@ func checkJSONPath(text string) error {
 	return nil
 }
 
-// valueAt returns the first value at a path, as Argo Rollouts does; nil if a filter or slice matches nothing.
+// valueAt returns the first value at a path, as Argo Rollouts does, or nil if a filter or slice matches nothing.
 func valueAt(text string, v any) (value any, err error) {
 	path, cost, err := parseJSONPath(text)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// kayenta lets Spinnaker's Kayenta compare two versions
+// kayenta asks Spinnaker's Kayenta to compare two versions
 // (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and its Swagger page). The first request
-// starts a comparison and puts its ID into Metadata; later requests read the score. Thresholds judge it.
+// starts a comparison and stores its ID in Metadata. Later requests read the score.
 var kayenta = provider{
 	kind: "kayenta", title: "Kayenta", argo: true,
 	result: "the judge's score, which Kayenta judges: `pass` and more is successful, `marginal` and more inconclusive",

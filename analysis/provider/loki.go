@@ -11,8 +11,8 @@ import (
 )
 
 // loki runs a metric query on Grafana Loki
-// (https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-at-a-single-point-in-time). It has the
-// fields of prometheus. Argo Rollouts has no such provider.
+// (https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-at-a-single-point-in-time). It has the same
+// fields as prometheus. Argo Rollouts has no such provider.
 var loki = provider{
 	kind: "loki", title: "Grafana Loki",
 	result: "as Prometheus",

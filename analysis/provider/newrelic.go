@@ -15,8 +15,8 @@ import (
 )
 
 // newRelic runs an NRQL query on New Relic's NerdGraph
-// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is a mapping for one
-// row, a list for several. gitrollout's Secret has personal-api-key, account-id and region (us or eu).
+// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is a mapping if there
+// is one row, else a list. gitrollout's Secret has personal-api-key, account-id and region (us or eu).
 var newRelic = provider{
 	kind: "newRelic", title: "New Relic", argo: true,
 	result: "the row as a mapping; of several, the list of them",
@@ -44,7 +44,7 @@ func (c *newRelicConfig) check() error {
 		checkSeconds("timeout", c.Timeout))
 }
 
-// timeout returns the query's limit plus 10 seconds, so that the server can report that the query took too long.
+// timeout adds 10 seconds to the query's limit, so that the server can report that the query took too long.
 func (c *newRelicConfig) timeout() time.Duration {
 	return seconds(c.Timeout, 5*time.Second) + 10*time.Second
 }

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// prometheus runs an instant or range query on the API of Prometheus. Thanos, Mimir and VictoriaMetrics have the same
-// API (https://prometheus.io/docs/prometheus/latest/querying/api/).
+// prometheus runs an instant or range query on Prometheus (https://prometheus.io/docs/prometheus/latest/querying/api/).
+// Thanos, Mimir and VictoriaMetrics have the same API.
 var prometheus = provider{
 	kind: "prometheus", title: "Prometheus", argo: true,
 	result: "a number for a scalar; a list of the values for a vector or a range query",
@@ -37,7 +37,7 @@ type rangeQuery struct {
 	Step  string `json:"step"`
 }
 
-// prometheusAddresses are the environment variables with the default address, in order of precedence.
+// prometheusAddresses lists the environment variables for the default address. The first variable has precedence.
 var prometheusAddresses = []string{"GITROLLOUT_PROMETHEUS_ADDRESS", "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"}
 
 func (c *prometheusConfig) check() error {
@@ -94,7 +94,7 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 	return result, nil
 }
 
-// ask sends the query by POST, because proxies may limit URLs. If POST is refused, it uses GET.
+// ask sends the query by POST, because proxies may limit URLs. It repeats the query by GET if the server refuses POST.
 func (c *prometheusConfig) ask(
 	ctx context.Context, s *session, address, path string, form url.Values,
 ) (call.Answer, error) {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue parses a response of Prometheus or Loki. A scalar is a number, a vector is the list of its series' values,
-// and a matrix is the list of all values. Values may be NaN or infinite.
+// promValue parses a response of Prometheus or Loki. A scalar becomes a number. A vector becomes a list with one value
+// per series. A matrix becomes the list of all values. Values may be NaN or infinite.
 func promValue(from string, body []byte) (value any, warnings []string, err error) {
 	var answered struct {
 		Status    string   `json:"status"`
@@ -55,8 +55,8 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns [bad, of] from the two series of a comparison, which have the label n="bad" or n="of". A missing
-// "bad" counts as 0, because a counter at zero has no series. Without "of" the list has one value, and decides nothing.
+// promPair returns [bad, of] from the series of a comparison, which have the label n="bad" or n="of". A missing "bad"
+// counts as 0, because a counter at zero has no series. Without "of" the list has one value and decides nothing.
 func promPair(series []promSeriesOf) (pair []any, is bool) {
 	named := map[string]float64{}
 	for _, one := range series {
@@ -94,7 +94,7 @@ func promSeries(from string, raw json.RawMessage) ([]any, error) {
 	return values, nil
 }
 
-// promSample is a sample's value, decoded from [1700000000.1, "0.95"].
+// promSample is a sample's value. The JSON form is [1700000000.1, "0.95"].
 type promSample float64
 
 func (p *promSample) UnmarshalJSON(data []byte) error {

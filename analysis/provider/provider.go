@@ -28,8 +28,8 @@ type Request struct {
 
 // Result is the outcome of a measurement.
 type Result struct {
-	// Value is the input of the conditions: a float64, a []any, a text, a mapping or another value. Nil or empty means no
-	// data. Hidden values are masked, because a server may echo them and Git keeps results.
+	// Value is the input of the conditions, such as a float64, a []any or a text. Nil or an empty value means no data.
+	// Hidden values are masked, because a server may echo them and Git keeps results.
 	Value    any
 	Phase    analysis.Phase    // "" if conditions judge; Running if the Request must be repeated with this Metadata
 	Message  string            // for users
@@ -61,7 +61,7 @@ type provider struct {
 
 // config is the configuration of one provider. It is decoded for each use and has no state.
 type config interface {
-	// check refuses an invalid configuration. Texts may contain {{args.x}}. An error's field is relative to the kind.
+	// check refuses an invalid configuration. Texts may contain "{{args.x}}". Errors name fields below the kind.
 	check() error
 	timeout() time.Duration
 	measure(context.Context, *session) (Result, error)
@@ -81,7 +81,7 @@ func Check(kind string, raw map[string]any) error {
 	return err
 }
 
-// Measure makes one measurement. After an error the same Request can be repeated; a repetition creates no second Job.
+// Measure makes one measurement. Callers may repeat a Request after an error: it creates no second Job.
 func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -112,7 +112,7 @@ func Timeout(r Request) time.Duration {
 	return c.timeout()
 }
 
-// Stop ends a Running measurement, and deletes the objects of a finished measurement. Calls may be repeated.
+// Stop ends a Running measurement, or deletes what a finished measurement created. Calls may be repeated.
 func Stop(ctx context.Context, deps Deps, r Request) error {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries limits a request's attempts. maxMetadata limits the characters of metadata, which may contain a query.
+// maxTries limits a request's attempts. maxMetadata limits the characters of a metadata value, which may be a query.
 const (
 	maxTries    = 4
 	maxMetadata = 2000
@@ -24,12 +24,11 @@ type session struct {
 	call.Secrets
 }
 
-// do sends a request, retries transient errors, and returns the response.
 func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json sends the value in as JSON, unless nil, and decodes the response into out. from names the server in errors.
+// json sends "in" as JSON, unless nil, and decodes the response into out. Errors name the server "from".
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err
@@ -41,7 +40,7 @@ func (s *session) caller(name string) *call.Caller {
 	}
 }
 
-// clean returns an error without hidden values, cut to the limit.
+// clean removes hidden values from an error and limits its length.
 func (s *session) clean(err error) error {
 	text := err.Error()
 	if scrubbed := rollout.Cut(s.Scrub(text), 2*call.MaxMessage); scrubbed != text {
@@ -50,7 +49,7 @@ func (s *session) clean(err error) error {
 	return err
 }
 
-// secret reads a Secret and hides its values; of a URL it hides only the credentials. All keys must have a value.
+// secret reads a Secret and hides its values, but only the credentials of a URL. Every key in keys needs a value.
 func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
 	if s.deps.Secret == nil {
 		return nil, fmt.Errorf("the Secret %s cannot be read here", name)

@@ -24,13 +24,13 @@ type signer struct {
 	at              time.Time
 }
 
-// awsKeys are AWS credentials. They are temporary if they have a token.
+// awsKeys holds AWS credentials. Temporary credentials have a token.
 type awsKeys struct{ id, secret, token string }
 
 const sigv4Time = "20060102T150405Z"
 
-// awsHost matches the hosts that requests may be signed for, in all partitions of AWS and with VPC endpoints. It also
-// matches localhost, to which requests are sent only if an administrator allows it.
+// awsHost matches the hosts that may get signed requests, in all partitions of AWS and with VPC endpoints. It also
+// matches localhost, but requests reach localhost only if an administrator allows it.
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
 	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
 
@@ -77,7 +77,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 		"AWS4-HMAC-SHA256 Credential="+g.id+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
 }
 
-// canonicalPath encodes an encoded path once more, as all services except S3 require.
+// canonicalPath encodes an encoded path a second time. All AWS services except S3 require this.
 func canonicalPath(u *url.URL) string {
 	elements := strings.Split(cmp.Or(u.EscapedPath(), "/"), "/")
 	return strings.Join(rollout.Mapped(elements, awsEscape), "/")

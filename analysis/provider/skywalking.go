@@ -14,8 +14,8 @@ import (
 )
 
 // skywalking runs a GraphQL query on Apache SkyWalking
-// (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is GraphQL's data. The query can
-// use $duration: the configured interval up to now, in steps of a minute, in the process's time zone.
+// (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is GraphQL's data. The query may
+// use $duration: the configured interval until now, in steps of a minute and in the process's time zone.
 var skywalking = provider{
 	kind: "skywalking", title: "Apache SkyWalking", argo: true,
 	result: "what GraphQL calls `data`",
@@ -59,7 +59,7 @@ func (c *skywalkingConfig) measure(ctx context.Context, s *session) (Result, err
 	return Result{Value: value}, err
 }
 
-// askGraphQL posts a query and returns its data. GraphQL errors may come with status 200.
+// askGraphQL posts a query and returns the data. A response with status 200 may contain GraphQL errors.
 func askGraphQL(
 	ctx context.Context, s *session, from string, ask call.Request, query string, variables map[string]any,
 ) (json.RawMessage, error) {

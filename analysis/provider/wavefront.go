@@ -16,8 +16,8 @@ import (
 )
 
 // wavefront runs a query on Wavefront, now VMware Aria Operations for Applications
-// (https://docs.wavefront.com/wavefront_api.html, Charts API). The result is the point nearest to now: a number for one
-// series, a list for several. gitrollout's Secret wavefront-api-tokens has a token for each host name.
+// (https://docs.wavefront.com/wavefront_api.html, Charts API). The result has the point nearest to now: a number for
+// one series, a list for several. gitrollout's Secret wavefront-api-tokens has a token for each host.
 var wavefront = provider{
 	kind: "wavefront", title: "Wavefront", argo: true,
 	result: "a number; of several series, the list of their newest values",
@@ -66,7 +66,7 @@ func (c *wavefrontConfig) measure(ctx context.Context, s *session) (Result, erro
 	}
 	now := s.deps.Now()
 	at := strconv.FormatInt(now.Unix()*1000, 10)
-	// The query asks for one moment, and for each series' newest point, which may be older.
+	// Ask for the newest point of each series at one moment. The point may be older than the moment.
 	a, err := s.do(ctx, call.Request{
 		Method: http.MethodGet, Base: c.url(), Path: "/api/v2/chart/api",
 		Query:  url.Values{"q": {c.Query}, "s": {at}, "e": {at}, "p": {"1"}, "g": {"s"}, "i": {"true"}},

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// web sends a request to any HTTP service. The result is the value at jsonPath or, if the body is not JSON, the body as
-// text. In Argo Rollouts such a text is successful; here the conditions judge it.
+// web sends a request to any HTTP service. The result is the value at jsonPath, or the body as text if the body is not
+// JSON. Argo Rollouts accepts any such text, but here the conditions judge it.
 var web = provider{
 	kind: "web", title: "Any HTTP service", argo: true,
 	result: "what `jsonPath` finds: a number, a text, a list, a mapping; a body that is no JSON is a text",

@@ -34,7 +34,7 @@ type webhookConfig struct {
 	Phase    string            `json:"phase,omitempty"` // the payload's phase; default Progressing
 }
 
-// webhookTypes maps each type to the phases for a 2xx status and for other statuses. A release waits at a closed gate.
+// webhookTypes maps a type to the phases for a 2xx status and for any other. A release waits at a closed gate.
 var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"rollout":                  {analysis.Successful, analysis.Failed},
 	"pre-rollout":              {analysis.Successful, analysis.Failed},
@@ -106,7 +106,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		Message: fmt.Sprintf("the webhook answers %d: %s", a.Status, s.Reason(a.Body))}, nil
 }
 
-// webhookVerdict reports whether a status is a verdict. A redirect or a proxy's error is no verdict.
+// webhookVerdict reports whether a status is a verdict. A redirect or a proxy's error is not a verdict.
 func webhookVerdict(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
