@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// fixed lists, by kind, fields that the API server does not let change (apps/v1 and batch/v1: "field is immutable").
+// fixed lists the immutable fields of each kind. The API server answers "field is immutable" (apps/v1, batch/v1).
 var fixed = map[string][][]string{
 	"apps/Deployment": {{"spec", "selector"}},
 	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
@@ -27,7 +27,7 @@ var fixed = map[string][][]string{
 	"rbac.authorization.k8s.io/ClusterRoleBinding": {{"roleRef"}},
 }
 
-// immutable notes changes of an object that the API server will reject.
+// immutable returns notes about changes of an object that the API server will reject.
 func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	var all []Note
 	if hook.Is(was) && hook.Is(now) {
@@ -57,7 +57,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	return all
 }
 
-// renumbered notes a change of a StatefulSet's ordinals: its controller deletes and creates pods, whatever the step.
+// renumbered returns a note if a StatefulSet's ordinals change. The controller then replaces pods at any step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	const field = "start"
 	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]
@@ -73,13 +73,13 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset holds the defaults of fixed fields (in apps, batch, core, storage), except values that the API server picks.
+// unset holds the defaults of fixed fields (in apps, batch, core, storage). It omits values that the API server picks.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
 }
 
-// at returns the value of a field. It is false if only the API server knows the value.
+// at returns the value of a field. It returns false if only the API server knows the value.
 func at(o rollout.Object, path []string, field string) (any, bool) {
 	v, ok := o.Map(path[:len(path)-1]...)[path[len(path)-1]]
 	if list, is := v.([]any); is && len(list) == 0 || v == nil {

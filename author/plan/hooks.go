@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// hooks notes the Jobs that a change runs. It also notes Jobs that read an object before it gets its new content.
+// hooks returns notes about the Jobs that a change runs, and about objects that such a Job reads too early.
 func (c comparison) hooks(a App) (all []Note) {
 	if a.Change == Apply {
 		return c.changedHooks()
@@ -44,7 +44,7 @@ func (c comparison) hooks(a App) (all []Note) {
 	return all
 }
 
-// changedHooks notes changed Jobs that run although there is no new version.
+// changedHooks returns notes about changed Jobs that run without a new version.
 func (c comparison) changedHooks() (all []Note) {
 	if s := c.in.State; s != nil && s.Release != nil || c.in.Head.Render.Release() == "" {
 		return nil
@@ -63,7 +63,7 @@ func (c comparison) changedHooks() (all []Note) {
 	return all
 }
 
-// seesOld notes the changed objects that a Job reads before the release, when they still have their old content.
+// seesOld returns notes about changed objects that a Job still reads with their old content.
 func (c comparison) seesOld(h hook.Hook, which hook.Release) (all []Note) {
 	for _, o := range hook.Named(h, c.in.Head.Render.Objects) {
 		was, had := c.before[o.Ref()]

@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MarkdownLimit bounds a comment, in bytes. GitHub accepts 65,536 characters. Diffs are omitted first.
+// MarkdownLimit is a comment's largest size, in bytes. GitHub accepts 65,536 characters. Diffs are omitted first.
 const MarkdownLimit = 60_000
 
-// Mark is the start of a plan's comment, by which a CI job finds the comment again.
+// Mark begins a plan's comment. A CI job finds its earlier comment by Mark.
 const Mark = "<!-- gitrollout plan -->\n"
 
-// Markdown returns the plans as the text of a pull request's comment, which starts with Mark.
+// Markdown returns the plans as the text of a pull request's comment.
 func Markdown(all []Plan) string {
 	text := markdown(all, true)
 	if len(text) > MarkdownLimit {
@@ -28,7 +28,7 @@ func Markdown(all []Plan) string {
 	return text
 }
 
-// visible returns -1 for control characters and marks of the text's direction, so that strings.Map drops them.
+// visible maps control characters and marks of text direction to -1, so that strings.Map drops them.
 func visible(r rune) rune {
 	if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
 		return -1
@@ -163,7 +163,7 @@ func objectsCount(all []Object) string {
 	return rollout.Count(len(all), "object") + ": " + strings.Join(parts, ", ")
 }
 
-// inline escapes a user's text for Markdown, so that it makes no HTML, mention, image, link or line break.
+// inline escapes a user's text for Markdown. The text then has no HTML, mention, image, link or line break.
 func inline(text string) string {
 	return markdownEscapes.Replace(strings.Join(strings.Fields(text), " "))
 }

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compare returns the unified diff of two versions of an object, "" if they are equal. Either may be nil. The diff
-// omits fields that the API server sets. Of a Secret's values it shows only whether they differ.
+// Compare returns the unified diff of two versions of an object, or "" if they are equal. Either version may be nil.
+// The diff omits fields that the API server sets, and masks the values of Secrets.
 func Compare(wasName string, was rollout.Object, nowName string, now rollout.Object) (string, error) {
 	was, now = withoutServer(was), withoutServer(now)
 	if was.IsSecret() || now.IsSecret() {
@@ -47,7 +47,7 @@ func document(o rollout.Object) ([]byte, error) {
 	return data, nil
 }
 
-// withoutServer returns a copy of an object without the fields that the API server and appliers set.
+// withoutServer returns a copy of an object without the fields that the API server or an applier sets.
 func withoutServer(o rollout.Object) rollout.Object {
 	if o == nil {
 		return nil
@@ -90,10 +90,10 @@ func plainSecret(o rollout.Object) rollout.Object {
 	return o
 }
 
-// openFields are the fields of a Secret that hold no values. Any other field may hold a value, for example by a typo.
+// openFields lists the fields of a Secret that hold no values. Any other field may hold a value because of a typo.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values, and annotations that may contain a copy. changed is the text beside values that differ.
+// hide masks a Secret's values, and annotations that may contain a copy. changed marks values that differ.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil
@@ -117,10 +117,10 @@ func hide(o, other rollout.Object, changed string) rollout.Object {
 	return o
 }
 
-// longAnnotation is the length, in bytes, up to which an annotation of a Secret is shown.
+// longAnnotation is the length of a Secret's longest annotation that is shown, in bytes.
 const longAnnotation = 200
 
-// star masks a value. It shows only whether the value differs from the other object's.
+// star masks a value. The mask shows only whether the value in others is different.
 func star(values, others map[string]any, key, changed string) {
 	value := values[key]
 	values[key] = "***"

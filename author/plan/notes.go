@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Note is one message to the author of a change, before the push.
+// Note is one message to the author of a change.
 type Note struct {
 	Level   Level  `json:"level"`
 	Code    string `json:"code"`             // CamelCase, for machines
@@ -30,7 +30,6 @@ const (
 	Hint    Level = "hint"    // worth knowing
 )
 
-// notes returns the notes on a changed app, sorted by severity.
 func notes(in Input, a App) []Note {
 	c := comparison{in: in, before: in.Base.Render.ByRef(), after: in.Head.Render.ByRef()}
 	var all []Note
@@ -60,7 +59,7 @@ type comparison struct {
 	before, after map[rollout.Ref]rollout.Object
 }
 
-// endless notes steps that never end, because they send requests to a version without pods.
+// endless returns notes about steps that send requests to a version without pods. Such a step never ends.
 func endless(a App) []Note {
 	var all []Note
 	for _, w := range a.Workloads {
@@ -81,7 +80,8 @@ func endless(a App) []Note {
 	return all
 }
 
-// changedSteps notes at which of head's steps the current release continues. The note is AtOnce if no gate remains.
+// changedSteps returns notes about the step at which the current release continues with head's steps. A note is AtOnce
+// if the remaining steps have no gate.
 func (c comparison) changedSteps(a App) []Note {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -119,12 +119,12 @@ func (c comparison) changedSteps(a App) []Note {
 	return all
 }
 
-// gates returns the number of promotions that a release needs from the given step on.
+// gates returns the number of promotions that a release needs from a step on.
 func gates(spec rollout.Spec, from int) int {
 	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }
 
-// atOnce notes the parts of a change that have no stage.
+// atOnce returns notes about the parts of a change that have no stage.
 func (c comparison) atOnce(o Object) []Note {
 	ref := o.Object
 	was, now := c.before[ref], c.after[ref]
@@ -145,7 +145,7 @@ func (c comparison) isPartitioned(o rollout.Object) bool {
 	return p != nil
 }
 
-// inPlace notes changes of a workload that replaces its pods in place, if no step protects users from the change.
+// inPlace returns a note about a workload that replaces its pods in place, if no step protects users from the change.
 func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)
@@ -181,7 +181,7 @@ func hasSurge(o rollout.Object) bool {
 	return surge != nil && surge != int64(0) && surge != "0%"
 }
 
-// sharedData notes a changed ConfigMap or Secret that pods of both versions use under the same name.
+// sharedData returns notes about a changed ConfigMap or Secret that pods of both versions use by the same name.
 func (c comparison) sharedData(ref rollout.Ref) []Note {
 	var mounts, reads []string
 	for _, o := range c.in.Head.Render.Objects {
@@ -249,7 +249,7 @@ func templateChanged(was, now rollout.Object) bool {
 	return !reflect.DeepEqual(was.Map("spec", "template"), now.Map("spec", "template"))
 }
 
-// unstagedDeployment notes why a Deployment's new pods do not come in stages.
+// unstagedDeployment returns notes that explain why a Deployment's new pods do not come in stages.
 func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []Note {
 	spec, staged := c.in.Head.Render.Spec(rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
 	recreate := now.Map("spec", "strategy")["type"] == "Recreate"
@@ -276,7 +276,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 	return []Note{n}
 }
 
-// unstaged returns the changed workloads without a Rollout. Kubernetes' own rolling update replaces their pods.
+// unstaged returns the changed workloads without a Rollout. Kubernetes' rolling update replaces their pods.
 func unstaged(in Input) []Workload {
 	var all []Workload
 	before := in.Base.Render.ByRef()
@@ -346,10 +346,10 @@ func (c comparison) hints(a App) []Note {
 	return all
 }
 
-// neverDeleted lists the kinds whose objects stay in the cluster after they leave Git.
+// neverDeleted lists kinds whose objects stay in the cluster when they are removed from Git.
 var neverDeleted = []string{"Namespace", "PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition"}
 
-// lostRollouts notes workloads that stay in the app but lose their Rollout document.
+// lostRollouts returns notes about workloads that lose their Rollout document but stay in the app.
 func (c comparison) lostRollouts(isHeld bool) []Note {
 	var all []Note
 	if c.in.Base.Render == nil {

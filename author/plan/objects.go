@@ -10,16 +10,16 @@ import (
 // Object is one changed object.
 type Object struct {
 	Object rollout.Ref `json:"object"`
-	// Was is the former name of a generated ConfigMap or Secret, whose name ends with a hash of the content.
+	// Was is the former name of a generated ConfigMap or Secret. Such a name ends with a hash of the content.
 	Was    string `json:"was,omitempty"`
 	Change string `json:"change"` // added, changed, removed
 	Diff   string `json:"diff"`   // unified; the values of Secrets are masked
 }
 
-// generatedSuffix is the suffix that kustomize adds to generated objects: a hash of the content.
+// generatedSuffix matches the hash that kustomize appends to the names of generated objects.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// differences returns the changed objects of two renders. Either may be nil.
+// differences returns the changed objects of two renders. Either render may be nil.
 func differences(base, head *rollout.Render) []Object {
 	before, after := base.ByRef(), head.ByRef()
 	var all []Object
@@ -42,7 +42,7 @@ func differences(base, head *rollout.Render) []Object {
 		was := before[ref]
 		if was == nil {
 			was = generatedBefore(ref, before, after)
-			renamed[was.Ref()] = true // the Ref is empty if the object is new
+			renamed[was.Ref()] = true // the Ref of a new object is empty
 		}
 		add(ref, was, now)
 	}
@@ -55,7 +55,7 @@ func differences(base, head *rollout.Render) []Object {
 	return all
 }
 
-// generatedBefore returns a generated object's predecessor: the only removed object whose name differs in the hash.
+// generatedBefore returns the removed object whose name differs from ref only in the hash. Two such objects give nil.
 func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) rollout.Object {
 	if !isData(ref) || !generatedSuffix.MatchString(ref.Name) {
 		return nil
@@ -85,7 +85,7 @@ func textOf(ref rollout.Ref, was, now rollout.Object) string {
 		old = was.Ref()
 	}
 	text, err := Compare("base/"+old.String(), was, "head/"+ref.String(), now)
-	if err != nil { // cannot happen: the objects were read from YAML
+	if err != nil { // impossible, because the objects were read from YAML
 		return err.Error() + "\n"
 	}
 	return text

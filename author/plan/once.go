@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// madeOnce notes create-only Secrets with new keys: nothing else would show that the cluster keeps the old keys.
+// madeOnce returns notes about create-only Secrets with new keys, because the cluster silently keeps the old keys.
 func madeOnce(base, head *rollout.Render) (all []Note) {
 	before := map[rollout.Ref]rollout.Object{}
 	for _, o := range base.Objects {

@@ -18,10 +18,10 @@ type Plan struct {
 	Cluster string    `json:"cluster"`
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
-	At      time.Time `json:"at"`   // the time of the plan, from which windows and times count
-	// State names the source of stable and rejected versions: the state branch, or base and the reason for using base.
+	At      time.Time `json:"at"`   // the start of all predicted times
+	// State names the source of stable and rejected versions. The source is the state branch, or base with a reason.
 	State     string                `json:"state,omitempty"`
-	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration: no app is planned
+	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration; no app is planned
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
 	Unchanged int                   `json:"unchanged"`       // number of unchanged apps
 	Shared    []Shared              `json:"shared,omitempty"`
@@ -43,12 +43,12 @@ type App struct {
 	From    rollout.Hash          `json:"from,omitempty"`
 	To      rollout.Hash          `json:"to,omitempty"`
 	Error   *rollout.InvalidError `json:"error,omitempty"`
-	// Workloads are the workloads with changed pods, Objects all changed objects.
+	// Workloads lists the workloads with changed pods. Objects lists all changed objects.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
 	Notes     []Note     `json:"notes,omitempty"`
 	Files     []string   `json:"files,omitempty"`   // the changed files among the app's sources
-	Begins    *time.Time `json:"begins,omitempty"`  // the earliest begin; nil if windows never open
+	Begins    *time.Time `json:"begins,omitempty"`  // the earliest begin; nil if no window ever opens
 	Ends      *time.Time `json:"ends,omitempty"`    // the earliest end; nil if unknown
 	AtLeast   Span       `json:"atLeast,omitempty"` // the slowest workload's time, without windows and promotions
 	Gates     int        `json:"gates,omitempty"`   // number of required promotions
@@ -60,18 +60,18 @@ type Change string
 const (
 	First    Change = "first"    // the app is deployed for the first time, without steps
 	Release  Change = "release"  // a new version goes through its steps
-	Fast     Change = "fast"     // the version was stable before: its release has no pauses and no weights
+	Fast     Change = "fast"     // this version was stable before; its release has no pauses and no weights
 	Rollback Change = "rollback" // the current release is rolled back to stable
-	Apply    Change = "apply"    // objects change, but no staged version: all are applied immediately
-	Rejected Change = "rejected" // the version was rejected: it is not released until a retry
-	Gone     Change = "gone"     // the app leaves Git: its objects stay in the cluster
-	Invalid  Change = "invalid"  // the app cannot be rendered or released, and would be held
+	Apply    Change = "apply"    // no staged version changes; all objects are applied immediately
+	Rejected Change = "rejected" // this version was rejected; only a retry releases it
+	Gone     Change = "gone"     // the app leaves Git; its objects stay in the cluster
+	Invalid  Change = "invalid"  // the app would be held, because it cannot be rendered or released
 )
 
-// Span is a duration whose JSON is a text: 1h30m0s.
+// Span is a duration. Its JSON is a text, such as 1h30m0s.
 type Span time.Duration
 
-// MarshalText implements encoding.TextMarshaler. It returns the form of String.
+// MarshalText implements encoding.TextMarshaler.
 func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // String returns the duration in Go's form: 1h30m0s.
@@ -83,17 +83,17 @@ type Side struct {
 	Err    error
 }
 
-// Input holds everything that the plan of one app depends on.
+// Input holds all inputs of one app's plan.
 type Input struct {
 	Now        time.Time
 	App        rollout.App
 	Base, Head Side
-	State      *rollout.State // the app's record; if nil, base is used as stable
+	State      *rollout.State // the app's record; nil means that base is stable
 	Calendar   rollout.Calendar
 	Files      []string // the changed files among the sources of both sides, sorted
 }
 
-// Of returns the plan of one app. It is false if the app does not change.
+// Of returns the plan of one app. It returns false if the app does not change.
 func Of(in Input) (App, bool) {
 	a := App{App: in.App.Name, Path: in.App.Path, Files: in.Files}
 	switch {
@@ -139,7 +139,7 @@ func Of(in Input) (App, bool) {
 	return a, true
 }
 
-// has returns the number of an app's objects, as far as it is known.
+// has returns the number of objects that an app is known to have.
 func has(in Input) int {
 	switch {
 	case in.State != nil:
@@ -151,7 +151,7 @@ func has(in Input) int {
 	}
 }
 
-// serving returns the hash of the stable version, "" if there is none.
+// serving returns the hash of the stable version, or "" if there is none.
 func serving(in Input) rollout.Hash {
 	s, base, head := in.State, in.Base.Render, in.Head.Render
 	isPlain := len(head.Specs) == 0
@@ -162,7 +162,7 @@ func serving(in Input) rollout.Hash {
 	case s != nil && s.Stable != nil && (isPlain || len(s.Stable.Templates) > 0):
 		return s.Stable.Hash
 	case isPlain && head.Release() != "" && base != nil && (s == nil || s.Source != ""):
-		return cmp.Or(base.Content, base.Release()) // base may have no hooks, and then it has no Release
+		return cmp.Or(base.Content, base.Release()) // without hooks, base has no Release
 	case s != nil && s.Phase != "", base == nil:
 		return ""
 	default:
@@ -170,8 +170,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns the stable hash of each workload if a workload gets its first Rollout document in this change. For
-// such a workload it is the hash in base. The result is nil if no workload gets its first document.
+// standing returns the stable hash of each workload if any workload gets its first Rollout document in this change,
+// else nil. A workload with a first document has the hash from base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -197,13 +197,13 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether a kind is a workload only because of a Rollout: the record then has no earlier hash.
+// byDocument reports whether a kind is a workload only with a Rollout. The record then has no earlier hash.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is
 }
 
-// unrecorded returns a byDocument workload if its first Rollout document and another version come in the same change.
+// unrecorded returns a byDocument workload that gets its first Rollout document and another version in one change.
 func unrecorded(in Input) (what string, is bool) {
 	for _, spec := range in.Head.Render.Specs {
 		w, isSame := spec.Workload, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() }
@@ -289,7 +289,7 @@ func (p *Plan) add(a App, changes bool) {
 	p.Apps = append(p.Apps, a)
 }
 
-// finish sorts the apps and finds files that several apps share.
+// finish sorts the apps and finds the files that several apps use.
 func (p *Plan) finish() {
 	slices.SortFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.App, b.App) })
 	by := map[string][]string{}

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Sides holds both sides of a change for one cluster, and the other inputs of its plan.
+// Sides holds the inputs of one cluster's plan, with both sides of the change.
 type Sides struct {
 	Cluster       string
 	Own           string // gitrollout's own namespace, where no app may write
@@ -28,7 +28,8 @@ type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads both configurations. A new cluster has none in base. If base's is invalid, head's is used for both sides.
+// Read reads both configurations. A new cluster has none in base. If base's configuration is invalid, both sides use
+// head's.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {
@@ -45,7 +46,7 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 // planners is the number of apps that are planned in parallel.
 const planners = 4
 
-// Add plans every app of either side. It stops when ended returns an error.
+// Add plans the apps of both sides. It stops when ended returns an error.
 func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.After.Behind != nil {
 		p.Error, p.Errors = rollout.ProblemOf(s.After.Behind), 1
@@ -84,14 +85,14 @@ func (p *Plan) WithoutDiffs() {
 	}
 }
 
-// Names returns the sorted names of the apps of either side.
+// Names returns the sorted names of the apps of both sides.
 func (s *Sides) Names() []string {
 	names := rollout.Mapped(slices.Concat(s.Before.Apps, s.After.Apps), func(a rollout.App) string { return a.Name })
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// Plan plans one app. It is false if the app does not change. The renderer renders an unchanged app only once.
+// Plan plans one app. It returns false if the app does not change. The renderer renders an unchanged app only once.
 func (s *Sides) Plan(name string) (App, bool, error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {
@@ -132,7 +133,7 @@ func (s *Sides) side(b *source.Branch, name string) (Side, error) {
 	return Side{Render: built}, err
 }
 
-// differing returns the files among the app's sources that differ between the sides.
+// differing returns the app's source files that differ between the two sides.
 func (s *Sides) differing(in Input) ([]string, error) {
 	var all []string
 	for _, side := range []Side{in.Base, in.Head} {
@@ -158,7 +159,6 @@ func (s *Sides) differing(in Input) ([]string, error) {
 	return differ, nil
 }
 
-// state returns the record of an app, nil if there is none.
 func (s *Sides) state(app string) (*rollout.State, error) {
 	if s.Record == nil {
 		return nil, nil

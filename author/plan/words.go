@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Takes returns a stage's minimum duration or its promotion: 10m, a promotion, a promotion (2h: abort), or "-" if none.
+// Takes describes how long a stage takes: "10m", "a promotion", "a promotion (2h: abort)", or "-".
 func (s Stage) Takes() string {
 	switch {
 	case s.Wait == "promotion" && s.Timeout > 0:
@@ -23,12 +23,12 @@ func (s Stage) Takes() string {
 	}
 }
 
-// Share formats a weight as a share of the workload's full weight: 20%, or 3/1000.
+// Share formats a weight as a share of the full weight, such as 20% or 3/1000.
 func (w Workload) Share(weight int) string {
 	return rollout.Share(weight, cmp.Or(w.Full, 100))
 }
 
-// Sizing returns the number of a workload's pods, and the source of that number if it is not the manifest.
+// Sizing returns a workload's number of pods. It adds the number's source unless the manifest is the source.
 func (w Workload) Sizing() string {
 	text := rollout.Count(w.Replicas, "pod")
 	if w.Sized != "" {
@@ -37,7 +37,7 @@ func (w Workload) Sizing() string {
 	return text
 }
 
-// Cost summarizes the cost of a release: at least 25m, 2 promotions. It is "" if there are no stages.
+// Cost summarizes the cost of a release, such as "at least 25m, 2 promotions". It returns "" if there are no stages.
 func (a App) Cost() string {
 	var parts []string
 	if a.AtLeast > 0 {
@@ -49,10 +49,10 @@ func (a App) Cost() string {
 	return strings.Join(parts, ", ")
 }
 
-// Short formats a duration without zero parts: 1h for 1h0m0s.
+// Short formats a duration without zero parts, such as 1h for 1h0m0s.
 func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
-// Moment formats the earliest time of an event, in a form that depends on its distance from now.
+// Moment formats the earliest time of an event. A later day adds the weekday or the date.
 func Moment(at *time.Time, now time.Time) string {
 	switch {
 	case at == nil:

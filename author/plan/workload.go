@@ -11,7 +11,7 @@ import (
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
 	Kind     string           `json:"kind"` // Deployment …
-	// Strategy is canary, blueGreen or rollingUpdate (no steps). If Staged is false, it is the manifest's strategy.
+	// Strategy is canary, blueGreen or rollingUpdate (without steps). The manifest sets it if Staged is false.
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
@@ -40,7 +40,7 @@ type Stage struct {
 	OnTimeout string     `json:"onTimeout,omitempty"`
 }
 
-// workloads adds the workloads whose pods change, with the times of the app's release.
+// workloads adds the workloads whose pods change, and the times of the app's release.
 func (a *App) workloads(in Input) {
 	begins, ends, known := in.Now, in.Now, true
 	for _, spec := range in.Head.Render.Specs {
@@ -65,7 +65,7 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// stableTemplate returns the template hash of a workload's stable version, "" if there is none.
+// stableTemplate returns the template hash of a workload's stable version, or "" if there is none.
 func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 	if templates := standing(in); len(templates) > 0 {
 		return templates[w]
@@ -97,7 +97,7 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	return w
 }
 
-// size returns a workload's number of pods by Git, and its source: replicas, an autoscaler's minimum, or a default.
+// size returns a workload's number of pods from Git. sized is the number's source, or "" for the manifest's replicas.
 func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""

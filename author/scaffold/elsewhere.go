@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// elsewhere is a chart from a chart repository or registry that an object of Flux or Argo CD releases.
+// elsewhere is a chart outside the repository that an object of Flux or Argo CD releases.
 type elsewhere struct {
 	who   string    // the engine's object that releases the chart
 	of    sourceRef // Flux's source object, which has the address
@@ -28,7 +28,7 @@ type brought struct {
 	rollout.VendorSource
 }
 
-// vendored reads a vendor.yaml. It ignores errors: gitrollout vendor reports them.
+// vendored reads a vendor.yaml. It ignores errors, because "gitrollout vendor" reports them.
 func (s *Survey) vendored(name string, data []byte) {
 	sources, _ := rollout.ParseVendor(name, data)
 	for _, v := range sources {
@@ -38,9 +38,9 @@ func (s *Survey) vendored(name string, data []byte) {
 	}
 }
 
-// built replaces HelmReleases by their built form from Flux's kustomizations for env, so that patches are included.
+// built reads HelmReleases from the built kustomizations of Flux for env, because only those include patches.
 func (s *Survey) built(env string, build Builder) {
-	of := map[string]bool{} // the kustomizations' folders, and all folders and files that they use
+	of := map[string]bool{} // each kustomization's folder, with all folders and files that it uses
 	var all []Given
 	for _, dir := range s.ofFlux() {
 		if e := environment(dir); e != "" && !isSame(e, env) {
@@ -66,7 +66,7 @@ func (s *Survey) built(env string, build Builder) {
 	}), all...)
 }
 
-// beside describes a workload in the folder of an engine's objects: no app would deploy it. "" if there is none.
+// beside describes a workload in a folder of an engine's objects. No app would deploy that workload.
 func (p *Proposal) beside(k Kustomization) string {
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
@@ -81,7 +81,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux returns the folders of Flux's objects that a Flux Kustomization deploys or that no kustomization uses.
+// ofFlux returns folders with Flux's objects. Flux deploys such a folder, or no kustomization uses it.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {
@@ -92,7 +92,7 @@ func (s *Survey) ofFlux() (dirs []string) {
 	return dirs
 }
 
-// into adds a kustomization's folder dir, and all folders that dir uses, to the set "of".
+// into adds dir, and all folders that dir's kustomization uses, to the set "of".
 func (s *Survey) into(of map[string]bool, dir string) {
 	if of[dir] {
 		return
@@ -107,7 +107,7 @@ func (s *Survey) into(of map[string]bool, dir string) {
 	}
 }
 
-// settle finds the vendored folders of external charts. It leaves out sources that are not in the repository.
+// settle finds the vendored folders of external charts. It moves sources outside the repository to LeftOut.
 func (s *Survey) settle(tree rollout.Tree) error {
 	given := s.Given
 	s.Given = nil
@@ -154,7 +154,7 @@ func (s *Survey) knows(dir string) bool {
 		slices.Contains(s.engines, dir) || slices.ContainsFunc(s.Kustomizations, isKustomized)
 }
 
-// chartOf returns the folder of a vendored chart with the name and address. The requested version takes precedence.
+// chartOf returns the folder of a vendored chart. It prefers the requested version.
 func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	if c == nil {
 		return "", false
@@ -178,10 +178,10 @@ func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	return dir, is
 }
 
-// address returns a chart's repository, "" if it is unknown, and the chart's name.
+// address returns a chart's repository and name. The repository is "" if it is unknown.
 func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string) {
 	repo, name = cmp.Or(c.repo, sources[c.of].url), c.name
-	if repo != "" && name == "" { // the address of an OCIRepository ends with the chart's name
+	if repo != "" && name == "" { // an OCIRepository's address ends with the chart's name
 		repo, name = path.Dir(repo), path.Base(repo)
 		repo = strings.Replace(repo, "oci:/", "oci://", 1) // path.Dir has removed a slash
 	}
@@ -190,7 +190,7 @@ func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string)
 
 type fluxSource struct{ file, url string }
 
-// bothIn returns the folder that contains the engine's object and Flux's object with the address.
+// bothIn returns the folder that contains both the engine's object and Flux's source object.
 func (s *Survey) bothIn(g Given) string {
 	dir, source := path.Dir(g.File), s.sources[g.chart.of].file
 	for source != "" && !holds(dir, source) && dir != "." {

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Given is an entry that is derived from an object of Argo CD or Flux that deploys a folder of the repository.
+// Given is an entry for a folder of the repository that an object of Argo CD or Flux deploys.
 type Given struct {
 	File  string // the file of the engine's object
 	Entry        // Path, Namespace, Directory and Variables; Helm for a chart
@@ -31,12 +31,12 @@ type Given struct {
 	cluster   string     // the name and address of the destination cluster
 	of        sourceRef  // Flux's source object that has the folder
 	chart     *elsewhere // nil if the chart is in the repository
-	files     []string   // value files, relative to the chart or, with a leading /, to the repository's root
+	files     []string   // value files, relative to the chart; a leading / means the repository's root
 }
 
 func (g *Given) at(dir string) {
 	if g.Path = dir; g.Name == path.Base(dir) {
-		g.Name = "" // dir gives the same name by default
+		g.Name = "" // the default name of dir is the same
 	}
 	if g.Helm == nil {
 		return
@@ -61,7 +61,7 @@ type application struct {
 	} `json:"spec"`
 }
 
-// ownServer and ownName are the destination of Argo CD's own cluster. fixedRevision matches commits and versions.
+// ownServer and ownName are the names of Argo CD's own cluster. fixedRevision matches commits and versions.
 const (
 	ownServer = "https://kubernetes.default.svc"
 	ownName   = "in-cluster"
@@ -96,7 +96,7 @@ func applicationIn(file, text string) (all []Given) {
 		}
 		to := a.Spec.Destination
 		g := Given{File: file, object: a.Metadata.Name,
-			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // the domain .dev is no environment
+			cluster: to.Name + " " + strings.TrimSuffix(to.Server, path.Ext(to.Server)), // the domain .dev is not an environment
 			Entry:   Entry{Path: path.Clean(source.Path), Namespace: to.Namespace, Directory: source.Directory}}
 		if source.Chart != "" {
 			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart,
@@ -123,7 +123,7 @@ func (g *Given) lose(field string, has bool) {
 	}
 }
 
-// argoHelm returns a source's helm block. Values take Argo CD's order: files, valuesObject or values, parameters.
+// argoHelm returns a source's helm block. Later values take precedence, as in Argo CD: files, values, parameters.
 func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 	given := source.Helm
 	h := &rollout.Helm{ReleaseName: cmp.Or(given.ReleaseName, name), SkipCRDs: given.SkipCRDs}
@@ -131,7 +131,7 @@ func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 		switch ref, below, _ := strings.Cut(f, "/"); {
 		case strings.Contains(f, "://"):
 			g.lose("source.helm.valueFiles "+f, true)
-		case strings.HasPrefix(ref, "$"): // the root of another source, which is assumed to be this repository
+		case strings.HasPrefix(ref, "$"): // the root of another source, probably this repository
 			g.files = append(g.files, "/"+below)
 		default:
 			g.files = append(g.files, f)
@@ -167,7 +167,7 @@ func asJSON(values map[string]any) string {
 		return ""
 	}
 	data, err := json.Marshal(values)
-	if err != nil { // cannot fail: it came from YAML
+	if err != nil { // impossible, because it came from YAML
 		return ""
 	}
 	return string(data)
@@ -205,7 +205,7 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables copies a Kustomization's variables. A ConfigMap must have exactly one manifest for the environment.
+// variables copies a Kustomization's variables. Exactly one manifest may define a ConfigMap for the environment.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -224,7 +224,7 @@ func (g *Given) variables(configMaps map[string][]string, env string) {
 	g.Variables = rollout.NewVariables(g.postBuild.Substitute, files)
 }
 
-// fluxKustomizationIn returns an entry for the folder that a Flux Kustomization deploys; false if it has no path.
+// fluxKustomizationIn returns an entry for the folder of a Flux Kustomization. It returns false if there is no path.
 func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
@@ -237,11 +237,11 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	g.lose("spec.components", len(o.Spec.Components) > 0)
 	g.postBuild = o.Spec.PostBuild
 	g.Decryption = o.Spec.Decryption.SecretRef.Name
-	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // by a cloud account's keys
+	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // a cloud account decrypts the files
 	return g, true
 }
 
-// helmReleaseIn returns the entry for the chart of a HelmRelease. is reports whether it has a chart.
+// helmReleaseIn returns the entry for a HelmRelease's chart. It returns false if the HelmRelease has no chart.
 func helmReleaseIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil {
@@ -265,7 +265,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	if g.chart != nil {
 		g.Name, g.chart.who = label(o.Metadata.Name), "HelmRelease "+o.Metadata.Name
 	}
-	name := o.Metadata.Name // without releaseName, Flux prefixes targetNamespace
+	name := o.Metadata.Name // Flux's default name has targetNamespace as a prefix
 	if o.Spec.TargetNamespace != "" {
 		name = o.Spec.TargetNamespace + "-" + name
 	}
@@ -281,8 +281,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry completes the folders' entries with the settings of engines' objects, preferably objects for env. also holds
-// further entries, by folder, for a chart that is released several times. notes names lost settings.
+// carry completes the entries with settings of engines' objects. It prefers objects for env. If a chart is released
+// several times, also holds the further entries by folder. notes names lost settings.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {
@@ -315,7 +315,7 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 	return also, notes
 }
 
-// complete returns e with the settings of the engine's object, and adds notes about settings that are lost.
+// complete returns e with the settings of the engine's object. It adds a note about lost settings.
 func (g Given) complete(e Entry, configMaps map[string][]string, env string, notes *[]string) Entry {
 	g.variables(configMaps, env)
 	e.Name, e.Namespace, e.Variables, e.Decryption = g.Name, g.Namespace, g.Variables, g.Decryption

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// environments are common names of environments' folders, in order of preference.
+// environments lists common names of environments. Names that come first are preferred.
 var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
 	"development", "demo"}
 
@@ -17,7 +17,7 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// markers are names of folders that contain environments, as in overlays/prod. generic are names that no app has.
+// markers names folders that contain environments, as in overlays/prod. generic lists names that no app has.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -25,13 +25,13 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// shown matches folders of documentation, samples or tests. Directly below a folder in ofApps, they are apps.
+// shown matches folders of documentation, samples or tests. A match directly below a folder in ofApps is an app.
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
 	ofApps = []string{"apps", "applications", "services"}
 )
 
-// shownIn returns the folder of documentation, samples or tests that contains dir, "" if there is none.
+// shownIn returns the folder of documentation, samples or tests that contains dir, or "" if there is none.
 func shownIn(dir string) (in string) {
 	segments := strings.Split(dir, "/")
 	for i, s := range segments {
@@ -42,7 +42,7 @@ func shownIn(dir string) (in string) {
 	return in
 }
 
-// environment returns the environment that a folder is for, "" if there is none.
+// environment returns a folder's environment, or "" if the path names none.
 func environment(dir string) string {
 	segments := strings.Split(dir, "/")
 	for i, s := range segments[1:] {
@@ -58,7 +58,7 @@ func environment(dir string) string {
 	return ""
 }
 
-// environment returns the environment of an engine's object, by its folder or its settings; "" if there is none.
+// environment returns the environment of an engine's object, from the folder or the settings, or "" if there is none.
 func (g Given) environment() string {
 	if e := environment(path.Dir(g.File)); e != "" {
 		return e
@@ -79,7 +79,7 @@ func (g Given) environment() string {
 
 func (g Given) isFor(env string) bool { return g.distance(env) < 2 }
 
-// distance returns 0 if an engine's object is for env, 1 if it is for any environment, and 2 if it is for another.
+// distance returns 0 if an engine's object is for env, 1 for any environment, and 2 for another environment.
 func (g Given) distance(env string) int {
 	switch e := g.environment(); {
 	case env == "" || e == "":
@@ -92,7 +92,7 @@ func (g Given) distance(env string) int {
 
 func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
-// onlyFor returns an engine's file and its environment if engines deploy dir, but not for env; "" otherwise.
+// onlyFor returns an engine's file and environment if engines deploy dir only for other environments than env.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {
@@ -106,7 +106,7 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 	return file, other
 }
 
-// ofEnvironment returns the apps of an environment among roots, and records why the other roots are left out.
+// ofEnvironment returns the apps for env among roots. It records a reason for each root that it leaves out.
 func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
 	isApp := slices.ContainsFunc(roots, func(r string) bool { return shownIn(r) == "" })
 	for _, r := range roots {
@@ -128,7 +128,7 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 	return chosen
 }
 
-// isOf reports whether a root is for env. A synonym counts only if the same path with a preferred name is no root.
+// isOf reports whether a root is for env. A synonym counts only if no root has a preferred name at the same path.
 func isOf(root, env string, roots []string) bool {
 	e, names := environment(root), append([]string{env}, synonyms[env]...)
 	at := slices.Index(names, e)
@@ -137,7 +137,7 @@ func isOf(root, env string, roots []string) bool {
 	})
 }
 
-// isOnly reports whether a root has no sibling among roots. Each cluster gets an overlay without siblings.
+// isOnly reports whether a root has no sibling among roots.
 func isOnly(root string, roots []string) bool {
 	return !slices.ContainsFunc(roots, func(r string) bool { return r != root && path.Dir(r) == path.Dir(root) })
 }

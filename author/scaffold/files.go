@@ -21,17 +21,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SchemaFolder is the folder with the JSON Schemas that the generated files refer to.
+// SchemaFolder contains the JSON Schemas for the generated files.
 const SchemaFolder = ".gitrollout/schemas"
 
 // File is a file to write.
 type File struct {
 	Path    string
 	Content string
-	Changes bool // the file exists and is rewritten with further lines
+	Changes bool // the file exists and gets more lines
 }
 
-// Write writes a file below dir. The file must not exist, unless Changes is set.
+// Write writes a file below dir. An existing file is an error unless Changes is set.
 func (f File) Write(dir string) error {
 	name := filepath.Join(dir, filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -49,7 +49,7 @@ func (f File) Write(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// Folders returns the folders to add to Git: .gitrollout, and the folders of the apps' documents.
+// Folders returns the folders that users add to Git: .gitrollout and the folders of the apps' documents.
 func Folders(files []File) []string {
 	set := map[string]bool{}
 	for _, f := range files {
@@ -115,13 +115,13 @@ func variablesText(v rollout.Variables) string {
 	return "  " + strings.Join(yamlLines(lines), "\n  ") + "\n"
 }
 
-// yamlLines formats values as lines of YAML. That cannot fail for these values.
+// yamlLines formats values as lines of YAML. These values always have a YAML form.
 func yamlLines(v map[string]any) []string {
 	text, _ := yaml.Marshal(v)
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// settings formats the non-empty fields of a block of an entry. A block of one line gets braces.
+// settings formats the non-empty fields of a block in an entry. A block with one line gets braces.
 func settings(field string, all map[string]any) string {
 	maps.DeleteFunc(all, func(_ string, v any) bool {
 		of := reflect.ValueOf(v)
@@ -141,12 +141,12 @@ func settings(field string, all map[string]any) string {
 	}
 }
 
-// modeline returns the comment that tells editors the schema of a file.
+// modeline returns the comment that names a file's schema for editors.
 func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns Rollouts for Deployments without one, and the kustomization that lists them. told lists omissions.
+// Rollouts returns Rollouts for Deployments without one, and their kustomization. told explains omissions.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
@@ -231,7 +231,7 @@ spec:
 
 var resources = regexp.MustCompile(`(?m)^resources:[ \t]*(#.*)?\n(([ \t]*)- )?`)
 
-// oneLine matches a list of resources in brackets on one line.
+// oneLine matches a list of resources on one line, in brackets.
 var oneLine = regexp.MustCompile(`(?m)^resources:[ \t]*\[[^\]\n#]*\][ \t]*$`)
 
 func asLines(text string) string {
@@ -248,7 +248,7 @@ func asLines(text string) string {
 	return lines
 }
 
-// kustomizationWith returns an app's kustomization with more resources. It is zero for a folder of plain manifests.
+// kustomizationWith returns an app's kustomization with more resources, or a zero File for a folder of plain manifests.
 func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, error) {
 	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)

@@ -23,7 +23,7 @@ type Proposal struct {
 
 	own   string
 	build Builder
-	also  map[string][]Entry // by folder: the second and later entries of a chart that is released several times
+	also  map[string][]Entry // the further entries of a chart that is released several times, by folder
 }
 
 // Entry is one entry of apps.
@@ -40,13 +40,13 @@ type Entry struct {
 	Needs render.Violations // objects of the apps that the entry must allow
 }
 
-// LeftOut is a folder that is no app of the cluster, with the reason.
+// LeftOut is a folder that is not an app of the cluster, and the reason.
 type LeftOut struct{ Path, Why string }
 
 // Builder renders an app.
 type Builder func(rollout.App) (*rollout.Render, error)
 
-// Propose proposes the apps of a cluster. For cluster "" it chooses one. It leaves out apps that do not render.
+// Propose proposes the apps of a cluster. If cluster is "", it chooses a name. It leaves out apps that do not render.
 func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
 	plain := map[string]Entry{}
@@ -98,11 +98,11 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	}
 }
 
-// choose returns the environment of the cluster. If the cluster has no name, it sets one.
+// choose returns the environment of the cluster, and names a cluster without a name.
 func (p *Proposal) choose(roots []string) string {
 	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
-	isFor := func(e string) bool { // the cluster prod-eu is for prod
+	isFor := func(e string) bool { // prod is for cluster prod-eu
 		return p.Cluster == e || strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e)
 	}
 	if i := slices.IndexFunc(known, isFor); i >= 0 {
@@ -122,7 +122,7 @@ func (p *Proposal) choose(roots []string) string {
 	return env
 }
 
-// cover sets Entries, which match exactly the chosen folders. It returns the folders that cannot be apps.
+// cover sets Entries so that they match exactly the chosen folders. It returns the folders that cannot be apps.
 func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]Entry) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
 	entryOf := map[string]int{} // index of the entry, by app
@@ -157,7 +157,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 		e, alike := likeAll(group, plain)
 		e.Path = g
 		bare := e.Directory == nil && e.Helm == nil && e.Namespace == "" && !e.Variables.On && e.Decryption == ""
-		several := bare || len(group) > 1 // a glob with one folder's settings must not match folders that are added later
+		several := bare || len(group) > 1 // one folder's settings must not apply to folders that are added later
 		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
 			continue
@@ -176,7 +176,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 	return append(bad, p.built(entryOf, plain)...), nil
 }
 
-// built renders the apps. It returns the apps that do not render, or whose objects belong to an engine or another app.
+// built renders the apps. It returns apps that do not render, and apps with objects of an engine or another app.
 func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []LeftOut) {
 	var all []*rollout.Render
 	for _, app := range p.Apps {
@@ -197,7 +197,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 	return append(bad, twice(all, plain)...)
 }
 
-// twice returns apps, such as rendered output, that have an object of another app. Kustomizations take precedence.
+// twice returns apps that have an object of another app, such as rendered output. The kustomization keeps the object.
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
@@ -208,7 +208,7 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	others := slices.DeleteFunc(all, func(r *rollout.Render) bool { return !isPlain(r) })
 	for _, r := range append(kustomized, others...) {
 		i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool {
-			return owners[o.Ref()] != "" && !o.Ref().HoldsData() // several apps may have one Namespace
+			return owners[o.Ref()] != "" && !o.Ref().HoldsData() // apps may share a Namespace
 		})
 		if i >= 0 {
 			ref := r.Objects[i].Ref()
@@ -224,7 +224,7 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	return bad
 }
 
-// likeAll returns one entry for all folders of a group. alike is false if their settings differ.
+// likeAll returns one entry for all folders of a group. It returns false if their settings differ.
 func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	first := plain[group[0]]
 	alike, e.Namespace, e.Variables, e.Decryption = true, first.Namespace, first.Variables, first.Decryption
@@ -260,7 +260,7 @@ func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {
 	return render.FindApps(tree, config)
 }
 
-// appIn splits a path. last is the index of the last folder that may name an app, or -1 if there is none.
+// appIn splits a path. last is the index of the last folder that could be an app's name, or -1.
 func appIn(dir string) (segments []string, last int) {
 	segments, env := strings.Split(dir, "/"), environment(dir)
 	for i, s := range slices.Backward(segments) {
@@ -271,17 +271,17 @@ func appIn(dir string) (segments []string, last int) {
 	return segments, -1
 }
 
-// globOf returns a folder's path with * in place of the app's name, if the path has one.
+// globOf replaces the app's name in a path with *, if the path has an app's name.
 func globOf(dir string) string {
 	segments, app := appIn(dir)
-	if app < 0 || len(segments) == 1 { // at the root, a glob would match every later folder
+	if app < 0 || len(segments) == 1 { // at the root, a glob would match all folders
 		return dir
 	}
 	segments[app] = "*"
 	return path.Join(segments...)
 }
 
-// nameOf returns the name that an app's entry needs. It is "" if the default, the last folder's name, fits.
+// nameOf returns the name for an app's entry. It returns "" if the last folder's name, the default, fits.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {
@@ -303,10 +303,10 @@ func label(name string) string {
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }
 
-// mostLeftOut limits the number of folders that Told lists for one reason.
+// mostLeftOut is the number of folders that Told lists for one reason.
 const mostLeftOut = 5
 
-// Told describes the proposal in lines: apps, left-out folders with reasons, and notes.
+// Told describes the proposal in lines. It lists apps, left-out folders with reasons, and notes.
 func (p Proposal) Told(survey Survey) []string {
 	told := rollout.Mapped(p.Apps, func(a rollout.App) string { return fmt.Sprintf("app      %s: %s", a.Name, a.Path) })
 	count := map[string]int{}

@@ -1,5 +1,5 @@
-// Package scaffold inspects a repository that does not use gitrollout yet, and proposes the files to add. It reads a
-// tree and returns data. Package render finds and renders apps; cmd/gitrollout writes the files.
+// Package scaffold inspects a repository that does not use gitrollout yet, and proposes files to add. It reads a tree
+// and returns data. Package render finds and renders apps. cmd/gitrollout writes the files.
 package scaffold
 
 import (
@@ -25,10 +25,10 @@ type Survey struct {
 	ArgoCD         []string        // folders that Argo CD's Applications deploy
 	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
 	Charts         []Chart         // sorted by path
-	Given          []Given         // deployments of folders by Flux and Argo CD, in order of their files
-	LeftOut        []LeftOut       // deployments by Flux and Argo CD of sources outside the repository
+	Given          []Given         // folders that Flux or Argo CD deploys, sorted by the file of the engine's object
+	LeftOut        []LeftOut       // what Flux or Argo CD deploys from outside the repository
 
-	ConfigMaps map[string][]string // by a ConfigMap's name: the sorted files that contain only it
+	ConfigMaps map[string][]string // the sorted files with only this ConfigMap, by its name
 
 	brought []brought                // charts in vendor.yaml files
 	engines []string                 // folders with objects of Flux or Argo CD, without a kustomization
@@ -45,18 +45,18 @@ type Chart struct {
 // Kustomization is one folder that kustomize can build.
 type Kustomization struct {
 	Path      string
-	Component bool     // it is only a part of other kustomizations
+	Component bool     // only a part of other kustomizations
 	Uses      []string // the folders that it refers to
 	Engine    string   // the engine of its objects, Flux or Argo CD; "" for an app
 }
 
-// The bounds of a survey. Further folders and files are ignored.
+// The bounds of a survey. Look ignores further folders and files.
 const (
 	maxDepth = 8
 	maxFiles = 20_000
 )
 
-// skipped are the names of folders whose manifests do not belong to the repository's apps.
+// skipped lists folders without manifests of the repository's apps.
 var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor", "testdata"}
 
 // Look returns the survey of a tree.
@@ -138,7 +138,6 @@ func (l *looker) folder(dir string, depth int) error {
 
 var environmentValues = regexp.MustCompile(`^values[-.].+\.ya?ml$`)
 
-// chart records the chart in a folder.
 func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) error {
 	data, err := l.tree.ReadBlob(main.ID)
 	if err != nil {
@@ -192,7 +191,7 @@ func (h head) runsPods() bool {
 	return is || h.Kind == "CronJob" || h.Kind == "Job" || h.Kind == "Pod"
 }
 
-// file records a manifest. It returns the engine of its objects, "" if none, and whether an object runs pods.
+// file records a manifest. It returns the engine of the objects, if any, and whether an object runs pods.
 func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	var kinds []string
 	var last head
@@ -231,10 +230,10 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	return engine, workload
 }
 
-// The engines: other programs that deploy from Git.
+// The engines, which are other programs that deploy from Git.
 const flux, argoCD = "Flux", "Argo CD"
 
-// engineOf returns the engine to which a kind of object belongs, "" if there is none.
+// engineOf returns the engine that owns a kind of object, or "" if there is none.
 func engineOf(group, kind string) string {
 	switch {
 	case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
@@ -281,10 +280,10 @@ func (l *looker) argoCD(file, text string, h head) {
 	}
 }
 
-// roots returns the kustomizations that are built separately: no other uses them, and they have no engine's objects.
+// roots returns the kustomizations that no other kustomization uses, except those with an engine's objects.
 func (s Survey) roots() []string {
 	used := s.used()
-	for _, k := range s.Kustomizations { // a folder that an engine deploys is built separately
+	for _, k := range s.Kustomizations { // an engine builds its folder separately
 		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
 			delete(used, k.Path)
 		}
@@ -298,7 +297,6 @@ func (s Survey) roots() []string {
 	return roots
 }
 
-// used returns the folders that kustomizations use.
 func (s Survey) used() map[string]bool {
 	used := map[string]bool{}
 	for _, k := range s.Kustomizations {
@@ -309,8 +307,8 @@ func (s Survey) used() map[string]bool {
 	return used
 }
 
-// plain returns the folders of manifests that are apps, with their directory settings. It excludes folders of charts
-// and kustomizations, and folders that they use. An app includes its subfolders, unless one has a kustomization.
+// plain returns the folders of plain manifests that are apps, with their directory settings. It skips folders that a
+// chart or a kustomization contains or uses. An app includes its subfolders, unless a subfolder has a kustomization.
 func (s Survey) plain() map[string]rollout.Directory {
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {
@@ -335,7 +333,7 @@ func (s Survey) plain() map[string]rollout.Directory {
 	return apps
 }
 
-// noObjects returns the exclude pattern for files without objects in a plain folder, "" if there are none.
+// noObjects returns the exclude pattern for a plain folder's files without objects, or "" if there are none.
 func (s Survey) noObjects(dir string, recurse bool) string {
 	var names []string
 	for _, file := range s.NoObjects {
@@ -353,7 +351,8 @@ func holds(dir, name string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// charts returns the charts that are apps, with the first environment's value file. It skips libraries and subcharts.
+// charts returns the charts that are apps. Each chart gets the value file of the first environment that has one. charts
+// skips libraries and subcharts.
 func (s Survey) charts(environments ...string) map[string]rollout.Helm {
 	apps := map[string]rollout.Helm{}
 	for _, c := range s.Charts {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// With returns a tree that contains files that are not written yet.
+// With returns a tree with additional files that are not written yet.
 func With(tree rollout.Tree, files []File) rollout.Tree {
 	t := &overlaid{Tree: tree, files: map[string]string{}}
 	for _, f := range files {
@@ -22,7 +22,7 @@ type overlaid struct {
 	files map[string]string
 }
 
-// newID is the prefix of the ids of added files.
+// newID begins the ids of added files.
 const newID = "new:"
 
 // Lookup implements rollout.Tree.
