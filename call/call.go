@@ -15,35 +15,35 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait is the longest requested pause after which Do retries. If the pause is longer, Do returns the error.
+// maxWait is the longest pause that Do accepts from a server. Do returns the error if the server requests more.
 const maxWait = 10 * time.Second
 
-// Caller sends requests, and adds the credentials in them to Secrets. It is not safe for concurrent use.
+// Caller sends requests. It adds credentials in requests to Secrets. It is not safe for concurrent use.
 type Caller struct {
 	Client  func(insecure bool) *http.Client // as returned by Clients or ClientsWithin
 	Secrets *Secrets                         // texts that no error may contain
 	Now     func() time.Time
-	Most    int64         // most bytes of a response; default 1 MiB
-	Tries   int           // most tries if errors are transient; default 1
-	Backoff time.Duration // pause before the second try, doubled before each further try; default 250ms
-	Name    string        // name of the server in errors about unreadable responses; default "the server"
+	Most    int64         // largest response in bytes; default 1 MiB
+	Tries   int           // most attempts if errors are transient; default 1
+	Backoff time.Duration // pause before the second attempt, then doubled; default 250ms
+	Name    string        // name of the server in errors; default "the server"
 }
 
 // Request is one request.
 type Request struct {
 	Method string
-	Base   string      // a URL from a configuration or a Secret: errors show only scheme and host
+	Base   string      // a URL from a configuration or a Secret; errors show only scheme and host
 	Path   string      // appended to Base, and shown in errors
 	Query  url.Values  // added to the query of Base
-	Header http.Header // values are hidden in errors, except the values of plainHeaders
+	Header http.Header // errors hide the values, except those in plainHeaders
 	Body   []byte
 	Type   string // the body's Content-Type
 
-	Sign       func(*http.Request)   // if set, signs the complete request; called last
-	Insecure   bool                  // the server's certificate is not verified
-	Once       bool                  // not idempotent: retried only if the server certainly did not process the request
-	StatusOnly bool                  // success depends only on the status, even if the response's body is cut off
-	Accept     func(status int) bool // whether a status is a success; default 2xx
+	Sign       func(*http.Request)   // signs the complete request; may be nil
+	Insecure   bool                  // skip verification of the server's certificate
+	Once       bool                  // not idempotent; retried only if the server has certainly not processed the request
+	StatusOnly bool                  // only the status decides success, even if the body is cut off
+	Accept     func(status int) bool // reports whether a status is a success; default 2xx
 }
 
 // Answer is a server's response.
@@ -59,13 +59,13 @@ type Error struct {
 	Status  int           // 0 without a response
 	Header  http.Header   // headers of the response
 	Message string        // one line without credentials, at most MaxMessage characters
-	After   time.Duration // pause that the server requests, at most an hour; 0: none
-	Passes  bool          // transient: a retry may succeed
+	After   time.Duration // pause that the server requests, at most an hour; 0 for none
+	Passes  bool          // the error is transient, so a retry may succeed
 	undone  bool          // the server has not processed the request
 	cause   error
 }
 
-// Error returns request, status and the server's message.
+// Error returns the request, the status and the server's message.
 func (e *Error) Error() string {
 	text := e.What + ": "
 	if e.Status != 0 {
@@ -74,10 +74,10 @@ func (e *Error) Error() string {
 	return text + e.Message
 }
 
-// Unwrap returns the context's error if the end of the context ended the request.
+// Unwrap returns the context's error if the context ended the request.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Backoff returns the pause after a number of failures in a row: 1 s after the first, then 2 s, 4 s … 5 min.
+// Backoff returns the pause after consecutive failures: 1 s, 2 s, 4 s and so on up to 5 min.
 func Backoff(failures int) time.Duration {
 	return min(time.Second<<min(failures-1, 9), 5*time.Minute)
 }
@@ -95,14 +95,14 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return Answer{}, err // more specific than the context's error
+			return Answer{}, err // this error says more than the context's error
 		case <-time.After(max(pause, err.After)):
 		}
 		pause *= 2
 	}
 }
 
-// JSON sends the value in as JSON and decodes the response into out; either may be nil. It fails as Do or Decode does.
+// JSON sends "in" as JSON and decodes the response into out. Either may be nil. Errors come from Do or Decode.
 func (c *Caller) JSON(ctx context.Context, r Request, in, out any) (Answer, error) {
 	if in != nil {
 		body, err := Encode(in)
@@ -188,7 +188,7 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 	return req, nil
 }
 
-// what names a request without secrets.
+// what names a request in errors, without secrets.
 func (r Request) what() string {
 	text := r.Method
 	if r.Path != "" {

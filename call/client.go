@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Clients returns a function for Caller.Client. Both clients use the environment's proxies; one checks no certificates.
+// Clients returns a function for Caller.Client. The clients use the environment's proxies.
 func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive})
 }
 
-// ClientsWithin is like Clients, for addresses that other users choose: connections that r forbids fail.
+// ClientsWithin is like Clients, but refuses connections that r forbids. Use it for addresses that other users choose.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive, Control: r.control})
 }
@@ -35,18 +35,18 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 			MaxIdleConnsPerHost:    4,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: 64 << 10,
-			// Users request insecure for single servers.
+			// Users set insecure for single servers.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure},
 		}}
 	}
 	return func(insecure bool) *http.Client { return clients[insecure] }
 }
 
-// errRedirect is the error for a redirect that is not followed.
+// errRedirect reports a redirect that Do does not follow.
 var errRedirect = errors.New("it redirects")
 
-// redirects returns a CheckRedirect that follows redirects to the same host with the same method, so that no credential
-// reaches another host. Only a GET without headers, signature and userinfo may go to another host.
+// redirects returns a CheckRedirect that follows redirects with the same method to the same host, so that no other host
+// gets credentials. Only a GET without headers, signature and userinfo may go to another host.
 func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
 	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
 	return func(next *http.Request, via []*http.Request) error {

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// Reach restricts the addresses of servers and proxies that a client connects to. The check follows DNS resolution.
+// Reach restricts the addresses that a client connects to, including proxies. The check is after DNS resolution.
 type Reach struct {
-	Own []netip.Prefix // allowed even if the function own returns them
+	Own []netip.Prefix // allowed, even if own() contains them
 }
 
-// own returns the addresses of this machine, its local link and the metadata services of clouds.
+// own returns addresses of this machine, of its local link and of clouds' metadata services.
 func own() []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range []string{
@@ -28,10 +28,10 @@ func own() []netip.Prefix {
 	return all
 }
 
-// nat64 is the prefix of IPv6 addresses whose last four bytes are an IPv4 address (RFC 6052).
+// nat64 is the prefix of IPv6 addresses that end with an IPv4 address (RFC 6052).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// check returns an error for an address that requests must not reach.
+// check returns an error if requests must not reach an address.
 func (r Reach) check(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if nat64.Contains(ip) {
@@ -46,7 +46,7 @@ func (r Reach) check(ip netip.Addr) error {
 		"to allow it: --analysis-allow-cidr %s", ip, netip.PrefixFrom(ip, ip.BitLen()))
 }
 
-// control checks an address before net.Dialer connects to it, as Dialer.Control.
+// control is a Dialer.Control. It checks an address before net.Dialer connects.
 func (r Reach) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

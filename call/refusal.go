@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// MaxMessage bounds a refusal's message, in characters.
+// MaxMessage limits a server's message, in characters.
 const MaxMessage = 300
 
-// maxBreak bounds the pause that a server requests, because the server's clock may be wrong.
+// maxBreak is the longest pause that Pause returns, because the server's clock may be wrong.
 const maxBreak = time.Hour
 
-// refused returns the error for a response whose status is no success.
+// refused returns the error for a status that is not a success.
 func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	undone := res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable
 	return &Error{
@@ -35,7 +35,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	}
 }
 
-// noAnswer returns the error for a request without a response. Its text leaves out ports and addresses, which vary.
+// noAnswer returns the error for a request without a response. The error omits ports and addresses, because they vary.
 func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, err error) *Error {
 	e := &Error{What: r.what()}
 	if ctx.Err() != nil {
@@ -46,7 +46,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 		return e
 	}
 	for wrapped := new(url.Error); errors.As(err, &wrapped); {
-		err = wrapped.Err // the text of wrapped contains the whole URL
+		err = wrapped.Err // the text of wrapped has the whole URL
 	}
 	e.Passes, e.Message = true, err.Error()
 	var op *net.OpError
@@ -67,7 +67,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause reads the header Retry-After: seconds, even with a fraction, or, if now is set, a time. It returns at most 1h.
+// Pause reads Retry-After: seconds (fractions too), or a time if now is set. It returns at most 1h.
 func Pause(header http.Header, now func() time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
@@ -79,14 +79,14 @@ func Pause(header http.Header, now func() time.Time) time.Duration {
 	return 0
 }
 
-// Reason extracts the message of a refusal from JSON or plain text, as one line of at most MaxMessage characters.
+// Reason extracts a server's message from JSON or plain text. The result is one line of at most MaxMessage characters.
 func (s *Secrets) Reason(body []byte) string {
 	var parsed any
 	text := ""
 	if json.Unmarshal(body, &parsed) == nil {
 		text = Words(parsed)
 	} else if trimmed := strings.TrimSpace(string(body)); !strings.HasPrefix(trimmed, "<") {
-		text = trimmed // HTML pages are left out
+		text = trimmed // skip HTML pages
 	}
 	if text = s.line(text); text == "" {
 		return "(no reason given)"
@@ -94,7 +94,7 @@ func (s *Secrets) Reason(body []byte) string {
 	return text
 }
 
-// Words extracts the message from decoded JSON: a text, or texts nested in lists and objects; "" if there is none.
+// Words extracts a message from decoded JSON. The message may be nested in lists and objects.
 func Words(v any) string { return words(v, 8) }
 
 func words(v any, depth int) string {
@@ -134,7 +134,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode parses a response's JSON. Errors name the server (from), and quote nothing of the response.
+// Decode parses a response's JSON. Errors name the server as from, but do not quote the response.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {
@@ -153,5 +153,5 @@ func Decode(from string, body []byte, into any) error {
 	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
 }
 
-// kinds maps encoding/json's names of types to names for messages.
+// kinds maps type names of encoding/json to names for messages.
 var kinds = map[string]string{"array": "list", "object": "mapping", "string": "text"}

@@ -13,14 +13,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minSecret is the length of the shortest text to hide. Hiding one letter would make every message unreadable.
+// minSecret is the length of the shortest hidden text, because hiding one letter would make every message unreadable.
 const minSecret = 4
 
-// Secrets are texts that no error and no message may contain.
+// Secrets holds texts that no error and no message may contain.
 type Secrets struct{ texts []string }
 
-// Hide adds texts in all forms in which a server may repeat them: plain, and encoded for URLs, JSON, HTML and basic
-// authentication. For "Bearer abc" it also hides abc. For a URL it also hides path and query, and their longer parts.
+// Hide hides texts in all forms that a server may repeat: plain, and encoded for URLs, JSON, HTML and basic
+// authentication. For "Bearer abc", Hide also hides "abc". For a URL, Hide also hides path, query and longer path
+// elements.
 func (s *Secrets) Hide(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret || slices.Contains(s.texts, text) {
@@ -41,9 +42,8 @@ func (s *Secrets) Hide(texts ...string) {
 	}
 }
 
-// forms returns a text and its encodings.
 func forms(text string) []string {
-	inJSON, _ := json.Marshal(text) // a text always encodes
+	inJSON, _ := json.Marshal(text) // a text always has a JSON form
 	data := []byte(text)
 	return []string{
 		text, strings.Trim(string(inJSON), `"`), strings.Trim(fmt.Sprintf("%q", text), `"`), html.EscapeString(text),
@@ -52,7 +52,7 @@ func forms(text string) []string {
 	}
 }
 
-// HideURL hides the parts of a URL that may be secret: user, password, query values, path elements of 16 bytes or more.
+// HideURL hides the user, the password, query values and long path elements (from 16 bytes) of a URL.
 func (s *Secrets) HideURL(u *url.URL) { s.hideURL(u, 16) }
 
 func (s *Secrets) hideURL(u *url.URL, long int) {
@@ -70,7 +70,7 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 	}
 }
 
-// plainHeaders are the headers whose values are never secret.
+// plainHeaders lists the headers whose values are never secret.
 var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version"}
 
 func (s *Secrets) hideHeader(header http.Header) {
@@ -81,7 +81,7 @@ func (s *Secrets) hideHeader(header http.Header) {
 	}
 }
 
-// Scrub replaces hidden texts by ***. It replaces longer texts first, as a text may contain another.
+// Scrub replaces hidden texts by ***. It replaces longer texts first, because a text may contain another text.
 func (s *Secrets) Scrub(text string) string {
 	all := slices.Clone(s.texts)
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
@@ -110,8 +110,8 @@ func (s *Secrets) ScrubValue(v any) any {
 	return v
 }
 
-// line returns a text as one line of at most MaxMessage characters, without hidden texts. It scrubs again after
-// OneLine, which removes invalid bytes and may so complete a hidden text.
+// line returns a text as one line of at most MaxMessage characters, without hidden texts. It scrubs a second time,
+// because OneLine removes invalid bytes, which may complete a hidden text.
 func (s *Secrets) line(text string) string {
 	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)
 }

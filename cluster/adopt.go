@@ -18,20 +18,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lastAppliedAnnotation holds the manifest of the last client-side apply, for example by kubectl apply or Argo CD.
+// lastAppliedAnnotation holds the manifest of the last client-side apply by kubectl apply or a similar tool.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists field managers of programs that apply manifests, not only "kubectl-…". Other managers keep their fields.
+// tools lists the field managers of tools that apply manifests, besides "kubectl-…". Other managers keep their fields.
 var tools = []string{
-	"kubectl", "before-first-apply", // the API server's name for writers before the object had managed fields
+	"kubectl", "before-first-apply", // the API server's name for writes before the object had managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
-// races bounds the retries of a write that conflicts with a status update: 8 attempts within 2.5 s.
+// races limits retries of a write that conflicts with a status update. It allows 8 attempts in 2.5 s.
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
-// SameTemplate reports whether applying an existing Deployment keeps its live pod template, so that its pods stay. A
-// dry run is needed for defaults and admission. Fields of other tools that takeOver removes count as changes.
+// SameTemplate reports whether an apply would keep a Deployment's live pod template and its pods. It sends a dry run,
+// because defaults and admission may change the template. Fields that takeOver removes count as changes.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -49,7 +49,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, explain(err, ref, "get")
 	}
-	// The dry run sends only the spec: a wrong label of the app must not make it fail.
+	// Send only the spec, so that a wrong label of the app cannot fail the dry run.
 	only := d.only(rollout.Object(d.object).Map("spec"))
 	after, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: only, force: true, dryRun: true})
 	if err != nil {
@@ -62,9 +62,9 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	return dropped(meant, podTemplate(&unstructured.Unstructured{Object: d.object})) == nil, nil
 }
 
-// only returns an object as JSON with nothing but its kind, its name and a spec.
+// only returns an object as JSON with only its kind, name and spec.
 func (d *desired) only(spec map[string]any) []byte {
-	raw, _ := json.Marshal(map[string]any{ // cannot fail for JSON values
+	raw, _ := json.Marshal(map[string]any{ // JSON values always have a JSON form
 		"apiVersion": d.object["apiVersion"], "kind": d.object["kind"],
 		"metadata": map[string]any{"name": d.ref.Name}, "spec": spec,
 	})
@@ -75,9 +75,9 @@ func podTemplate(u *unstructured.Unstructured) map[string]any {
 	return rollout.Object(u.Object).Map("spec", "template")
 }
 
-// handOverReplicas gives up spec.replicas when Git leaves the field to an autoscaler. Server-side apply removes a field
-// without other owners, so the Deployment would fall to one pod. Therefore a second manager applies the live number,
-// without force, and owns the field until the autoscaler first scales.
+// handOverReplicas gives up spec.replicas when Git leaves replicas to an autoscaler. Server-side apply removes a field
+// without other owners, so the Deployment would fall to one pod. A second manager therefore applies the live number,
+// without force, and owns the field until the autoscaler scales.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -91,13 +91,13 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return err
 }
 
-// takeOver removes other managers' ownership of fields that gitrollout owns and Git no longer has, so that the apply
-// deletes these fields. With adopts, gitrollout also takes fields that other tools applied, but not edited ones or
-// spec.replicas. An object without other managers' fields costs no request. client-go's csaupgrade would remove fields
-// that Git never had (docs/adr/0031-fields-that-leave-git.md).
+// takeOver removes other managers' ownership of gitrollout's fields that Git no longer has, so that the apply deletes
+// these fields. With adopts, gitrollout also takes fields that other tools applied, except edited fields and
+// spec.replicas. An object without other managers' fields costs no request. client-go's csaupgrade would also remove
+// fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
-	if seen && !l.shared || !seen && !adopts { // gitrollout's objects have the app's label, so the watch has them
+	if seen && !l.shared || !seen && !adopts { // the watch has all objects with the app's label
 		return nil
 	}
 	if seen && l.isVersion(d.annotation(rollout.AnnotationHash)) {
@@ -127,7 +127,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	})
 }
 
-// repeated retries do after temporary errors, with pauses. retry.OnError would take do's deadline as success.
+// repeated retries "do" after temporary errors, with pauses. retry.OnError would treat do's deadline as success.
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
 	err := do()
 	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
@@ -136,7 +136,7 @@ func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) boo
 	return err
 }
 
-// pause waits for d and returns nil, or returns the context's error when the context ends first.
+// pause waits for d. It returns the context's error if the context ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -152,11 +152,11 @@ type jsonPatch struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// ownershipChange returns takeOver's patch of the managed fields, nil if nothing changes, and the removed fields, each
-// with its manager. The patch includes the resource version, so it fails if the object has changed.
+// ownershipChange returns takeOver's patch of the managed fields, or nil if nothing changes. taken lists the removed
+// fields with their managers. The patch contains the resource version, so that it fails if the object has changed.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []jsonPatch, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
-		return nil, nil // paths of another version may mean other fields; the next apply records them anew
+		return nil, nil // another version's paths may mean other fields; the next apply records the fields again
 	}
 	claimed, isChanged := ownedFields(object), false
 	if adopts {
@@ -204,13 +204,13 @@ func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []js
 	return patch, taken
 }
 
-// meantFields returns the fields that other tools (see tools) applied and still own.
+// meantFields returns the fields that tools applied and still own.
 func meantFields(object map[string]any) map[string]any {
 	var last, meant map[string]any
 	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if it is invalid
 	for _, e := range managedEntries(object) {
 		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
-			continue // paths of another version may mean other fields
+			continue // another version's paths may mean other fields
 		}
 		fields := childOf(e, "fieldsV1")
 		if e["operation"] != "Apply" {
@@ -221,14 +221,14 @@ func meantFields(object map[string]any) map[string]any {
 	return meant
 }
 
-// isShared reports whether another manager owns one of gitrollout's fields, or another tool has applied the object.
+// isShared reports whether another manager owns one of gitrollout's fields, or a tool has applied the object.
 func isShared(object map[string]any, ours map[string]any) bool {
 	return slices.ContainsFunc(managedEntries(object), func(e map[string]any) bool {
 		return !isOwn(e) && overlap(ours, childOf(e, "fieldsV1")) || isTools(e) && (ours == nil || e["operation"] == "Apply")
 	})
 }
 
-// isTools reports whether an entry of the managed fields belongs to one of tools. Entries for a subresource never do.
+// isTools reports whether a managed-fields entry belongs to a tool. An entry for a subresource never does.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

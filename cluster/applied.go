@@ -17,7 +17,7 @@ type Applied struct {
 	Live     rollout.ObservedWorkload
 }
 
-// Applied lists the applied workloads, sorted by app and name. It reads the watch caches and sends no request.
+// Applied lists the applied workloads by app and name. It reads the watch caches and sends no request.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {

@@ -8,40 +8,40 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// known is the record of an object that this process applied or found already applied.
+// known records an object that this process applied or found applied.
 type known struct {
 	app    string // the app that applied it
 	digest string // the applied digest
-	print  string // fingerprint of the owned fields after that apply
+	print  string // fingerprint of the owned fields after the apply
 
-	repairs  int       // how often in a row the object was put back, with less than peaceful between repairs
+	repairs  int       // number of repairs with pauses shorter than peaceful
 	repaired time.Time // time of the last repair
-	since    time.Time // time of the first repair in a series with less than recent between two repairs
-	by       string    // the writer that changed the object last
+	since    time.Time // time of the first repair in a series with pauses shorter than recent
+	by       string    // the last writer of the object
 }
 
-// An object that another writer changes is put back immediately the first five times, then after 1 s, 2 s, 4 s, … 1
-// min. Without these pauses two programs would overwrite each other at the speed of the watch.
+// If another writer changes an object, the first five repairs are immediate. Later repairs wait 1 s, 2 s, 4 s and so on
+// up to 1 min. Without pauses, two programs would overwrite each other at the speed of the watch.
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
-	peaceful      = 5 * time.Minute // after this time without a repair, counting starts again
+	peaceful      = 5 * time.Minute // a pause of this length resets the count
 )
 
-// Changes by a HorizontalPodAutoscaler, which acts every 15 s, are reported from the second repair on.
+// A HorizontalPodAutoscaler acts every 15 s. These limits report its changes from the second repair on.
 const (
 	recent  = 30 * time.Second
 	lasting = 10 * time.Second
 )
 
-// fighting reports whether an object was put back so often that the next repair has to wait.
+// fighting reports whether the next repair of an object has to wait because of earlier repairs.
 func (k known) fighting(now time.Time) bool {
 	wait := min(time.Second<<min(max(k.repairs-promptRepairs, 0), 6), longestRepair)
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// overwritten returns an error if another writer changes an object repeatedly, nil otherwise. The error wraps
-// rollout.ErrOverwritten if the changes last: the object then does not stop a release, which depends on its own pods.
+// overwritten returns an error if another writer changes an object repeatedly. If the changes last, the error wraps
+// rollout.ErrOverwritten. Such an object does not stop a release, because the release depends only on its own pods.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -68,7 +68,7 @@ func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 	return k, ok
 }
 
-// note records an applied object. If Git did not change, the apply counts as a repair of another writer's change.
+// note records an applied object. If Git is unchanged, the apply counts as a repair of another writer's change.
 func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 	m.known[d.ref] = k
 }
 
-// doubt makes the next Apply write an object again, after an error that leaves open whether the API server stored it.
+// doubt makes the next Apply write an object again. An error left it open whether the API server stored the object.
 func (m *appliedCache) doubt(d *desired) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *Client) Forget(app string) {
 	c.applied.mu.Unlock()
 }
 
-// forget drops the record of an object. An object that is created again counts as new.
+// forget drops the record of an object. If the object is created again, it counts as new.
 func (m *appliedCache) forget(ref rollout.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,20 +13,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Result lists the written and the unchanged objects of one Apply, in order.
+// Result lists the objects that one Apply wrote or left unchanged, in order.
 type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply applies the objects in order, each with one forced server-side apply, which takes over fields of other
-// managers. An object that is unchanged in Git and in the watches costs no request. Every object gets rollout.LabelApp,
-// rollout.AnnotationCluster and LabelApplied.
-//
-// Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on that
-// object. An object that another writer changes repeatedly is put back, with growing pauses. The error for it,
-// rollout.ErrOverwritten, is returned after all objects are written. An object with rollout.AnnotationGenerated takes
-// over no object of another owner. Of an existing rollout.Object.CreateOnly only the owner is written. The result is
-// valid even with an error. Apply may be repeated.
+// Apply applies the objects in order, each with one server-side apply. The apply is forced, so that it takes over
+// fields of other managers. An object without changes in Git and in the watches costs no request. Every object gets
+// rollout.LabelApp, rollout.AnnotationCluster and LabelApplied.
+// Apply stops at the first object that the API server refuses and returns an *Error, because later objects may depend
+// on the refused object. Apply repairs an object that another writer changes, with growing pauses. It returns
+// rollout.ErrOverwritten for such objects after it has written all objects. An object with rollout.AnnotationGenerated
+// never takes over another owner's object. An existing CreateOnly object gets only its owner. The result is valid even
+// with an error. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)
@@ -55,7 +54,7 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	return result, fights
 }
 
-// toApply returns the objects to write, and adds the others to result.Unchanged.
+// toApply returns the objects to write. It adds all other objects to result.Unchanged.
 func (c *Client) toApply(
 	ctx context.Context, app string, objects []rollout.Object, result *Result,
 ) (todo []*desired, err error) {
@@ -100,8 +99,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error for an object that has another app's label and is in that app's newest commit. An object
-// that is never deleted, such as a Namespace, may be in several apps with equal content: then shared is true.
+// contested returns an error if another app has the object in its newest commit. Several apps may share an object that
+// is never deleted, such as a Namespace, if the content is equal. Then shared is true.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	if !exists || l.app == "" || l.app == app {
@@ -123,7 +122,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 		Msg: fmt.Sprintf("is in app %s and in app %s", app, l.app)}
 }
 
-// isApplied reports, without a request, whether the live object equals the desired object that was applied last.
+// isApplied reports whether the live object equals the last applied object. It sends no request.
 func (m *appliedCache) isApplied(d *desired) bool {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	k, remembered := m.of(d.ref)
@@ -183,7 +182,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	return nil
 }
 
-// inFields returns the fields in Git that a given writer owns, such as " in spec.replicas", or "" if there are none.
+// inFields returns the fields in Git that a writer owns, such as " in spec.replicas", or "".
 func (s *server) inFields(ctx context.Context, d *desired, writer string) string {
 	u, err := s.get(ctx, d.kind, d.ref)
 	if err != nil {
@@ -201,7 +200,7 @@ func (s *server) inFields(ctx context.Context, d *desired, writer string) string
 	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
-// write sends one object and returns the object as stored by the API server.
+// write sends one object and returns the stored object.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)

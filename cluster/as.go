@@ -10,8 +10,8 @@ import (
 
 type accountKey struct{}
 
-// As returns a context for writes, dry runs and reads of single objects with a service account's rights. account is
-// namespace/name, "" for the client's own rights. Watches, OtherOwners and Serves always use the client's rights.
+// As returns a context whose requests have a service account's rights. account is NAMESPACE/NAME, or "" for the
+// client's own rights. Watches, OtherOwners and Serves always use the client's rights.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }

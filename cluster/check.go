@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server by dry runs whether it would accept an Apply. Check changes only the ownership of fields
-// that leave Git. objects may contain several versions of one object. The error is the *Error of the first refused
-// object. Check skips objects whose new CRD, or whose Namespace, the same Apply writes.
+// Check asks the API server by dry runs whether it would accept an Apply. Check changes only who owns fields that leave
+// Git. objects may contain several versions of one object. The error is the *Error of the first refused object. Check
+// skips an object if the same Apply creates its CRD or Namespace.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -32,10 +32,9 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries bounds a dry run's retries. Without them, 300 objects pass in 5% of cases if 1% of requests fail (0.99^300).
+// tries limits a dry run's attempts. Without retries, 300 objects pass in 5% of cases if 1% of requests fail.
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
-// rehearse sends each object as a dry run.
 func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 	namespaces := map[string]bool{}
 	for _, d := range todo {
@@ -43,7 +42,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 			namespaces[d.ref.Name] = true
 		}
 	}
-	// A request that got no answer within requestTimeout is not repeated.
+	// Do not repeat a request that timed out, because it has taken requestTimeout.
 	isPassing := func(err error) bool {
 		var e *Error
 		return errors.As(err, &e) && e.Reason == Unavailable && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -65,10 +64,10 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 	}
 	if d.once {
 		if _, err := c.server.get(ctx, d.kind, d.ref); !apierrors.IsNotFound(err) {
-			return explain(err, d.ref, "get") // an existing CreateOnly object stays as it is
+			return explain(err, d.ref, "get") // the apply keeps an existing CreateOnly object
 		}
 	}
-	err := c.server.takeOver(ctx, d, false) // else the dry run may refuse a new list entry beside the old one
+	err := c.server.takeOver(ctx, d, false) // otherwise the dry run may refuse a new list entry beside the old entry
 	if err == nil {
 		_, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 	}

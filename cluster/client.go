@@ -18,10 +18,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// requestTimeout bounds every request except watches. An apply takes milliseconds; the API server gives up after 60 s.
+// requestTimeout limits every request except watches. The API server gives up after 60 s.
 const requestTimeout = 30 * time.Second
 
-// syncWithin bounds how long Start waits for the first lists: an API server that is starting refuses a few requests.
+// syncWithin limits how long Start waits for the first lists. An API server that starts refuses a few requests.
 const syncWithin = time.Minute
 
 // manager is gitrollout's field manager and user agent.
@@ -30,19 +30,19 @@ const manager = "gitrollout"
 // Options configure a Client.
 type Options struct {
 	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
-	// OnChange is called when a live object of an app changed in a way that matters to Observe or the next Apply. It may
-	// be called several times for one change, must not block, and may be nil.
+	// OnChange is called after a change of an app's live object that matters to Observe or the next Apply. One change
+	// may cause several calls. OnChange must not block, and may be nil.
 	OnChange func(app string)
-	// Wants returns an object in the newest commit of an app, or nil if the commit lacks it; then another app may take it.
-	// An error means that the commit is not known yet. If Wants is nil, any app may take any object.
+	// Wants returns an object in an app's newest commit. If Wants returns nil, another app may take the object. An
+	// error means that the commit is not known yet. If Wants is not set, any app may take any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
-	// Namespaces limits watches and writes to these namespaces; empty means the whole cluster.
+	// Namespaces limits watches and writes to these namespaces. Empty means the whole cluster.
 	Namespaces []string
-	// UID is an earlier result of Client.UID, "" for none. With a UID, Client.UID reads the same namespace again.
+	// UID is an earlier result of Client.UID, or "". Client.UID then reads the same namespace again.
 	UID string
-	// MayHave returns why an app may not have a cluster-scoped kind, nil if it may. A nil MayHave allows all kinds.
+	// MayHave returns an error if an app may not have a cluster-scoped kind. A nil MayHave allows all kinds.
 	MayHave func(app, kind string) *rollout.InvalidError
-	// Taken receives an object's fields that left Git and are removed, with their managers. It may be nil.
+	// Taken receives the fields that Apply removes because they left Git, with their managers. It may be nil.
 	Taken func(ref rollout.Ref, fields string)
 }
 
@@ -60,12 +60,12 @@ type Client struct {
 	seesNodes sync.Once
 
 	mu       sync.Mutex
-	routes   map[rollout.Ref]string // routes with an observed status, and the app that observed each last
+	routes   map[rollout.Ref]string // routes with an observed status, and the app that observed each route last
 	troubles troubles
 }
 
-// New returns a client for the cluster of a kubeconfig and sends no request. The client has no rate limit, because the
-// API server limits requests by priority and fairness. It prints no warnings.
+// New returns a client for a cluster and sends no request. The client has no rate limit, because the API server limits
+// requests by priority and fairness. The client ignores warnings.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -92,7 +92,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	own.QPS, own.RateLimiter = -1, nil
 	own.UserAgent = manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	// The counter wraps the transport, so it also counts retries and reconnecting watches.
+	// Count below the client, so that retries and reconnecting watches count too.
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{c.counts, next} })
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
 	if err := c.connect(own); err != nil {
@@ -127,13 +127,13 @@ func (c *Client) connect(config *rest.Config) error {
 	return err
 }
 
-// Start watches workloads, their revisions and Pods, and returns after the first lists. Background work ends with ctx;
-// Wait waits for that end. The error, one sentence, names the unreachable server, or the forbidden verb and resource.
+// Start watches workloads, their revisions and Pods, and returns after the first lists. Background work continues until
+// ctx ends. The error is one sentence about the unreachable server, or the forbidden verb and resource.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
 	}
-	// The first request fails immediately if the server is unreachable; a watch would retry.
+	// Send one request first, because a watch would retry if the server is unreachable.
 	if _, err := c.UID(ctx); err != nil && !IsForbidden(err) {
 		return err
 	}
@@ -152,7 +152,7 @@ func Readable(ctx context.Context, config *rest.Config, namespaces []string) []s
 	})
 }
 
-// Wait returns when all background work has ended.
+// Wait waits for the end of all background work.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
 // UID returns the cluster's identity: the uid of kube-system, or NAMESPACE/UID of the first of Options.Namespaces.

@@ -7,10 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// configRef names a ConfigMap or Secret in the namespace of the pod that uses it.
+// configRef names a ConfigMap or Secret in its pod's namespace.
 type configRef struct{ kind, name string }
 
-// configsOf returns the ConfigMaps and Secrets that a pod uses, sorted, each once. A pod uses few, so a list suffices.
+// configsOf returns the ConfigMaps and Secrets that a pod uses, sorted and without duplicates.
 func configsOf(spec *corev1.PodSpec) []configRef {
 	var refs []configRef
 	add := func(kind, name string) {

@@ -11,12 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// readControllerRevision returns a ControllerRevision's record. Its annotations were copied from the workload.
+// readControllerRevision returns the record of a ControllerRevision. The controller copied the workload's annotations.
 func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}
-	_ = json.Unmarshal(r.Data.Raw, &data) // other controllers may store other data, which is not used
+	_ = json.Unmarshal(r.Data.Raw, &data) // data of other controllers is not used
 	out, err := newRevision("ControllerRevision", &r.ObjectMeta, &data.Spec.Template)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func isBaseOrUpdate(objects *kind, r *revision) bool {
 	return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)
 }
 
-// podsOfRevision returns the pods of a ControllerRevision. The workload itself owns the pods.
+// podsOfRevision returns the pods of a ControllerRevision. The workload owns these pods directly.
 func podsOfRevision(all *table[*pod], l *live, r *revision) []*pod {
 	return slices.DeleteFunc(all.ownedBy(l.uid), func(p *pod) bool { return p.pin != r.pin.Value })
 }

@@ -15,7 +15,7 @@ func isCRD(ref rollout.Ref) bool {
 	return ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition"
 }
 
-// defined reports whether the applied objects include the CRD of an object.
+// defined reports whether the objects to apply include an object's CRD.
 func defined(all []*desired, d *desired) bool {
 	return slices.ContainsFunc(all, func(other *desired) bool {
 		o := rollout.Object(other.object)
@@ -23,7 +23,7 @@ func defined(all []*desired, d *desired) bool {
 	})
 }
 
-// awaitedOf returns why a CRD is not established yet; "" if it is, and for other kinds.
+// awaitedOf returns why a CRD is not established yet. It returns "" for an established CRD and for other kinds.
 func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	if !isCRD(ref) {
 		return ""
@@ -37,7 +37,7 @@ func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	return "is not looked at yet"
 }
 
-// condition returns the message of the condition with this type and status, on one line; false if there is none.
+// condition returns the message of a condition with this type and status, on one line.
 func condition(o rollout.Object, kind, status string) (message string, is bool) {
 	conditions, _ := o.Map("status")["conditions"].([]any)
 	for _, c := range conditions {
@@ -49,13 +49,13 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 	return "", false
 }
 
-// The API server serves a CRD about 100 ms after its creation, once it has checked the names and published the schema.
+// The API server serves a CRD about 100 ms after its creation, because it first checks names and publishes the schema.
 const (
 	establishedWithin = 10 * time.Second
 	establishedEvery  = 100 * time.Millisecond
 )
 
-// awaitEstablished waits until the API server serves a new CRD, so that its objects can be applied.
+// awaitEstablished waits until the API server serves a new CRD. Until then, no object of the CRD can be applied.
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {

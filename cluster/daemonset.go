@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSets describes apps/v1 DaemonSets, with a ControllerRevision per template and a directly owned pod per node.
+// daemonSets describes apps/v1 DaemonSets. A template has a ControllerRevision, and a node has a directly owned pod.
 var daemonSets = workloadKind{
 	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read:    readDaemonSet,
@@ -19,7 +19,7 @@ var daemonSets = workloadKind{
 	onNodes: true,
 }
 
-// isOfTemplate reports whether a workload may create pods of a revision: only the newest template's revision gets pods.
+// isOfTemplate reports whether a revision may get new pods. Only the revision of the newest template gets pods.
 func isOfTemplate(objects *kind, r *revision) bool {
 	l, known := objects.live.withUID(r.owner)
 	return known && l.workload != nil && l.workload.hash == r.hash
@@ -33,9 +33,9 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 	return out, err
 }
 
-// equalRevision returns the newest ControllerRevision whose template equals the current one, as Match does in
-// k8s.io/kubernetes pkg/controller/daemon/update.go. If none is equal, as with a controller of another version, it
-// returns a revision with the applied hash. The revision number does not suffice: the two watches are not in step.
+// equalRevision returns the newest ControllerRevision whose template equals the workload's, as Match does in
+// k8s.io/kubernetes pkg/controller/daemon/update.go. If no template is equal, it returns a revision with the applied
+// hash. Revision numbers do not help, because the two watches are not in step.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -48,8 +48,8 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	return nil
 }
 
-// byNodes sets each revision's desired pods; nodes without a pod count for the current revision. That revision gets the
-// DaemonSet's hash, even if its annotation differs. A revision with pods but no hash is older than the adoption.
+// byNodes sets each revision's desired pods. A node without a pod counts for the current revision, which gets the
+// DaemonSet's hash even if its annotation differs. A revision with pods but without a hash predates the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left := w.replicas
 	out.Floor = w.partition

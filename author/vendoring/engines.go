@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// engineObject is an object of Flux or Argo CD in a file. The form of its spec depends on its kind.
+// engineObject is an object of Flux or Argo CD. Its spec depends on its kind.
 type engineObject struct {
 	file             string
 	APIVersion, Kind string
@@ -29,7 +29,7 @@ func (o engineObject) group() string { group, _, _ := strings.Cut(o.APIVersion, 
 
 type sourceRef struct{ Kind, Name string }
 
-// engineGroups are the API groups of the objects that name external sources.
+// engineGroups lists the API groups of objects that name external sources.
 var engineGroups = []string{
 	"argoproj.io", "helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io",
 }
@@ -39,7 +39,7 @@ const ownSource = "flux-system"
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---.*$`)
 
-// engineObjects returns the objects of Flux and Argo CD in a folder and below. It skips text that is no YAML.
+// engineObjects returns the objects of Flux and Argo CD in and below a folder. It skips text that is not YAML.
 func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -65,8 +65,8 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	return all, err
 }
 
-// engines adds the external sources of Flux's HelmReleases and Kustomizations and of Argo CD's Applications. The
-// objects' files are kept for gitrollout init. engines returns an error for each source that no entry can express.
+// engines adds the external sources of Flux's HelmReleases and Kustomizations and of Argo CD's Applications. It keeps
+// the objects' files for "gitrollout init". It returns an error for each source that vendor.yaml cannot express.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		var add []rollout.VendorSource
@@ -93,7 +93,7 @@ func (f *from) engines(objects []engineObject) (leftOut []error) {
 	return leftOut
 }
 
-// add adds a source, unless it is known. It returns the source's folder, and whether it was added.
+// add adds a source unless it is known. It returns the source's folder and whether the source is new.
 func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	before := len(f.known)
 	switch {
@@ -101,12 +101,12 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 		into = f.folder(*s.Git)
 	case slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Wants() == s.Wants() }):
 	case s.Chart != nil && slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return isChart(k, *s.Chart) }):
-	case s.Chart != nil: // gitrollout init names the folder, so it must not depend on the version
+	case s.Chart != nil: // gitrollout init writes the folder's name, so the name must not contain the version
 		s.Chart.Flat, s.Into = true, "charts"
 		isThere := func(k rollout.VendorSource) bool {
 			return k.Chart != nil && k.Chart.Flat && k.Chart.Name == s.Chart.Name && k.Into == s.Into
 		}
-		for n := 2; slices.ContainsFunc(f.known, isThere); n++ { // another version of the chart gets another folder
+		for n := 2; slices.ContainsFunc(f.known, isThere); n++ { // give each further version of the chart its own folder
 			s.Into = path.Join("charts", fmt.Sprint(n))
 		}
 		into = path.Join(s.Into, s.Chart.Name)
@@ -128,7 +128,7 @@ type fluxSource struct {
 	Ref struct{ Branch, Tag, Semver, Commit string } `json:"ref"`
 }
 
-// named returns the source object that a Flux object's ref names. The source object must be among objects.
+// named finds the source object that ref names among objects.
 func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 	i := slices.IndexFunc(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
@@ -142,7 +142,7 @@ func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 	return s, nil
 }
 
-// git returns the folder of a GitRepository as a source. It refuses a range of versions.
+// git returns a folder of a GitRepository as a source. It refuses a range of versions.
 func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
 	ref := cmp.Or(s.Ref.Commit, s.Ref.Tag, s.Ref.Branch)
 	if ref == "" || s.Ref.Semver != "" {
@@ -169,7 +169,7 @@ func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource
 	if spec.ChartRef.Name != "" {
 		ref = spec.ChartRef
 	}
-	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // an object without a name is a patch
+	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // without a name, the object is a patch
 		return nil, nil
 	}
 	s, err := named(ref, objects)

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Folders returns the folders with a vendor.yaml at a path and below, except in vendored folders.
+// Folders returns the folders at and below a path that have a vendor.yaml. It skips vendored folders.
 func Folders(at string) (dirs []string, err error) {
 	err = filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
 		switch {

@@ -19,13 +19,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kustomizations are the names that a kustomization may have.
+// kustomizations lists the file names of a kustomization.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// From adds the external sources of a folder's kustomization to its vendor.yaml, and replaces their addresses by the
-// folders that Update will write. It also adds the sources of Flux's and Argo CD's objects in and below the folder.
-// These objects and helmCharts stay unchanged. From fetches nothing, and returns lines about changes and omissions. If
-// it cannot rewrite an entry of the kustomization, it writes nothing.
+// From adds the external sources of a folder's kustomization to vendor.yaml. In the kustomization, it replaces their
+// addresses by the folders that Update will write. From also adds sources of Flux's and Argo CD's objects in and below
+// the folder, but does not change these objects or helmCharts. From sends no request. It returns lines about changes
+// and omissions, or writes nothing if it cannot rewrite an entry.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func From(dir *os.Root) (said []string, err error) {
 	return f.said, err
 }
 
-// kustomization rewrites a folder's kustomization. The error is fs.ErrNotExist if there is none.
+// kustomization rewrites a folder's kustomization. It returns fs.ErrNotExist if there is none.
 func (f *from) kustomization(dir *os.Root) error {
 	file, text, err := kustomization(dir)
 	if err != nil {
@@ -117,7 +117,7 @@ func kustomization(dir *os.Root) (file string, text []byte, err error) {
 	return "", nil, err
 }
 
-// vendorYAML returns the sources in vendor.yaml, and the text to which entries are appended.
+// vendorYAML returns the sources in vendor.yaml, and the text to append entries to.
 func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err error) {
 	head, err = dir.ReadFile(rollout.VendorFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,10 +152,10 @@ type from struct {
 	known []rollout.VendorSource
 	said  []string
 
-	before int // the number of sources that vendor.yaml had before
+	before int // how many sources vendor.yaml had before
 }
 
-// added returns the new entries for vendor.yaml, without redundant fields.
+// added returns the new entries for vendor.yaml. It removes redundant fields.
 func (f *from) added() []rollout.VendorSource {
 	for _, s := range f.known[f.before:] {
 		if s.Git != nil && s.Git.Path == "." {
@@ -168,7 +168,7 @@ func (f *from) added() []rollout.VendorSource {
 	return f.known[f.before:]
 }
 
-// reference rewrites an entry if it is an address, or KEY=ADDRESS in a generator. It skips inline YAML.
+// reference rewrites an entry that is an address or a generator's KEY=ADDRESS. It skips inline YAML.
 func (f *from) reference(at string, n *kyaml.Node) error {
 	entry := n.Value
 	if key, source, keyed := strings.Cut(entry, "="); keyed && !strings.ContainsAny(key, ":/?") {
@@ -185,7 +185,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	if file != nil {
 		repo, ref, below = file[1], file[2], file[3]
 	}
-	top, _, inFolder := strings.Cut(below, "/") // bases often refer to sibling folders, so the top folder is needed
+	top, _, inFolder := strings.Cut(below, "/") // bases often refer to sibling folders, so take the top folder
 	switch {
 	case file != nil && !inFolder:
 		top = ""
@@ -205,7 +205,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	return nil
 }
 
-// folder returns the target folder for a folder of a repository. It adds the source if it is missing.
+// folder returns the target folder for a folder of a repository. It adds a missing source.
 func (f *from) folder(g rollout.VendorGit) string {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(g.URL, ":", "/")), ".git")
 	if g.Path != "." {
@@ -225,7 +225,7 @@ func (f *from) folder(g rollout.VendorGit) string {
 	}
 }
 
-// charts adds the charts that helmCharts takes from repositories and registries.
+// charts adds the charts in helmCharts that come from a repository or registry.
 func (f *from) charts(text []byte) error {
 	var k struct {
 		Globals struct{ ChartHome string } `json:"helmGlobals"`
@@ -255,7 +255,7 @@ func (f *from) charts(text []byte) error {
 	return nil
 }
 
-// isChart reports whether the source s vendors the chart c. It ignores layout and signers.
+// isChart reports whether s vendors the chart c. It ignores layout and signers.
 func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	if s.Chart == nil {
 		return false
@@ -264,7 +264,7 @@ func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	return *s.Chart == c
 }
 
-// hosts matches the hosts whose addresses kustomize accepts without a scheme.
+// hosts matches addresses that kustomize accepts without a scheme.
 var hosts = regexp.MustCompile(`(?i)^(www\.)?(github\.com|gitlab\.com|bitbucket\.org)/`)
 
 // isRemote reports whether kustomize would fetch an entry.
@@ -273,7 +273,7 @@ func isRemote(entry string) bool {
 		hosts.MatchString(entry)
 }
 
-// rawHost and rawFile match the addresses of single files on GitHub and GitLab.
+// rawHost and rawFile match addresses of single files on GitHub and GitLab.
 var (
 	rawHost = regexp.MustCompile(`^https://raw\.githubusercontent\.com/([^/]+/[^/]+)/`)
 	rawFile = regexp.MustCompile(`^(https://[^/]+/.+?)/(?:-/)?(?:raw|blob)/(?:refs/(?:heads|tags)/)?([^/]+)/([^?]+)`)

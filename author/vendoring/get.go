@@ -19,10 +19,10 @@ import (
 // Getter fetches sources over HTTP.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
-	// Login returns the credentials for a host, "" if none. No other host gets them, even after a redirect. Default: none.
+	// Login returns a host's credentials, or "". A registry's token server also gets them, but no redirect target does.
 	Login func(host string) (user, password string)
 
-	Silence time.Duration // how long a server may send no data; default 1m
+	Silence time.Duration // longest time without data from a server; default 1m
 }
 
 const (
@@ -39,7 +39,7 @@ type answer struct {
 	body   []byte
 }
 
-// get sends a GET request. authorization may be "". Errors name only host and path of the address.
+// get sends a GET request. authorization may be "". Errors contain only the host and path of the address.
 func (g *Getter) get(ctx context.Context, address, authorization, accept string) (answer, error) {
 	ctx, end := context.WithTimeout(ctx, maxTime)
 	defer end()
@@ -59,7 +59,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		req.Header.Set("Accept", accept)
 	}
 	if authorization != "" {
-		req.Header.Set("Authorization", authorization) // net/http drops the header when a redirect leads to another host
+		req.Header.Set("Authorization", authorization) // net/http drops this header on a redirect to another host
 	}
 	client := *http.DefaultClient
 	if g.Client != nil {
@@ -103,7 +103,7 @@ type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// plainly returns the cause of a url.Error without the address, which may contain secrets.
+// plainly returns the cause of a url.Error. It omits the address, which may contain secrets.
 func plainly(err error) error {
 	if u := new(url.Error); errors.As(err, &u) {
 		return u.Err
@@ -111,7 +111,7 @@ func plainly(err error) error {
 	return err
 }
 
-// refusal returns the error for a response with a status of failure, with the fix if it is known.
+// refusal returns an error with a response's status. If the status is 401 or 403, the error names a fix.
 func refusal(what string, status int) error {
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		const fix = "log in with docker login or helm registry login, as a user with read access"
@@ -120,7 +120,7 @@ func refusal(what string, status int) error {
 	return fmt.Errorf("%s answers %d", what, status)
 }
 
-// isHere reports whether a host is this machine, by its loopback name or address.
+// isHere reports whether a host is a loopback address or localhost.
 func isHere(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -139,7 +139,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry requests a path of a registry's API. If the API requires a token, registry requests one and sets *token.
+// registry requests a path of a registry's API. If the registry requires a token, it requests one and sets *token.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {
@@ -158,7 +158,7 @@ func (g *Getter) registry(ctx context.Context, host, p, accept string, token *st
 	return a, err
 }
 
-// token returns the Authorization header for a registry. wants is the registry's WWW-Authenticate header.
+// token returns the Authorization header that a registry accepts. wants is the registry's WWW-Authenticate header.
 func (g *Getter) token(ctx context.Context, host, wants string) (string, error) {
 	kind, rest, _ := strings.Cut(wants, " ")
 	if strings.EqualFold(kind, "Basic") {

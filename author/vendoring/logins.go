@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// dockerHub is the address under which docker stores credentials for Docker Hub. hubHosts are Docker Hub's hosts.
+// dockerHub is docker's name for Docker Hub's credentials. hubHosts are Docker Hub's hosts.
 const dockerHub = "https://index.docker.io/v1/"
 
 var hubHosts = map[string]bool{"index.docker.io": true, "registry-1.docker.io": true, "docker.io": true}
 
-// Logins returns the credentials that docker login and helm registry login have stored. It runs credential helpers.
+// Logins returns the credentials that "docker login" and "helm registry login" store. It runs credential helpers.
 func Logins(home string, getenv func(string) string) func(host string) (user, password string) {
 	folder := cmp.Or(getenv("DOCKER_CONFIG"), filepath.Join(home, ".docker"))
 	known, helpers := map[string]string{}, map[string]string{}
@@ -67,7 +67,7 @@ func bare(name string) string {
 
 var helperName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*$`)
 
-// askHelper requests credentials from a docker credential helper, "" if none. It ignores identity tokens.
+// askHelper asks a docker credential helper for credentials. It ignores identity tokens.
 func askHelper(program, host string) (user, password string) {
 	if !helperName.MatchString(program) {
 		return "", ""

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// WorkingCopy is a folder in a clone whose changes are proposed.
+// WorkingCopy is a folder in a clone. Its changes become a proposal.
 type WorkingCopy string
 
-// Clean returns an error if the working copy has changes: they would be proposed together with the vendored files.
+// Clean returns an error if the working copy has changes, because a proposal would include them.
 func (w WorkingCopy) Clean(ctx context.Context) error {
 	changes, err := w.git(ctx, "", "status", "--porcelain")
 	if err == nil && changes != "" {
@@ -20,8 +20,8 @@ func (w WorkingCopy) Clean(ctx context.Context) error {
 	return err
 }
 
-// Commit commits all changes on top of HEAD and returns the commit, "" if there are none. The working copy stays
-// unchanged. If origin's branch has a commit with the same tree and parent, Commit returns that commit.
+// Commit commits all changes on top of HEAD, and returns "" if there are none. The working copy stays unchanged. If
+// origin's branch already has a commit with this tree and parent, Commit returns the existing commit.
 func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string, error) {
 	temp, err := os.MkdirTemp("", "gitrollout-vendor")
 	if err != nil {
@@ -50,7 +50,7 @@ func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string
 	return git("commit-tree", tree, "-p", head, "-m", message), err
 }
 
-// Push sets a branch of origin to a commit, by force.
+// Push forces a branch of origin to a commit.
 func (w WorkingCopy) Push(ctx context.Context, commit, branch string) error {
 	_, err := w.git(ctx, "", "push", "--quiet", "--force", "origin", commit+":refs/heads/"+branch)
 	return err

@@ -11,10 +11,9 @@ import (
 	"helm.sh/helm/v4/pkg/provenance"
 )
 
-// provenanceType is the media type of a chart's provenance file in a registry.
 const provenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 
-// signers are the public keys that may sign a chart, from a file next to vendor.yaml. nil requires no signature.
+// signers holds the public keys that may sign a chart, from a file next to vendor.yaml. Nil requires no signature.
 type signers openpgp.EntityList
 
 func readSigners(dir *os.Root, file string) (signers, error) {
@@ -40,7 +39,7 @@ func readSigners(dir *os.Root, file string) (signers, error) {
 	return signers(keys), nil
 }
 
-// verify checks the signature of helm package --sign on an archive. It returns the fingerprint of the signing key.
+// verify checks an archive's signature from "helm package --sign". It returns the fingerprint of the signing key.
 func (s signers) verify(archive []byte, name string, signed []byte) (fingerprint string, err error) {
 	helm := provenance.Signatory{KeyRing: openpgp.EntityList(s)}
 	by, err := helm.Verify(archive, signed, name)

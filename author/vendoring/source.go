@@ -29,7 +29,7 @@ type Pin struct {
 	Version string `json:"version,omitempty"` // the version of a chart or the tag of an artifact
 	Commit  string `json:"commit,omitempty"`  // the commit of a Git source
 	Digest  string `json:"digest,omitempty"`  // the digest of a chart's archive, or of a registry's manifest
-	Signed  string `json:"signed,omitempty"`  // if provenance is required, the fingerprint of the signing key
+	Signed  string `json:"signed,omitempty"`  // fingerprint of the signing key, if provenance is required
 	Tree    string `json:"tree"`              // the digest of the files in Into
 }
 
@@ -37,7 +37,7 @@ func (p Pin) is(other Pin) bool {
 	return p.Version == other.Version && p.Commit == other.Commit && p.Digest == other.Digest && p.Tree == other.Tree
 }
 
-// fetch fetches a source at its locked version. If locked is nil, it fetches the newest version that the source allows.
+// fetch fetches a source at its locked version. Without a locked version, it fetches the newest allowed version.
 func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin) (Pin, files, error) {
 	var p Pin
 	var all files
@@ -63,7 +63,7 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 	p.Into = s.Into
 	if err == nil && s.Chart != nil {
 		err = onlyChart(all, s.Chart.Name, p.Version)
-		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // the path where kustomize looks
+		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // kustomize looks here
 		if s.Chart.Flat {
 			p.Into, all = path.Join(s.Into, s.Chart.Name), all.below(s.Chart.Name)
 		}
@@ -87,7 +87,7 @@ func onlyChart(all files, name, version string) error {
 	return nil
 }
 
-// newest returns the locked version if there is one, and otherwise the newest version in a range.
+// newest returns the locked version. Without a locked version, it returns the newest version in a range.
 func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if locked != nil {
 		if !slices.Contains(versions, locked.Version) {
@@ -98,7 +98,7 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if slices.Contains(versions, wants) {
 		return wants, nil
 	}
-	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // Helm matches nothing for an invalid range
+	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // Helm treats an invalid range as a range without matches
 		return "", fmt.Errorf("%q is no version and no range of versions", wants)
 	}
 	best, text := (*version.Version)(nil), ""
@@ -108,7 +108,7 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 		}
 		v, err := version.Parse(one)
 		if err != nil {
-			v, err = version.Parse(one + ".0") // Helm reads 1 as 1.0.0
+			v, err = version.Parse(one + ".0") // Helm reads "1" as 1.0.0
 		}
 		if err == nil && (best == nil || v.GreaterThan(best)) {
 			best, text = v, one
@@ -120,14 +120,14 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	return text, nil
 }
 
-// indexed is the entry of one chart version in the index.yaml of a repository.
+// indexed is a chart version's entry in the index.yaml of a repository.
 type indexed struct {
 	Version string   `json:"version"`
 	URLs    []string `json:"urls"`
 	Digest  string   `json:"digest"`
 }
 
-// indexed returns the index entry of the chart version to fetch: the locked version, or the newest in the range.
+// indexed returns the index entry of the locked version. Without a locked version, it takes the newest in the range.
 func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorChart, locked *Pin) (indexed, error) {
 	a, err := g.found(ctx, repo.JoinPath("index.yaml"), g.basic(repo.Host))
 	if err != nil {
@@ -151,7 +151,7 @@ func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorCha
 	return e, nil
 }
 
-// chart fetches a chart from a chart repository, which has an index.yaml.
+// chart fetches a chart from a chart repository with an index.yaml.
 func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, keys signers) (Pin, files, error) {
 	repo, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
 	if err != nil || repo.Host == "" {
@@ -205,7 +205,7 @@ type manifest struct {
 	Layers []struct{ MediaType, Digest string } `json:"layers"`
 }
 
-// artifact fetches an OCI artifact by its tag, or by the newest tag in a range.
+// artifact fetches an OCI artifact by its tag or by the newest tag in a range.
 func (g *Getter) artifact(
 	ctx context.Context, address, wants string, isTag bool, locked *Pin, keys signers,
 ) (Pin, files, error) {
@@ -264,7 +264,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged returns the tag to fetch for a range of versions. Registries write _ for +; the result has +.
+// tagged returns the tag to fetch for a range of versions. In the result, + replaces the registry's _.
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"
@@ -290,7 +290,7 @@ func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *P
 	return newest(all, wants, locked)
 }
 
-// fromGit fetches a folder of another repository. It runs the git program, which uses the user's credentials.
+// fromGit fetches a folder of another repository. It runs git, so that the user's credentials apply.
 func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files, err error) {
 	dir, err := os.MkdirTemp("", "gitrollout-vendor-")
 	if err != nil {
@@ -326,7 +326,7 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 	return commit, all, err
 }
 
-// runGit runs the git program without password prompts and returns its standard output.
+// runGit runs git without password prompts and returns its standard output.
 func runGit(ctx context.Context, options, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", slices.Concat(options, args)...)
 	cmd.Env = append(append(os.Environ(), "GIT_TERMINAL_PROMPT=0"), env...)

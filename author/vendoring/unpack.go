@@ -35,9 +35,8 @@ func unzip(archive []byte) (files, error) {
 	return untar(plain)
 }
 
-// untar unpacks an archive, which may contain only regular files and folders.
 func untar(from io.Reader) (files, error) {
-	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // bytes, including headers
+	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // in bytes, with headers
 	for n := 1; ; n++ {
 		header, err := archive.Next()
 		switch {
@@ -47,7 +46,7 @@ func untar(from io.Reader) (files, error) {
 			return nil, fmt.Errorf("cannot be unpacked: %w", err)
 		case n > maxEntries:
 			return nil, fmt.Errorf("has more than %d files and folders", maxEntries)
-		case header.Typeflag == tar.TypeXGlobalHeader: // git archive writes the commit there
+		case header.Typeflag == tar.TypeXGlobalHeader: // "git archive" writes the commit here
 			continue
 		}
 		name := strings.TrimPrefix(header.Name, "./")
@@ -83,7 +82,7 @@ func untar(from io.Reader) (files, error) {
 	}
 }
 
-// checkName refuses paths that leave the folder on some system, or that a tool treats in a special way.
+// checkName refuses a path that leaves the folder on any system, or that a tool treats specially.
 func checkName(name string) error {
 	if !rollout.IsPlainPath(name) || name == "." || len(name) > maxPath {
 		return fmt.Errorf("has a file with the path %.100q, which is not below the archive's folder", name)
@@ -97,7 +96,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// check refuses paths that cannot exist together on every file system.
+// check refuses paths that cannot coexist on every file system.
 func (f files) check() error {
 	if len(f) == 0 {
 		return errors.New("has no file")
@@ -115,7 +114,7 @@ func (f files) check() error {
 	return nil
 }
 
-// below returns the files in a folder, with paths relative to that folder.
+// below returns the files below a folder, with paths relative to the folder.
 func (f files) below(dir string) files {
 	if dir == "." || dir == "" {
 		return f

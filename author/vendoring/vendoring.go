@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lockFile is the content of vendor.lock. Its sources are in the order of vendor.yaml.
+// lockFile is the content of vendor.lock. Sources are in the same order as in vendor.yaml.
 type lockFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -28,7 +28,6 @@ const lockKind = "VendorLock"
 // All is a source name that selects all sources.
 const All = "*"
 
-// read reads vendor.yaml, and vendor.lock if there is one.
 func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error) {
 	data, err := dir.ReadFile(rollout.VendorFile)
 	if err == nil {
@@ -70,7 +69,7 @@ func pinOf(s rollout.VendorSource, pins []Pin) *Pin {
 	return &pins[i]
 }
 
-// Check compares the vendored folders with vendor.lock and returns the differences. It needs no network.
+// Check returns differences between the vendored folders and vendor.lock. It sends no request.
 func Check(dir *os.Root) (wrong []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -103,7 +102,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver returns folders of a chart's other versions. A merge of two updates leaves them, and a render may use them.
+// leftOver returns folders of a chart's other versions. A merge of two updates leaves them, and renders may use them.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -117,7 +116,7 @@ func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []strin
 	return wrong
 }
 
-// onDisk reads the files of a folder. Anything except regular files and folders is an error.
+// onDisk reads the files of a folder. It accepts only regular files and folders.
 func onDisk(dir *os.Root, at string) (files, error) {
 	all := files{}
 	err := fs.WalkDir(dir.FS(), at, func(name string, e fs.DirEntry, err error) error {
@@ -134,8 +133,8 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources of vendor.yaml and writes vendor.lock. It keeps locked versions, except the version of the
-// source name (or, with All, of every source). If a source fails or differs from its lock, Update writes nothing.
+// Update fetches the sources of vendor.yaml and writes vendor.lock. It looks for a newer version only of the source
+// called name, or of all sources if name is All. If a source fails or differs from its lock, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -167,7 +166,7 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 	return write(dir, pins, contents, locked)
 }
 
-// moved returns the error for a source whose content differs from its locked version.
+// moved returns an error that says how a source differs from its locked version.
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
 		return fmt.Errorf("%s: the files that vendor.lock records for %s differ from the source's: restore vendor.lock and "+
@@ -177,7 +176,7 @@ func moved(s rollout.VendorSource, old, now Pin) error {
 		"--update=%s", s.Wants(), now.Into, old.names(), now.names(), s.Name())
 }
 
-// names describes the version of a pin, for messages: commit or digest, or else the tree.
+// names describes a pin in messages by the commit, the digest or, without both, the tree.
 func (p Pin) names() string {
 	if id := cmp.Or(p.Commit, p.Digest); id != "" {
 		return strings.TrimSpace(p.Version + " " + id)
@@ -185,12 +184,12 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses nested folders, existing folders that are not vendored, and vendored folders with local changes. It
-// accepts a folder that has the new content already, as after an interrupted update.
+// apart refuses nested folders, existing folders without a lock entry, and vendored folders with local changes. It
+// accepts a folder that already has the new content, because an interrupted update leaves such folders.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
-			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges can give the same version
+			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges may give the same version
 			if one, in := p.Into+"/", other.Into+"/"; !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
 				return fmt.Errorf("%s and %s are nested: give each source a separate folder", p.Into, other.Into)
 			}

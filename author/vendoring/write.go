@@ -14,10 +14,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// staging is the folder to which new files are written first, so that a full disk changes nothing. stage clears it.
+// staging receives new files first, so that a full disk changes nothing. stage clears it.
 const staging = ".vendor-new"
 
-// write moves new contents to their folders, then writes the lock. If it is interrupted, the same update completes it.
+// write moves new contents to their folders and then writes the lock. The same update completes an interrupted write.
 func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []string, err error) {
 	defer func() { err = errors.Join(err, dir.RemoveAll(staging)) }()
 	fresh, err := stage(dir, pins, contents)
@@ -54,7 +54,7 @@ func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []str
 
 func staged(i int) string { return path.Join(staging, strconv.Itoa(i)) }
 
-// stage writes the changed sources and the lock to the staging folder. It returns the indices of the changed pins.
+// stage writes changed sources and the lock to the staging folder. It returns the indices of the changed pins.
 func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) {
 	if err := dir.RemoveAll(staging); err != nil {
 		return nil, err
