@@ -144,7 +144,7 @@ func conditionOf(m Metric) string {
 	}
 }
 
-// severity orders phases from best to worst. A run has the worst phase of its metrics.
+// severity lists phases from best to worst. A run has the worst phase of its metrics.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
 // assessRun returns a run's phase. As in Argo Rollouts, a finished dry run does not count, but success waits for

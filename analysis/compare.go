@@ -11,9 +11,8 @@ import (
 const defaultConfidence = 0.999
 
 // JudgeComparison compares the new version with stable. Each result is [bad, all], the failed and all requests of one
-// period. The k-th measurement fails a good version with probability alpha/(k(k+1)), so that all measurements together
-// fail it with at most alpha. A crash loses measurements, so k also counts the measurements that could have been made
-// since began.
+// period. The k-th measurement fails a good version with probability alpha/(k(k+1)). The sum of these probabilities is
+// alpha. A crash loses measurements, so k is at least the number of measurements that the interval allows since began.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -48,7 +47,6 @@ func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable 
 	return got
 }
 
-// looks returns the number of measurements that the interval allows since began, with the present measurement.
 func looks(m Metric, began, at time.Time) int {
 	if m.Interval <= 0 {
 		return 1

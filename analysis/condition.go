@@ -200,8 +200,8 @@ func isEmpty(result any) bool {
 // maxValue limits a stored result, in characters.
 const maxValue = 120
 
-// short formats a result for users, with four digits per number.
 func short(result any) string {
+	// Users see four digits per number.
 	var text string
 	switch r := result.(type) {
 	case nil:

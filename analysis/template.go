@@ -29,7 +29,7 @@ type TemplateSpec struct {
 	Templates []TemplateRef `json:"templates"`
 }
 
-// Rules holds settings for metrics that the settings select by name.
+// Rules holds settings that select metrics by name.
 type Rules struct {
 	DryRun               []DryRun    `json:"dryRun"`
 	MeasurementRetention []Retention `json:"measurementRetention"`
@@ -134,7 +134,6 @@ func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Val
 	return metrics, nil
 }
 
-// below sets the object of an InvalidError and prefixes its field.
 func below(err error, ref rollout.Ref, field string) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		invalid.About = ref
@@ -198,7 +197,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // all already has t and its references; there may be 2^40 paths to t
+			continue // t and its references are already in all; there may be 2^40 paths to t
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {

@@ -52,7 +52,7 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 	return expr.Compile(condition, options...)
 }
 
-// spent names the function that charges the budget. Conditions cannot call it, because the name contains spaces.
+// spent is the name of the function that charges the budget. Conditions cannot call it, because the name has spaces.
 const spent = "work spent on"
 
 // Visit charges the budget for each turn of a loop, and for each text or list that a condition creates.

@@ -188,8 +188,8 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 	return req, nil
 }
 
-// what names a request in errors, without secrets.
 func (r Request) what() string {
+	// Errors contain this text, so it must have no secrets.
 	text := r.Method
 	if r.Path != "" {
 		text += " " + r.Path + " of"

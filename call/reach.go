@@ -12,8 +12,8 @@ type Reach struct {
 	Own []netip.Prefix // allowed, even if own() contains them
 }
 
-// own returns addresses of this machine, of its local link and of clouds' metadata services.
 func own() []netip.Prefix {
+	// These are addresses of this machine, its local link and clouds' metadata services.
 	var all []netip.Prefix
 	for _, text := range []string{
 		"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32",

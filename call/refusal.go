@@ -86,7 +86,7 @@ func (s *Secrets) Reason(body []byte) string {
 	if json.Unmarshal(body, &parsed) == nil {
 		text = Words(parsed)
 	} else if trimmed := strings.TrimSpace(string(body)); !strings.HasPrefix(trimmed, "<") {
-		text = trimmed // skip HTML pages
+		text = trimmed // HTML pages are left out
 	}
 	if text = s.line(text); text == "" {
 		return "(no reason given)"
@@ -134,7 +134,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode parses a response's JSON. Errors name the server as from, but do not quote the response.
+// Decode parses a response's JSON. Errors contain the server's name, "from", but do not quote the response.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {
@@ -153,5 +153,5 @@ func Decode(from string, body []byte, into any) error {
 	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
 }
 
-// kinds maps type names of encoding/json to names for messages.
+// kinds translates type names of encoding/json for messages.
 var kinds = map[string]string{"array": "list", "object": "mapping", "string": "text"}

@@ -27,7 +27,7 @@ var tools = []string{
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
-// races limits retries of a write that conflicts with a status update. It allows 8 attempts in 2.5 s.
+// races is the backoff of a write that conflicts with a status update: 8 attempts in 2.5 s.
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // SameTemplate reports whether an apply would keep a Deployment's live pod template and its pods. It sends a dry run,
@@ -62,7 +62,6 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	return dropped(meant, podTemplate(&unstructured.Unstructured{Object: d.object})) == nil, nil
 }
 
-// only returns an object as JSON with only its kind, name and spec.
 func (d *desired) only(spec map[string]any) []byte {
 	raw, _ := json.Marshal(map[string]any{ // JSON values always have a JSON form
 		"apiVersion": d.object["apiVersion"], "kind": d.object["kind"],
@@ -127,8 +126,8 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	})
 }
 
-// repeated retries "do" after temporary errors, with pauses. retry.OnError would treat do's deadline as success.
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
+	// retry.OnError would treat do's deadline as success.
 	err := do()
 	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
 		err = do()

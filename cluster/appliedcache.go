@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// known records an object that this process applied or found applied.
+// known is the record of an object that this process applied or found applied.
 type known struct {
 	app    string // the app that applied it
 	digest string // the applied digest
@@ -68,8 +68,8 @@ func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 	return k, ok
 }
 
-// note records an applied object. If Git is unchanged, the apply counts as a repair of another writer's change.
 func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
+	// If Git is unchanged, the apply counts as a repair of another writer's change.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, was := known{app: d.app(), digest: d.digest, print: l.print}, m.known[d.ref]
@@ -85,8 +85,8 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 	m.known[d.ref] = k
 }
 
-// doubt makes the next Apply write an object again. An error left it open whether the API server stored the object.
 func (m *appliedCache) doubt(d *desired) {
+	// An error left open whether the API server stored the object, so the next Apply must write the object again.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}

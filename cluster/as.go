@@ -16,7 +16,7 @@ func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
 
-// impersonating sends each request as the service account in the request's context.
+// impersonating is a RoundTripper. It sends each request as the service account in the request's context.
 type impersonating struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

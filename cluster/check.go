@@ -32,7 +32,7 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries limits a dry run's attempts. Without retries, 300 objects pass in 5% of cases if 1% of requests fail.
+// tries is the backoff of a dry run. Without retries, 300 objects pass in 5% of cases if 1% of requests fail.
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 func (c *Client) rehearse(ctx context.Context, todo []*desired) error {

@@ -42,7 +42,7 @@ type Options struct {
 	UID string
 	// MayHave returns an error if an app may not have a cluster-scoped kind. A nil MayHave allows all kinds.
 	MayHave func(app, kind string) *rollout.InvalidError
-	// Taken receives the fields that Apply removes because they left Git, with their managers. It may be nil.
+	// Taken receives the fields that Apply removes from an object, and the fields' managers. It may be nil.
 	Taken func(ref rollout.Ref, fields string)
 }
 
@@ -92,7 +92,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	own.QPS, own.RateLimiter = -1, nil
 	own.UserAgent = manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	// Count below the client, so that retries and reconnecting watches count too.
+	// The counter wraps the transport, so it also counts retries and reconnecting watches.
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{c.counts, next} })
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
 	if err := c.connect(own); err != nil {

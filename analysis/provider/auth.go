@@ -135,7 +135,7 @@ func authorize(c *call.Request, credentials string) {
 	c.Header.Set("Authorization", credentials)
 }
 
-// token requests an access token. It first sends the client's secret in a header, as most servers expect.
+// token gets an access token. It first sends the client's secret in a header, as most servers expect.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

@@ -152,7 +152,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 		},
 		"spec": spec,
 	}
-	if owner := r.Workload.Ref(); owner.Group == "apps" { // only for apps is the apiVersion known here
+	if owner := r.Workload.Ref(); owner.Group == "apps" { // the apiVersion is known here only for apps
 		owners := []any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}
 		o.Set(owners, "metadata", "ownerReferences")
 	}

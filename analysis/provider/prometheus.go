@@ -94,10 +94,10 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 	return result, nil
 }
 
-// ask sends the query by POST, because proxies may limit URLs. It repeats the query by GET if the server refuses POST.
 func (c *prometheusConfig) ask(
 	ctx context.Context, s *session, address, path string, form url.Values,
 ) (call.Answer, error) {
+	// Send the query by POST, because proxies may limit URLs. Repeat it by GET if the server refuses POST.
 	a, err := c.send(ctx, s, call.Request{Method: http.MethodPost, Base: address, Path: path,
 		Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode())}, "aps")
 	if refused := new(call.Error); errors.As(err, &refused) &&

@@ -79,8 +79,8 @@ var unset = map[string]any{
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
 }
 
-// at returns the value of a field. It returns false if only the API server knows the value.
 func at(o rollout.Object, path []string, field string) (any, bool) {
+	// The result is false if only the API server knows the value.
 	v, ok := o.Map(path[:len(path)-1]...)[path[len(path)-1]]
 	if list, is := v.([]any); is && len(list) == 0 || v == nil {
 		v, ok = unset[field]

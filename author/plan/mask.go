@@ -117,7 +117,7 @@ func hide(o, other rollout.Object, changed string) rollout.Object {
 	return o
 }
 
-// longAnnotation is the length of a Secret's longest annotation that is shown, in bytes.
+// longAnnotation limits the annotations of a Secret that a diff shows, in bytes.
 const longAnnotation = 200
 
 // star masks a value. The mask shows only whether the value in others is different.

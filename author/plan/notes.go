@@ -220,7 +220,6 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 	return all
 }
 
-// uses reports whether a pod template mounts a ConfigMap or Secret, and whether it reads one into the environment.
 func uses(v any, ref rollout.Ref) (mounted, read bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -139,7 +139,6 @@ func Of(in Input) (App, bool) {
 	return a, true
 }
 
-// has returns the number of objects that an app is known to have.
 func has(in Input) int {
 	switch {
 	case in.State != nil:

@@ -28,8 +28,8 @@ type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads both configurations. A new cluster has none in base. If base's configuration is invalid, both sides use
-// head's.
+// Read reads both configurations. A new cluster has no configuration in base. If base's configuration is invalid, both
+// sides use head's configuration.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {

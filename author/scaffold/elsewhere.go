@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// elsewhere is a chart outside the repository that an object of Flux or Argo CD releases.
 type elsewhere struct {
 	who   string    // the engine's object that releases the chart
 	of    sourceRef // Flux's source object, which has the address
@@ -28,8 +27,8 @@ type brought struct {
 	rollout.VendorSource
 }
 
-// vendored reads a vendor.yaml. It ignores errors, because "gitrollout vendor" reports them.
 func (s *Survey) vendored(name string, data []byte) {
+	// Ignore errors, because "gitrollout vendor" reports them.
 	sources, _ := rollout.ParseVendor(name, data)
 	for _, v := range sources {
 		if v.Chart != nil {
@@ -38,8 +37,8 @@ func (s *Survey) vendored(name string, data []byte) {
 	}
 }
 
-// built reads HelmReleases from the built kustomizations of Flux for env, because only those include patches.
 func (s *Survey) built(env string, build Builder) {
+	// Read HelmReleases from Flux's built kustomizations for env, because only those include patches.
 	of := map[string]bool{} // each kustomization's folder, with all folders and files that it uses
 	var all []Given
 	for _, dir := range s.ofFlux() {
@@ -66,8 +65,8 @@ func (s *Survey) built(env string, build Builder) {
 	}), all...)
 }
 
-// beside describes a workload in a folder of an engine's objects. No app would deploy that workload.
 func (p *Proposal) beside(k Kustomization) string {
+	// No app would deploy a workload that is in a folder of an engine's objects.
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
 		return ""
@@ -92,7 +91,6 @@ func (s *Survey) ofFlux() (dirs []string) {
 	return dirs
 }
 
-// into adds dir, and all folders that dir's kustomization uses, to the set "of".
 func (s *Survey) into(of map[string]bool, dir string) {
 	if of[dir] {
 		return

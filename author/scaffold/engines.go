@@ -281,8 +281,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry completes the entries with settings of engines' objects. It prefers objects for env. If a chart is released
-// several times, also holds the further entries by folder. notes names lost settings.
+// carry completes the entries with settings of engines' objects, preferably objects for env. The map also holds further
+// entries, by folder, if a chart is released several times. The list notes names lost settings.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {

@@ -17,7 +17,7 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// markers names folders that contain environments, as in overlays/prod. generic lists names that no app has.
+// markers lists folders that contain environments, as in overlays/prod. generic lists names that no app has.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}

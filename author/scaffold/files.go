@@ -121,7 +121,7 @@ func yamlLines(v map[string]any) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// settings formats the non-empty fields of a block in an entry. A block with one line gets braces.
+// settings writes the non-empty fields of a block in an entry. A block with one line gets braces.
 func settings(field string, all map[string]any) string {
 	maps.DeleteFunc(all, func(_ string, v any) bool {
 		of := reflect.ValueOf(v)

@@ -102,7 +102,7 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 func (p *Proposal) choose(roots []string) string {
 	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
-	isFor := func(e string) bool { // prod is for cluster prod-eu
+	isFor := func(e string) bool { // the cluster prod-eu is for prod
 		return p.Cluster == e || strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e)
 	}
 	if i := slices.IndexFunc(known, isFor); i >= 0 {
@@ -176,8 +176,8 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 	return append(bad, p.built(entryOf, plain)...), nil
 }
 
-// built renders the apps. It returns apps that do not render, and apps with objects of an engine or another app.
 func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []LeftOut) {
+	// Leave out apps that do not render, and apps with objects of an engine or another app.
 	var all []*rollout.Render
 	for _, app := range p.Apps {
 		r, err := p.build(app)
@@ -197,8 +197,8 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 	return append(bad, twice(all, plain)...)
 }
 
-// twice returns apps that have an object of another app, such as rendered output. The kustomization keeps the object.
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
+	// An object belongs to one app. Kustomizations come first, so that rendered output is left out.
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
 		return e.Directory != nil || e.Helm != nil

@@ -191,7 +191,6 @@ func (h head) runsPods() bool {
 	return is || h.Kind == "CronJob" || h.Kind == "Job" || h.Kind == "Pod"
 }
 
-// file records a manifest. It returns the engine of the objects, if any, and whether an object runs pods.
 func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	var kinds []string
 	var last head

@@ -93,7 +93,6 @@ func (f *from) engines(objects []engineObject) (leftOut []error) {
 	return leftOut
 }
 
-// add adds a source unless it is known. It returns the source's folder and whether the source is new.
 func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	before := len(f.known)
 	switch {
@@ -128,8 +127,8 @@ type fluxSource struct {
 	Ref struct{ Branch, Tag, Semver, Commit string } `json:"ref"`
 }
 
-// named finds the source object that ref names among objects.
 func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
+	// The source object must be among objects.
 	i := slices.IndexFunc(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
 	})

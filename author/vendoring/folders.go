@@ -35,8 +35,8 @@ func Folders(at string) (dirs []string, err error) {
 	return slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(foreign, dir) }), err
 }
 
-// brings reports whether dir's vendor.yaml vendors the folder "below" or a parent. An invalid file vendors nothing.
 func brings(dir, below string) bool {
+	// An invalid vendor.yaml vendors nothing.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return false

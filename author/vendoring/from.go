@@ -145,7 +145,6 @@ func valueAt(n *kyaml.Node, field string) *kyaml.Node {
 	return &kyaml.Node{}
 }
 
-// from is the state of a rewrite.
 type from struct {
 	file  string // the kustomization; "" if there is none
 	lines []string
@@ -155,8 +154,8 @@ type from struct {
 	before int // how many sources vendor.yaml had before
 }
 
-// added returns the new entries for vendor.yaml. It removes redundant fields.
 func (f *from) added() []rollout.VendorSource {
+	// Omit redundant fields.
 	for _, s := range f.known[f.before:] {
 		if s.Git != nil && s.Git.Path == "." {
 			s.Git.Path = ""

@@ -139,7 +139,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry requests a path of a registry's API. If the registry requires a token, it requests one and sets *token.
+// registry sends a request to a registry's API. If the registry requires a token, it gets one and sets *token.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {

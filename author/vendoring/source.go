@@ -120,7 +120,6 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	return text, nil
 }
 
-// indexed is a chart version's entry in the index.yaml of a repository.
 type indexed struct {
 	Version string   `json:"version"`
 	URLs    []string `json:"urls"`

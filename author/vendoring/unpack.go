@@ -114,7 +114,6 @@ func (f files) check() error {
 	return nil
 }
 
-// below returns the files below a folder, with paths relative to the folder.
 func (f files) below(dir string) files {
 	if dir == "." || dir == "" {
 		return f

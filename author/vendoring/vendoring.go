@@ -176,7 +176,6 @@ func moved(s rollout.VendorSource, old, now Pin) error {
 		"--update=%s", s.Wants(), now.Into, old.names(), now.names(), s.Name())
 }
 
-// names describes a pin in messages by the commit, the digest or, without both, the tree.
 func (p Pin) names() string {
 	if id := cmp.Or(p.Commit, p.Digest); id != "" {
 		return strings.TrimSpace(p.Version + " " + id)
