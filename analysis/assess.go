@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorRetry is the delay after an error. Argo Rollouts calls it DefaultErrorRetryInterval.
+// errorRetry is the delay between an error and the next measurement (DefaultErrorRetryInterval in Argo Rollouts).
 const errorRetry = 10 * time.Second
 
 // Start returns a new run with the given metrics.
@@ -21,7 +21,7 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 	return r
 }
 
-// Due returns the time of a metric's next measurement. It returns false after the last measurement.
+// Due returns the time of a metric's next measurement. It returns false if there is no next measurement.
 func Due(r Run, m Metric) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {

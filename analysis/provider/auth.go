@@ -41,7 +41,7 @@ type sender struct {
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check validates the settings. service is the AWS service for sigv4, or "" if the server is not at AWS.
+// check validates the settings. service is the AWS service for sigv4, or "" if sigv4 is not possible.
 func (c sender) check(service, address string) error {
 	err := cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
 	if err == nil && c.Authentication.Sigv4 != nil && address != "" && !hasArgument(address) {
