@@ -14,7 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// deployments describes apps/v1 Deployments: each pod template has a ReplicaSet, which owns the pods.
 var deployments = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	read:         readDeployment,
@@ -27,7 +26,7 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation has the Deployment controller's number of a template, on the Deployment and its ReplicaSets.
+// revisionAnnotation holds the revision number that the Deployment controller gives a pod template and its ReplicaSet.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {
@@ -70,8 +69,9 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the current template's ReplicaSet, nil if there is none yet. The revision number identifies it
-// while controller and watch are in step. Else it is the oldest set with an equal template, as in FindNewReplicaSet.
+// currentOf returns the current template's ReplicaSet, nil if there is none yet. It is the ReplicaSet with the
+// Deployment's revision number if their templates are equal. Otherwise it is the oldest ReplicaSet with an equal
+// template, as in FindNewReplicaSet.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {
@@ -95,8 +95,8 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	}
 }
 
-// templateDigest returns a digest of a pod template without pod-template-hash, so a Deployment and its ReplicaSet have
-// equal digests. They are compared within one process only, where both templates have the same API server's defaults.
+// templateDigest returns a digest of a pod template without pod-template-hash, so that a Deployment and its ReplicaSet
+// have equal digests. Digests are never stored, because the defaults in a template depend on the API server's version.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

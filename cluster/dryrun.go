@@ -34,7 +34,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
 }
 
-// Compare returns the live object, nil if missing, and the object after an apply, unchanged if it is CreateOnly.
+// Compare returns the live object (nil if missing) and its state after an apply. A CreateOnly object stays unchanged.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -72,7 +72,7 @@ type anyKind struct {
 	dynamic dynamic.Interface
 }
 
-// resource returns the client of a kind, in a namespace if the kind is namespaced. Version "" is the preferred one.
+// resource returns the client for a kind and namespace. An empty version selects the API server's preferred version.
 func (a anyKind) resource(
 	ctx context.Context, kind schema.GroupKind, namespace, version string,
 ) (dynamic.ResourceInterface, error) {
@@ -86,7 +86,7 @@ func (a anyKind) resource(
 	return a.dynamic.Resource(mapping.Resource), nil
 }
 
-// get returns the client of the object's kind, as resource does, and the object, nil if missing.
+// get returns the client for the object's kind, and the object or nil if it is missing.
 func (a anyKind) get(
 	ctx context.Context, ref rollout.Ref, version string,
 ) (all dynamic.ResourceInterface, found *unstructured.Unstructured, err error) {

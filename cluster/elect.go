@@ -13,9 +13,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election describes a Lease of several replicas, for liveness only: Git's compare-and-swap refuses a second writer.
+// Election describes the Lease that chooses the working process among several replicas. A second writer does no harm,
+// because Git's compare-and-swap refuses its writes.
 type Election struct {
-	Namespace, Name string // of the Lease
+	Namespace, Name string // the Lease's namespace and name
 	ID              string // the identity of this process
 	Duration        time.Duration
 	Renew, Retry    time.Duration
@@ -81,7 +82,6 @@ type turn struct {
 	err          error
 }
 
-// take calls work, whose context ends with ctx or when the Lease is lost.
 func (t *turn) take(ctx, leading context.Context, work func(context.Context) error) {
 	close(t.begun)
 	defer close(t.ended)

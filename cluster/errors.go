@@ -33,7 +33,7 @@ const (
 	Unexpected    Reason = "Unexpected"    // any other error
 )
 
-// Error is a refusal of an object, with reason and fix. Its text is one line, and always the same for the same state.
+// Error says why an object was refused, and how to fix it. Its text is one line, and is stable for the same state.
 type Error struct {
 	Ref    rollout.Ref
 	Reason Reason
@@ -62,7 +62,7 @@ func isRefused(err error) bool {
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain turns an error of client-go into an *Error without a Secret's content; nil stays nil. verb is the RBAC verb.
+// explain converts a client-go error to an *Error that hides a Secret's content. verb is the RBAC verb of the request.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -96,7 +96,7 @@ var (
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
 )
 
-// hideContent reduces a refused Secret's error, which the state branch stores, to field names without keys or content.
+// hideContent removes a Secret's keys and content from the error, because the state branch stores the error.
 func (e *Error) hideContent(err error) {
 	const left, see = "the server's answer is left out, because it may quote the content", "kubectl apply --dry-run=server"
 	var status apierrors.APIStatus
@@ -153,8 +153,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(s.Message)
 }
 
-// firstCause returns the first wrong field and how many more there are. The API server may report one wrong label five
-// times, with 250 characters of regular expression each. It lists labels in random order, so the causes are sorted.
+// firstCause returns one cause and the number of other causes. The API server lists causes in random order and may
+// repeat a long one, so firstCause returns the first cause in sorted order.
 func firstCause(causes []metav1.StatusCause) string {
 	first := slices.MinFunc(causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
@@ -169,8 +169,8 @@ func firstCause(causes []metav1.StatusCause) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf classifies an error by its status code, and by its text where a code has several causes. Code 403 may be
-// RBAC, quota, admission or a terminating namespace; 422 may be an invalid object or an immutable field.
+// reasonOf classifies an error by its status code and its text, because a code alone is ambiguous. Code 403 may be
+// RBAC, quota, admission or a terminating namespace. Code 422 may be an invalid object or an immutable field.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -202,8 +202,8 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	}
 }
 
-// isImmutable matches the API server's phrases: mostly "field is immutable", for Services "may not change once set".
-// For other kinds, the phrase lists the changeable fields; claims and roles have their own phrases.
+// isImmutable reports whether the API server refused to change an immutable field. No status code means this, and the
+// API server's phrases differ between kinds.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
@@ -213,7 +213,7 @@ func isImmutable(err error, msg string) bool {
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
-// transient reports whether err passes by itself. An error without a status is a network error or a timeout.
+// transient reports whether a retry may succeed. An error without a status is a network error or a timeout.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -25,8 +25,8 @@ const (
 // maxNote is the API server's limit of an event's text, in bytes.
 const maxNote = 1024
 
-// Record writes a Kubernetes event, for kubectl describe and kubectl events. Reason and action are CamelCase words, the
-// message is one sentence. Refused events are only counted (Stats.LostEvents), as nothing depends on events.
+// Record writes a Kubernetes event. The reason and the action are CamelCase words, and the message is one sentence. A
+// refused event is only counted in Stats.LostEvents, because nothing depends on events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -37,7 +37,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 			regarding.UID, regarding.APIVersion, regarding.ResourceVersion = l.uid, l.apiVersion, l.version
 		}
 	}
-	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // where events of cluster-scoped objects belong
+	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // events of cluster-scoped objects are in this namespace
 	_, err := c.kube.events.Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
 		EventTime:           metav1.NewMicroTime(time.Now()),
@@ -54,7 +54,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	}
 }
 
-// eventName returns the prefix of an event's name, short enough for the API server's unique suffix.
+// eventName returns a prefix that leaves room for the API server's unique suffix.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
 // cut returns the longest prefix of s that has at most limit bytes and splits no UTF-8 character.

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Evict deletes a pod unless it is gone or replaced, and marks it as terminating in the cache. It uses the client's own
-// rights, so a release's service account needs no right to delete pods.
+// Evict deletes a pod unless it is gone or replaced, and marks the pod as terminating in the cache. Evict uses the
+// client's own rights, so that a release's service account needs no right to delete pods.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed is the store of a client-go Reflector, for the objects of one namespace or of all. It writes to a table.
+// feed is the store of a client-go Reflector. It writes the objects of one namespace, or of all namespaces, to a table.
 type feed[R row] struct {
 	*table[R]
 	namespace string // "" for all namespaces, and for a kind without namespaces
@@ -22,13 +22,12 @@ type feed[R row] struct {
 	asked  string        // the value of newest when the last list was requested
 	synced chan struct{} // closed after the first list
 	err    error         // the newest error of a list or watch
-	begun  time.Time     // when the unanswered list or watch was requested; zero if all are answered
+	begun  time.Time     // when a list or watch was requested, zero after the answer
 	lost   error         // the first error since the last success, nil after a success
 	since  time.Time     // the time of lost
 	failed chan struct{} // closed and replaced when err changes
 }
 
-// see records a resource version from the watch, if it is the newest.
 func (f *feed[R]) see(version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,7 +43,6 @@ func (f *feed[R]) advance(version string) {
 	}
 }
 
-// ask records that a list of the newest state is requested.
 func (f *feed[R]) ask() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,8 +74,9 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list, at the start or after a lost watch, but keeps newer rows. If the list is older than
-// the newest version known at the request, the cluster was restored from a backup, and Replace overwrites all rows.
+// Replace stores a complete list, at the start or after a lost watch. Rows that are newer than the list stay. However,
+// a list that is older than the versions known before its request comes from a cluster that was restored from a backup.
+// Then Replace overwrites all rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -120,7 +119,7 @@ func (f *feed[R]) Replace(list []any, version string) error {
 // Resync does nothing: the table has no queue.
 func (f *feed[R]) Resync() error { return nil }
 
-// Transformer turns objects into rows while the reflector collects its first list: 10,000 whole pods would fill memory.
+// Transformer converts objects to rows while the first list arrives, because 10,000 whole pods would fill the memory.
 func (f *feed[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		r, err := f.read(obj)
@@ -144,14 +143,12 @@ func (f *feed[R]) rowOf(obj any) (R, error) {
 	return f.read(obj)
 }
 
-// begin records that a list or a watch is requested.
 func (f *feed[R]) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.begun = time.Now()
 }
 
-// report records the result of a list or watch: nil for success, else the error.
 func (f *feed[R]) report(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,10 +165,10 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// unanswered is how long the server may take to accept a watch. client-go tries ten times, one second each.
+// unanswered is how long the API server may take to accept a list or watch. client-go tries ten times, once per second.
 const unanswered = 2 * time.Second
 
-// blind returns since when the feed gets no changes, and why. why is nil while the feed works.
+// blind returns since when the feed has received no changes, and the error. The error is nil while the feed works.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,7 +187,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await returns nil after the first list. It returns permanent errors immediately, or the newest other error after end.
+// await waits for the first list. It returns a permanent error immediately, and any other error when end fires.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()
@@ -214,7 +211,7 @@ func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	return nil
 }
 
-// permanent reports errors of a list or watch that only a user can fix.
+// permanent reports whether only a user can fix this error of a list or watch.
 func permanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) ||
 		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)

@@ -47,7 +47,7 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint digests the owned fields and their live values: it changes only if another manager changes such a field.
+// fingerprint returns a digest of the owned fields and their live values. A new digest shows another manager's change.
 func fingerprint(fields map[string]any, live any) string {
 	h := sha256.New()
 	printNode(h, fields, live, true)
@@ -79,8 +79,8 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 	h.Write([]byte{'}'})
 }
 
-// holds reports whether gitrollout owns exactly desired's fields. If LabelApplied also equals desired's digest, an
-// apply changes nothing, even in a new process. Values need no comparison: another manager's change ends the ownership.
+// holds reports whether gitrollout owns exactly the fields of desired. If LabelApplied is also equal, an apply changes
+// nothing. holds does not compare values, because a field that another manager changes is no longer owned.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {

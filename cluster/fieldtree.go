@@ -30,12 +30,12 @@ func elements(fields map[string]any) int {
 	return len(fields)
 }
 
-// keyRule says which of the keys in a "k:" element a list element must have.
+// keyRule says which keys of a "k:" element a list element must have.
 type keyRule bool
 
 const (
 	allKeys   keyRule = false
-	givenKeys keyRule = true // only the keys that the element has: others were defaulted, such as a port's protocol
+	givenKeys keyRule = true // only the keys that the element has, because the API server defaults others
 )
 
 // step returns the part of a value that one path element names, and whether it exists.
@@ -87,7 +87,6 @@ func hasKeys(item, keys map[string]any, rule keyRule) bool {
 	return found > 0
 }
 
-// existing returns the part of a field tree that exists in a value, nil if there is none.
 func existing(fields map[string]any, value any) map[string]any {
 	return difference(fields, dropped(fields, value))
 }
@@ -116,14 +115,15 @@ func dropped(fields map[string]any, value any) map[string]any {
 	return out
 }
 
-// areApart reports whether exactly one of two trees owns the map at an element as a whole, as an empty map. Such a tree
-// claims no field in the map, so the trees do not overlap. A list element is always owned with all its fields.
+// areApart reports whether one tree owns only the map itself, as an empty node, and the other tree owns fields in the
+// map. Such trees do not overlap. In contrast, an empty node for a list element owns all fields of the element, so list
+// elements are never apart.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// difference returns the fields of a that are not in b, nil if there are none. If a list element is a leaf in a or b,
-// the whole element is left out. Ownership of a map itself (".") does not count.
+// difference returns the fields of a that are not in b, or nil. It leaves out list elements that are leaves in a or b.
+// It ignores the ownership of a map itself (".").
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {

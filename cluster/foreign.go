@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refuseForeign returns an error if a release's generated object would take over an object that is not the app's. Git
-// does not ask for that, and the release's end would delete the object. An app's object in the watch costs no request.
+// refuseForeign returns an error if a release's generated object exists already and belongs to something else.
+// Otherwise gitrollout would take over the object now, and delete it when the release ends.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

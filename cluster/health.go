@@ -37,7 +37,7 @@ const maxWhy = 500
 // troubles holds the unhealthy objects of each app.
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note updates an object's health. It ignores other clusters' objects: an app there may have the same name.
+// note updates an object's health. It ignores objects of other clusters, because an app there may have the same name.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {
@@ -53,7 +53,6 @@ func (t troubles) note(was, is *live, cluster string) {
 	t[is.app][is.ref] = rollout.Trouble{Ref: is.ref, Failed: is.health == status.FailedStatus, Message: is.why}
 }
 
-// of returns an app's unhealthy objects, sorted; nil if there are none.
 func (t troubles) of(app string) []rollout.Trouble {
 	return slices.SortedFunc(maps.Values(t[app]), func(a, b rollout.Trouble) int { return a.Ref.Compare(b.Ref) })
 }

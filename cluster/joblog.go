@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobLog returns the end of the log of a Job's newest pod, or why it has none; "" if the log is not recorded.
+// jobLog returns the last log lines of the Job's newest pod, or why there are none. It returns "" if none are wanted.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""
@@ -41,7 +41,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	return rollout.Tail(string(text), rollout.MaxHookLog)
 }
 
-// spoke returns the container whose log is read: the first failed one, or else the first container.
+// spoke returns the first failed container, or else the first container.
 func spoke(pod corev1.Pod) string {
 	for _, all := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range all {

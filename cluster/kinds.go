@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is one kind of applied object: its resource in URLs, and the watch of its objects. The watch selects
-// rollout.LabelApp, so 50,000 foreign Secrets cost nothing. Workloads are watched without a selector.
+// kind is a kind of applied objects, with the watch for these objects. The watch selects rollout.LabelApp, so that
+// 50,000 foreign Secrets cost nothing. Workloads are watched without a selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
@@ -54,11 +54,10 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout bounds how long a call waits for a kind's first list: 5,000 Deployments take 0.3 s. A failing list, for
-// example with a dead conversion webhook, is retried in the background, and later calls do not wait.
+// listTimeout bounds how long a call waits for a kind's first list. A list of 5,000 Deployments takes 0.3 s. A failed
+// list is retried in the background, for example with a dead conversion webhook, and later calls do not wait.
 const listTimeout = 5 * time.Second
 
-// of returns a kind whose watch is in sync. The first call for a kind starts the watch.
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	k, err := w.watching(ctx, gvk)
 	if err != nil {
@@ -128,7 +127,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	return k, nil
 }
 
-// forget ends a kind's watch. The next call of watching for this kind starts a new one.
+// forget ends a kind's watch. The next call of watching starts a new watch.
 func (w *kinds) forget(k *kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +137,6 @@ func (w *kinds) forget(k *kind) {
 	k.stop()
 }
 
-// again ends the watch of a kind, if there is one, so that the next call of watching starts a new watch.
 func (w *kinds) again(gvk schema.GroupVersionKind) {
 	w.mu.Lock()
 	k := w.all[gvk]
@@ -192,7 +190,7 @@ func (w *kinds) noteGone(k *kind, err error) {
 	}
 }
 
-// ofRef returns a reference's kind in the watched version, or else in the API server's preferred version.
+// ofRef returns a reference's kind, in the watched version or else in the API server's preferred version.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	if k, ok := w.watched(ref); ok {
 		return k, w.reach(k, ref)
@@ -208,7 +206,6 @@ func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	return k, w.reach(k, ref)
 }
 
-// watched returns the kind of a reference if the kind is watched and in sync.
 func (w *kinds) watched(ref rollout.Ref) (*kind, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

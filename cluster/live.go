@@ -11,11 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied is an applied object's digest. If it is unchanged and gitrollout still owns the fields (see holds),
-// nothing is written. The Deployment controller would copy an annotation, but not a label, to the ReplicaSet.
+// LabelApplied is the digest of the applied object. While it is equal and gitrollout owns the fields (see holds),
+// nothing is written. It is a label because the Deployment controller copies a Deployment's annotations to its
+// ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
-// live is the record of one applied object, or of one workload even if it is not applied.
+// live is the record of an applied object, or of any workload.
 type live struct {
 	stamp
 	ref          rollout.Ref
@@ -28,7 +29,7 @@ type live struct {
 	finalizers   string
 	applied      string        // LabelApplied
 	print        string        // fingerprint of the fields that gitrollout owns, "" if there are none
-	shared       bool          // another manager owns one of these fields, or another tool has applied the object
+	shared       bool          // another manager owns one of gitrollout's fields, or another tool has applied the object
 	writer       string        // the other field manager that changed the object last
 	ownsReplicas bool          // gitrollout's manager owns spec.replicas
 	replicas     int64         // spec.replicas, -1 if it is not a number
@@ -79,7 +80,6 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 	return l, err
 }
 
-// without returns a copy of a mapping that lacks some fields.
 func without(m map[string]any, fields ...string) map[string]any {
 	out := make(map[string]any, len(m)+1)
 	for name, value := range m {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData returns a Secret's data and caches nothing. With a label, a Secret without label=true is Forbidden.
+// SecretData reads a Secret's data and caches nothing. If label is set, it reads only a Secret with label=true.
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -35,8 +35,8 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	return data, nil
 }
 
-// CheckJob asks the API server by a dry run whether it would accept a Job, and refuses unknown fields. It returns nil
-// if the namespace does not exist yet or a webhook supports no dry run.
+// CheckJob validates a Job by a dry run, and refuses unknown fields. It returns nil if the namespace does not exist
+// yet, or if a webhook supports no dry run.
 func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob creates a Job and returns its state. It creates nothing if begun is set or the name exists. If the existing
-// Job's annotation differs, another run created the Job: state.Taken is set. Unreadable owners are left out.
+// EnsureJob returns a Job's state, and creates the Job if it is missing and begun is false. It sets state.Taken if the
+// existing Job's annotation differs, because another run created that Job.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -95,7 +95,7 @@ func (c *Client) EnsureJob(
 	return state, err
 }
 
-// nameOwners sets the uids of a new Job's owners: Kubernetes deletes the Job with them. It drops unreadable owners.
+// nameOwners sets the uids of the owners, so that Kubernetes deletes the Job with them. It drops unreadable owners.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
@@ -121,7 +121,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// stuck lists the reasons of waiting containers. These reasons do not pass by themselves.
+// stuck lists the reasons of waiting containers that do not pass by themselves.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {

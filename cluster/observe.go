@@ -3,8 +3,8 @@ package cluster
 import "gitrollout.dev/gitrollout/rollout"
 
 // Observe returns an app's workloads and routes from the watch caches, without a request. The result includes Apply's
-// earlier writes. Missing workloads and routes are left out, as are routes whose kind is not watched. If a watch fails,
-// the state is the last one seen and Unseen has the reason.
+// earlier writes. It lacks missing workloads and routes, and routes whose kind is not watched. After a failed watch,
+// Observe returns the last known state, and Unseen has the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// makeOnce creates an object without force, because another writer may create it too. For an existing object it writes
-// only the owner: a database may use the random content, and an apply would remove fields of an earlier apply.
+// makeOnce creates an object without force, because another writer may create it too. For an existing object, makeOnce
+// writes only the owner, because a database may already use the object's random content.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):
@@ -26,7 +26,7 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstru
 		}})
 }
 
-// nowAlways removes the CreateOnly annotation of an object that from now on follows Git.
+// nowAlways removes the CreateOnly annotation from an object that now follows Git.
 func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); !exists || !l.once {
 		return nil

@@ -23,7 +23,7 @@ const (
 	kruiseRelease = "rollouts.kruise.io/in-progressing"
 )
 
-// recently bounds the age of an active GitOps tool's last apply: these tools apply every few minutes.
+// recently is the maximum age of an active GitOps tool's last apply. These tools apply every few minutes.
 const recently = 10 * time.Minute
 
 // gitOps maps field managers that apply from Git continuously to the names of their tools.
@@ -213,7 +213,7 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "migrate the object as docs/coming-from-argo-rollouts.md describes"}
 }
 
-// flagger returns a sign without By unless a Canary owns the live object. In the sign, does follows the Canary's name.
+// flagger returns a sign that a Flagger Canary owns the live object, or a sign without By.
 func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
 	canary := ownedBy(live, "flagger.app", "Canary")
 	if canary == "" {

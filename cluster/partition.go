@@ -47,7 +47,6 @@ func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	return t, true
 }
 
-// looked records the objects of a kind, or why they cannot be watched.
 func (w *workloads) looked(t *workloadTable, objects *kind, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,8 +116,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first described status field that is missing, "" if there is none. A missing field counts only
-// with a ready pod: a controller may omit a count of 0, such as available pods before minReadySeconds.
+// unsaid returns the first described status field that is missing, or "". With minReadySeconds, it skips the number of
+// available pods, because a controller may omit a count of 0.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -129,9 +128,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets each revision's desired pods. Missing pods up to the partition count for the base revision, the others
-// for the current revision, which gets the workload's hash. A pod updated in place has its new label before its new
-// containers, and is still ready. So no more pods count as ready than the controller reports.
+// byCounts sets the desired pods of each revision. The base revision gets the missing pods up to the partition. The
+// current revision gets the other missing pods, and the workload's hash. During an in-place update, a pod has its new
+// label while its old containers are still ready. Therefore the controller's count limits the ready pods.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	for i := range out.Revisions {

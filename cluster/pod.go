@@ -50,8 +50,8 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by != nil && slices.ContainsFunc(workloadKinds, onNodes) {
 		out.node = p.Spec.NodeName
 	}
-	// A pod updated in place has its new label and its old containers until the kubelet reports the pod as not Ready. A
-	// readiness gate is unmet even earlier.
+	// During an in-place update, a pod has its new label while its old containers are still Ready. An unmet readiness
+	// gate shows this earlier than the Ready condition.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created

@@ -57,7 +57,7 @@ func podTrouble(p *corev1.Pod) trouble {
 	return worst
 }
 
-// gates returns the first unmet readiness gate, such as a load balancer controller's, as text; "" if all are met.
+// gates returns a text about the first unmet readiness gate, "" if all gates are met.
 func gates(p *corev1.Pod) string {
 	for _, gate := range p.Spec.ReadinessGates {
 		if !hasCondition(p, gate.ConditionType) {
@@ -96,7 +96,6 @@ func containerTrouble(s *corev1.ContainerStatus) trouble {
 	return trouble{}
 }
 
-// lastExit returns how a container's previous run ended.
 func lastExit(s *corev1.ContainerStatus) string {
 	if t := s.LastTerminationState.Terminated; t != nil {
 		return ", " + exit(t, s.RestartCount)

@@ -23,8 +23,8 @@ type desired struct {
 	kind   *kind  // nil while the CRD, which the same Apply writes, does not exist
 }
 
-// prepare adds gitrollout's labels and annotations to the object's own metadata only. In a pod template they would
-// start a release, and from a selector they could never be removed.
+// prepare adds gitrollout's labels and annotations to the object's metadata, but not to a pod template or a selector.
+// In a pod template they would start a release. In a selector they could never be removed.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
@@ -70,7 +70,7 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData moves stringData to data. If the API server moves it, keys that leave Git stay, without an owner.
+// encodeStringData moves stringData to data. The API server would move it too, but would keep keys that leave Git.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes an app's former objects, workloads before ConfigMaps, with background propagation as kubectl does. It
-// returns the candidates that are gone or not the app's, and why others remain. After a refused deletion or an
-// unreadable kind it continues; other errors end it. Prune may be repeated. Objects that are kept cost no request.
+// Prune deletes an app's former objects, workloads before ConfigMaps, and may be repeated. It returns the objects that
+// are gone or not the app's, and the reasons why others stay. Prune continues after a refused deletion or an unreadable
+// kind. It returns any other error immediately.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -74,7 +74,7 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object if it has the app's label and cluster, else nil: other objects stay.
+// candidate returns the live object, or nil if the object does not have the app's label and cluster.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {
@@ -119,7 +119,7 @@ func staysForGood(l *live) string {
 	return ""
 }
 
-// pruneRank orders deletions: senders of traffic, then workloads, objects that pods read, and last CRDs and Namespaces.
+// pruneRank orders deletions: traffic and autoscaling first, then workloads, objects that pods read, CRDs, Namespaces.
 func pruneRank(ref rollout.Ref) int {
 	if _, runsPods := rollout.WorkloadOf(ref); runsPods {
 		return 1

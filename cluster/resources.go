@@ -28,8 +28,8 @@ func (e unserved) Error() string {
 
 func (e unserved) Is(target error) bool { return target == ErrUnknownKind }
 
-// resources maps kinds to the API server's resources. A call waits for a new discovery only if the last one lacks the
-// kind, whose CRD may be new. With client-go's deferred mapper all callers would wait.
+// resources maps kinds to the API server's resources. Only a call for an unknown kind waits for a new discovery,
+// because the kind's CRD may be new. With client-go's deferred mapper, all callers would wait.
 type resources struct {
 	server discovery.DiscoveryInterface
 
@@ -52,7 +52,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 		return mapping, err
 	}
 	byName := func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }
-	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // records need the same error in each pass
+	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // each pass must record the same error
 		if gv.Group == gvk.Group && (gvk.Version == "" || gv.Version == gvk.Version) {
 			return nil, fmt.Errorf("the API server cannot reach the server of %s: %w", gv, l.unseen[gv])
 		}
@@ -85,7 +85,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// A discovery already in progress may have missed a new CRD. Only a second discovery has surely begun after this call.
+	// A discovery in progress may have missed a new CRD. Only a second discovery has surely begun after this call.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {

@@ -22,8 +22,8 @@ type revision struct {
 	template  string // digest of the pod template without pod-template-hash
 	created   time.Time
 	desired   int
-	pods      int // status.replicas, of a ReplicaSet only
-	available int // status.availableReplicas, of a ReplicaSet only
+	pods      int // status.replicas, for ReplicaSets only
+	available int // status.availableReplicas, for ReplicaSets only
 	late      bool
 	failure   string
 	configs   []configRef

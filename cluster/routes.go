@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WatchRoutes starts the watches of routes' kinds, so that Observe has routes that this process does not apply.
+// WatchRoutes watches the kinds of the routes, so that Observe also returns routes that this process does not apply.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
 		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, ErrUnknownKind) {
@@ -60,7 +60,7 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 // maxStatus bounds a stored status. An HTTPRoute with 32 parents, Gateway API's maximum, has about 30 kB.
 const maxStatus = 64 << 10
 
-// statusOf returns the status of a kind that a router may write, as JSON; "" for other kinds.
+// statusOf returns an object's status as JSON if a router may write this kind's status, else "".
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
@@ -73,8 +73,8 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves asks the API server whether a Service has a ready endpoint among the pods of a version, given by its
-// pod-template-hash. It reads EndpointSlices, because proxies use the slices, not the pods.
+// Serves reports whether a Service has a ready endpoint among the pods with this pod-template-hash. It reads
+// EndpointSlices, because proxies use EndpointSlices and not pods.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

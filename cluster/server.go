@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// server sends requests about objects of any kind, each with requestTimeout.
+// server sends requests about objects of any kind, each with requestTimeout. The dynamic client refuses names such as
+// "../", which would reach an object of another kind or namespace.
 type server struct {
 	dynamic dynamic.Interface
 	taken   func(ref rollout.Ref, fields string) // Options.Taken
 }
 
-// of returns a kind's client in a namespace. This client refuses names, such as "../", of another kind or namespace.
 func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
 	if !k.namespaced {
 		return s.dynamic.Resource(k.resource)

@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// statefulSets describes apps/v1 StatefulSets, with a ControllerRevision per template and an owned pod per ordinal.
 var statefulSets = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 	read:         readStatefulSet,
@@ -47,9 +46,9 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals sets each revision's desired pods. A missing pod counts for the base revision below the partition, else
-// for the current revision, which gets the StatefulSet's hash. The revision's own annotation may be missing after an
-// adoption, or outdated after a change of the API server's defaults.
+// byOrdinals sets the desired pods of each revision. An ordinal without a pod counts for the base revision if it is
+// below the partition, and else for the current revision. The current revision gets the StatefulSet's hash, because its
+// own annotation may be missing after an adoption, or outdated after a change of the API server's defaults.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // from ordinal to the index of its revision
 	index := func(name string) int {

@@ -26,7 +26,7 @@ type stamp struct {
 
 func (s *stamp) at() *stamp { return s }
 
-// stampOf takes the owner's uid from the controller reference: a name can be reused, and a label proves no ownership.
+// stampOf takes the owner from the controller reference, because a name can be reused and a label proves no ownership.
 func stampOf(m *metav1.ObjectMeta) stamp {
 	owner := types.UID("")
 	if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
@@ -35,13 +35,14 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row holds the used fields of one object: a few hundred bytes instead of 5 to 20 kB. Rows in a table are immutable.
+// row holds the fields of one object that are used: a few hundred bytes instead of 5 to 20 kB. Rows are immutable.
 type row interface {
 	comparable
 	at() *stamp
 }
 
-// table holds one kind's newest known objects, from feeds and responses. After a write, no reader gets an older state.
+// table holds the newest known objects of one kind, from feeds and responses. After a write, no reader gets an older
+// state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // either may be the zero value
@@ -70,7 +71,6 @@ func newTable[R row](read func(any) (R, error), changed func(was, is R), namespa
 	return t
 }
 
-// feedOf returns the feed of a namespace, nil if there is none.
 func (t *table[R]) feedOf(namespace string) *feed[R] {
 	f, _ := rollout.Find(t.feeds, func(f *feed[R]) bool { return f.namespace == "" || f.namespace == namespace })
 	return f
@@ -90,14 +90,12 @@ func (t *table[R]) withUID(uid types.UID) (R, bool) {
 	return r, ok
 }
 
-// ownedBy returns the objects that a controller owns, unsorted.
 func (t *table[R]) ownedBy(uid types.UID) []R {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return slices.Collect(maps.Values(t.owned[uid]))
 }
 
-// each calls f for every row until f returns false.
 func (t *table[R]) each(f func(R) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -108,7 +106,7 @@ func (t *table[R]) each(f func(R) bool) {
 	}
 }
 
-// put stores a row unless the table knows a newer row or a deletion: the watch may be faster than the response.
+// put stores a row unless the table knows a newer row or a deletion, because the watch may be faster than the response.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
 // take stores a row that was read as of a resource version, unless the table is newer.
@@ -140,7 +138,7 @@ func (t *table[R]) drop(k key, asOf string) {
 	t.changed(was, none)
 }
 
-// swap replaces a row by another row of the same resource version, without calling changed.
+// swap replaces a row with the same resource version, without calling changed.
 func (t *table[R]) swap(was, is R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,13 +173,13 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer reports whether resource version a is newer than b, false if they cannot be compared (before Kubernetes 1.35).
+// newer reports whether resource version a is newer than b. Before Kubernetes 1.35 versions cannot be compared.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// blind returns since when a feed gets no changes, and why. why is nil if all feeds work.
+// blind returns since when a feed has received no changes, and the error. The error is nil while all feeds work.
 func (t *table[R]) blind() (since time.Time, why error) {
 	for _, f := range t.feeds {
 		if at, err := f.blind(); err != nil && (why == nil || at.Before(since)) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// typed has clients for Go types. kubernetes.Clientset has all API groups and would make the program a tenth larger.
+// typed has clients for Go types. It does not use kubernetes.Clientset, which would make the program a tenth larger.
 type typed struct {
 	apps      *appsclient.AppsV1Client
 	batch     *batchclient.BatchV1Client
@@ -21,7 +21,7 @@ type typed struct {
 	events    *eventsclient.EventsV1Client
 }
 
-// newTyped returns clients with one transport. Protobuf, for built-in types only, halves the CPU of decoding pods.
+// newTyped returns clients with a shared transport. Protobuf halves the CPU time that decoding pods takes.
 func newTyped(config *rest.Config, shared *http.Client) (t typed, err error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"

@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// background runs a client's goroutines until the context of its start ends.
+// background runs a client's goroutines until the context from start ends.
 type background struct {
 	mu      sync.Mutex
 	root    context.Context // nil before start
@@ -48,13 +48,12 @@ type source struct {
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// typedSource is implemented by a typed client's resource, such as kube.core.Pods("").
 type typedSource[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// watchTyped fills a table with the objects of a built-in kind. in returns the client for a namespace.
+// watchTyped fills a table with the objects of a built-in kind.
 func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	b *background, t *table[R], name string, example runtime.Object, in func(namespace string) C,
 ) {
@@ -78,9 +77,9 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// runWatch fills a table through a feed until ctx ends. The reflector restarts after a broken connection or an expired
-// version. It then lists the newest objects, even after a refused watch: a list older than the known objects reveals a
-// restored cluster. client-go would resume at its own version, after which a restored cluster sends nothing.
+// runWatch fills a table through a feed until ctx ends. After a broken connection or an expired version, the reflector
+// starts again with a list of the newest objects. An old list reveals that the cluster was restored from a backup.
+// client-go would instead watch from its last version, after which a restored cluster sends nothing.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {
@@ -113,7 +112,7 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// A broken connection heals in milliseconds, but a server that is down should not get many requests.
+		// A broken connection heals in milliseconds, but a server that is down should get few requests.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	// The feed reports the errors that the reflector would log.
@@ -121,8 +120,8 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 	b.running.Go(func() { reflector.RunWithContext(ctx) })
 }
 
-// overloaded reports a running server under load, which a list would increase. A server without etcd, perhaps during a
-// restore, also returns 429, with "initializing" in its message (k8s.io/apiserver/pkg/storage/cacher).
+// overloaded reports whether a running server is overloaded, because a list would increase the load. A server without
+// etcd also returns 429, but its message has "initializing" (k8s.io/apiserver/pkg/storage/cacher).
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

@@ -28,7 +28,7 @@ type workloadKind struct {
 	current func(w *workload, synced bool, revisions []*revision) *revision
 	// pods returns the pods of a revision, unsorted.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
-	// finish sets the fields of an observed workload that depend on several revisions. It may be nil.
+	// finish completes an observed workload with the fields that depend on several revisions. It may be nil.
 	finish func(w *workload, out *rollout.ObservedWorkload)
 	// inUse reports whether a revision has pods or may get new ones.
 	inUse func(objects *kind, r *revision) bool
@@ -38,7 +38,6 @@ type workloadKind struct {
 
 var workloadKinds = []*workloadKind{&deployments, &statefulSets, &daemonSets}
 
-// kindOf returns the description of a kind that runs pods, nil for other kinds.
 func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	if k, is := rollout.Find(w.all(), func(k *workloadTable) bool { return k.gvk == gvk }); is {
 		return k.workloadKind
@@ -50,7 +49,7 @@ func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 type workload struct {
 	hash           rollout.Hash
 	serial         int
-	commit, status string // rollout.AnnotationCommit and .AnnotationStatus
+	commit, status string // rollout.AnnotationCommit and rollout.AnnotationStatus
 
 	number               int    // the number of the newest revision, 0 if not known
 	template             string // digest of the pod template
@@ -65,10 +64,10 @@ type workload struct {
 
 	// Only StatefulSets and other kinds with a partition have these fields.
 	base, update     string // status.currentRevision and .updateRevision
-	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
+	partition, first int    // the number of pods that keep the base revision; spec.ordinals.start
 	room             bool   // spec has maxUnavailable, which API servers without the feature gate drop
 	updatedReady     int    // status: ready pods of the current template; -1 if the status lacks the number
-	unsaid           string // a described status field that the controller does not write, "" if there is none
+	unsaid           string // a described status field that is missing in the object, "" if there is none
 }
 
 // readWorkload returns the workload part of an object's record, nil if the object runs no pods.
@@ -119,7 +118,7 @@ func newWorkloads(tell func(app string), namespaces ...string) *workloads {
 	return w
 }
 
-// start watches all workloads, revisions and pods, and returns after the first lists.
+// start watches all workloads, revisions and pods, and waits for the first lists.
 func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.core.Pods)
 	for _, k := range w.kinds {
@@ -150,8 +149,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the observation of some workloads may be outdated, "" if it is current. The reason is from the
-// watch that failed first, among those kinds and the built-in kinds, which all apps need.
+// unseen returns why the observation of these workloads may be outdated, "" if it is current. It reports the watch that
+// failed first, among the watches for their kinds and for the built-in kinds, which all apps need.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -177,7 +176,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// own records the app that observes workloads without a label, so that changes notify this app.
+// own records the app that observes these workloads, because a workload without a label does not name its app.
 func (w *workloads) own(app string, of []rollout.Workload) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +185,7 @@ func (w *workloads) own(app string, of []rollout.Workload) {
 	}
 }
 
-// appOf returns an object's app: the label's app or, before the adoption of a workload, the app that observes it.
+// appOf returns the app in an object's label. For a workload without a label, it returns the app that observes it.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -213,7 +212,7 @@ func changedOf[R interface {
 	}
 }
 
-// tellOwner notifies the app of a workload. uid is the uid of the workload or of a revision.
+// tellOwner notifies the app of the workload or revision with this uid.
 func (w *workloads) tellOwner(uid types.UID) {
 	for _, k := range w.all() {
 		objects := k.objects.Load()
@@ -232,12 +231,10 @@ func (w *workloads) tellOwner(uid types.UID) {
 	}
 }
 
-// is reports whether an object has the table's kind, in any version.
 func (k *workloadTable) is(ref rollout.Ref) bool {
 	return k.gvk.Kind == ref.Kind && k.gvk.Group == ref.Group
 }
 
-// get returns a live workload with its table, nil if there is none.
 func (w *workloads) get(name rollout.Workload) (*workloadTable, *live) {
 	ref := name.Ref()
 	for _, k := range w.all() {
@@ -252,7 +249,6 @@ func (w *workloads) get(name rollout.Workload) (*workloadTable, *live) {
 	return nil, nil
 }
 
-// observe returns a workload with its revisions and pods.
 func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload {
 	d := l.workload
 	out := rollout.ObservedWorkload{
@@ -267,7 +263,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	byRevision(revisions)
 	current := k.current(d, out.Synced, revisions)
 	out.Synced = out.Synced && (current != nil || !d.revised) // the watch of revisions may lag
-	// As in kubectl rollout status: all pods have the current template and are available, and no older pods exist.
+	// As in "kubectl rollout status", all pods have the current template and are available, and no older pods exist.
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 	for _, r := range revisions {
 		shown := r.observe(k.pods(w.pods, l, r))
@@ -283,7 +279,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns a user of a ConfigMap or Secret: a pod, even if terminating, or a revision that has or may get pods.
+// userOf returns a pod or a revision that uses a ConfigMap or Secret. A terminating pod counts, and so does a revision
+// without pods that may get new pods.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	user := ""
