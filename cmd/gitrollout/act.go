@@ -28,7 +28,6 @@ func (c *pushCommand) register(cmd *cobra.Command, run func(ctx context.Context,
 	registerAuthor(cmd, &c.author)
 }
 
-// open returns the author, and a session that has read Git.
 func (c *pushCommand) open(ctx context.Context) (rollout.Identity, *console.Session, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
@@ -154,7 +153,7 @@ func (c *actCommand) run(ctx context.Context, name string) error {
 	return c.push(w, func() (string, error) { return w.Act(ctx, who, name, c.action, nil) })
 }
 
-// identity returns the author: from the flag --author, the environment, or git's settings.
+// identity returns the author from --author, the environment, or git's settings.
 func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	if flag != "" {
 		name, rest, ok := strings.Cut(flag, "<")

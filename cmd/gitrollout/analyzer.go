@@ -13,7 +13,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newAnalyzer returns the worker that takes the measurements of analyses.
 func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logger) *measure.Worker {
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
@@ -28,7 +27,8 @@ func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logg
 	})
 }
 
-// ownSecrets returns a reader of Secrets. Namespace "" is gitrollout's own; in others a Secret needs the label.
+// ownSecrets returns a function that reads Secrets. Namespace "" means gitrollout's own namespace. In other namespaces,
+// a Secret needs the label.
 func ownSecrets(client *cluster.Client, label string) func(context.Context, string, string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		if namespace == "" {

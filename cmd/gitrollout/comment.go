@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/forge"
 )
 
-// post writes a plan as a comment on the CI job's pull request. A token without the right to comment is no error.
+// post comments a plan on the CI job's pull request. It ignores that a token has no right to comment.
 func (c *planCommand) post(ctx context.Context, text string) error {
 	config, number, err := forge.PullOf(os.Getenv)
 	if err != nil {
@@ -43,7 +43,6 @@ func (c *planCommand) post(ctx context.Context, text string) error {
 	return nil
 }
 
-// appendTo appends text to a file to which other steps of the CI job may append.
 func appendTo(file, text string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {

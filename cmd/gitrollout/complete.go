@@ -14,7 +14,7 @@ func completeApps() cobra.CompletionFunc {
 	return completeNames((*console.Session).Names)
 }
 
-// completeNames completes the only argument. If Git cannot be read without a prompt, there are no completions.
+// completeNames completes the only argument. There are no completions if Git needs a prompt.
 func completeNames(names func(*console.Session) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		w := quietWorld(cmd)
@@ -25,7 +25,6 @@ func completeNames(names func(*console.Session) []string) cobra.CompletionFunc {
 	}
 }
 
-// complete completes the values of a flag from Git.
 func complete(cmd *cobra.Command, flag string, values func(w *console.Session, args []string) []string) {
 	// RegisterFlagCompletionFunc fails only for an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) (
@@ -61,7 +60,6 @@ func quietWorld(cmd *cobra.Command) *console.Session {
 	return w
 }
 
-// knownHashes returns the releases of the app in the arguments, to complete a flag.
 func knownHashes(w *console.Session, args []string) []string {
 	if len(args) == 0 {
 		return nil
@@ -69,7 +67,6 @@ func knownHashes(w *console.Session, args []string) []string {
 	return w.Hashes(args[0])
 }
 
-// stepNames returns the steps of the app's release, to complete --through.
 func stepNames(w *console.Session, args []string) []string {
 	if len(args) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 const connectTimeout = 15 * time.Second
 
 // connect adds a client of the cluster to a session. The client watches the cluster until ctx ends, and calls changed
-// when an app's objects change. It is an error if the cluster is unreachable or has another uid.
+// when an app's objects change. connect returns an error if the cluster is unreachable or has another uid.
 func connect(
 	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {
@@ -60,7 +60,7 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 	return client, nil
 }
 
-// lookAt connects a read-only command. Without sufficient rights it reads only readable namespaces, and checks no uid.
+// lookAt connects a read-only command. If the user lacks rights, it reads only readable namespaces and checks no uid.
 func lookAt(ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams) error {
 	err := connect(ctx, w, target, changed, s)
 	if !cluster.IsForbidden(err) {
@@ -85,7 +85,7 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	return nil
 }
 
-// tryConnect connects a command that can also show Git alone. The only error is an invalid --context.
+// tryConnect connects a command that can also work with Git alone. Only an invalid --context is an error.
 func tryConnect(
 	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {

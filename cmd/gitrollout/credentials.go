@@ -59,7 +59,7 @@ func (o *sourceOptions) signing() string {
 	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }
 
-// auth returns the credentials of flags and environment. Package git reads the credentials in the URL.
+// auth returns the credentials from flags and the environment. Package git reads credentials in the URL.
 func (o *sourceOptions) auth() (wire.Auth, error) {
 	a := wire.Auth{SSHKeyFile: o.sshKey, KnownHosts: o.knownHosts,
 		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}
@@ -71,7 +71,7 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 	return a, err
 }
 
-// checkArgument refuses a password in --repo: all users of the machine can read command lines.
+// checkArgument refuses a password in --repo, because all users of the machine can read command lines.
 func checkArgument(repo string) error {
 	if u, err := url.Parse(repo); err == nil && u.User != nil && strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
 		if _, has := u.User.Password(); has {

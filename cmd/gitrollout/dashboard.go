@@ -37,7 +37,6 @@ type dashOptions struct {
 	email   bool
 }
 
-// register adds the flags, whose names start with dashboard-.
 func (o *dashOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.address, "dashboard-address", dashAddress, "`host:port` of the dashboard; \"\" for none")
@@ -70,7 +69,6 @@ func (o *dashOptions) check() error {
 	return nil
 }
 
-// server returns the dashboard's HTTP server for the apps of a board.
 func (o *dashOptions) server(records *console.Records, board *dashboard.Board) (*dashboard.Server, error) {
 	u, err := url.Parse(o.url)
 	options := dashboard.Options{Board: board, Records: records, Now: time.Now, Secure: err == nil && u.Scheme == "https"}
@@ -87,7 +85,6 @@ func (o *dashOptions) server(records *console.Records, board *dashboard.Board) (
 	return dashboard.New(options)
 }
 
-// serve serves the dashboard until stop is called.
 func (o *dashOptions) serve(listener net.Listener, handler http.Handler, ended func(error)) (stop func()) {
 	return serve.On(listener, serve.Options{Address: o.address, Public: o.url, Server: quiet(handler, slog.DiscardHandler),
 		Ended: ended, Now: time.Now})
@@ -182,7 +179,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	return c.follow(ctx, w, board, changed, broken)
 }
 
-// follow updates the board until ctx ends. If Git cannot be read, the board gets a note.
+// follow updates the board until ctx ends. If Git cannot be read, follow adds a note to the board.
 func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
@@ -227,7 +224,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 	}
 }
 
-// listen opens the dashboard's port for run. It returns nil if the address is "" or, with a warning, in use.
+// listen opens the dashboard's port. It returns nil if there is no address, or, with a warning, if the port is in use.
 func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	if o.address == "" {
 		return nil
@@ -240,12 +237,11 @@ func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	return listener
 }
 
-// gone returns the apps on a board that no longer exist.
 func gone(board *dashboard.Board, apps map[string]rollout.App) []string {
 	return slices.DeleteFunc(board.Names(), func(name string) bool { _, is := apps[name]; return is })
 }
 
-// startDashboard serves the dashboard of a reconciler's loop until stop is called.
+// startDashboard serves the dashboard of a loop until stop is called.
 func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
 	listener := o.listen(log)
 	if listener == nil {

@@ -133,7 +133,7 @@ func (c *diffCommand) app(
 	return differences, nil
 }
 
-// print prints the difference of one object. It returns 1 if there is one, and otherwise 0.
+// print prints one object's difference, and returns the number of differences (0 or 1).
 func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) (int, error) {
 	text, err := plan.Compare("cluster/"+ref.String(), live, "git/"+ref.String(), after)
 	if err != nil || text == "" {

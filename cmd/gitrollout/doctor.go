@@ -104,7 +104,7 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	return nil
 }
 
-// printRBAC prints the least permissions with which the reconciler can apply the apps in Git.
+// printRBAC prints the least permissions that the reconciler needs for the apps in Git.
 func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	const prefix = "system:serviceaccount:"
 	account, is := strings.CutPrefix(cmp.Or(c.as, prefix+rollout.OwnNamespace+":gitrollout"), prefix)
@@ -128,7 +128,6 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	return err
 }
 
-// git returns the part of the examination that is about Git.
 func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	g := doctor.Git{Repo: w.Repo, Heads: w.Heads, Branch: w.Tip, Cluster: w.Cluster, Own: protected(),
 		Head: w.Head, Build: w.Renderer, NoPush: c.noPush}
@@ -138,7 +137,7 @@ func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	return g
 }
 
-// cluster returns the part of the examination that is about the cluster. w is nil if Git cannot be read.
+// cluster returns the examination's part about the cluster. w is nil if Git cannot be read.
 func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: connectTimeout, Namespaces: c.target.namespaces}
 	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()

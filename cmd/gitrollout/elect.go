@@ -16,7 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure leader election. The Lease only saves work: Git's compare-and-swap prevents double advances.
+// electOptions configure leader election. The Lease only saves work, because Git's compare-and-swap refuses two
+// writers.
 type electOptions struct {
 	elect     bool
 	namespace string
@@ -36,8 +37,8 @@ func (o *electOptions) register(cmd *cobra.Command) {
 // podNamespace is the file in which a pod finds its namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity returns the name under which this process writes. With election it has a random suffix, because replicas may
-// share a host. The process then stops when another writer takes over. Otherwise the name is the host's or pod's.
+// identity returns the name for this process's writes: the host's or pod's name. With election, it has a random suffix,
+// because replicas may share a host, and the process stops when another writer takes over.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -54,7 +55,7 @@ func hostname() string {
 	return name
 }
 
-// ownNamespace returns the pod's namespace, or otherwise if this process runs outside of a cluster.
+// ownNamespace returns the pod's namespace. Outside of a cluster, it returns otherwise.
 func ownNamespace(otherwise string) string {
 	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))
@@ -65,7 +66,7 @@ func ownNamespace(otherwise string) string {
 // protected returns gitrollout's own namespace, where no app may write.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead calls work while this process holds the Lease of a cluster. Without election, it calls work immediately.
+// lead calls work while this process holds a cluster's Lease. Without election, it calls work immediately.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

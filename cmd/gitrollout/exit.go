@@ -53,7 +53,6 @@ func usagef(format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// silent returns a failure that prints no message.
 func silent(code exitCode) error { return &failure{code: code} }
 
 func isSilent(err error) bool {
@@ -61,7 +60,7 @@ func isSilent(err error) bool {
 	return errors.As(err, &f) && f.err == nil
 }
 
-// codeOf returns the exit code of an error. Errors share a code if callers would react to them in the same way.
+// codeOf returns an error's exit code. Errors have the same code if callers should react in the same way.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var invalid *rollout.InvalidError
@@ -85,7 +84,7 @@ func codeOf(err error) exitCode {
 	}
 }
 
-// message formats an error for users, in one line per failure, with a hint if there is one.
+// message formats an error for users, with one line per failure and sometimes a hint.
 func message(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "\n            ")
 	switch {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// newForge returns a worker for the forge and does not start it. Without a configured forge, the worker does nothing.
+// newForge returns a worker for the forge without starting it. Without a configured forge, the worker does nothing.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  adapters.Spread,
@@ -33,7 +33,8 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// forgeToken returns a function to call per request, because tokens expire. It returns GITROLLOUT_FORGE_TOKEN or Git's.
+// forgeToken returns a function to call for each request, because tokens expire. GITROLLOUT_FORGE_TOKEN has precedence
+// over Git's token.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }
@@ -54,7 +55,6 @@ func (o *hookOptions) register(cmd *cobra.Command) {
 		"`file` with the webhooks' secret (default: GITROLLOUT_WEBHOOK_SECRET)")
 }
 
-// secret reads the secret that signs webhooks, without surrounding white space.
 func (o *hookOptions) secret() (string, error) {
 	text := []byte(os.Getenv("GITROLLOUT_WEBHOOK_SECRET"))
 	if o.secretFile != "" {
@@ -84,7 +84,6 @@ func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
 	return l, secret, nil
 }
 
-// serveHooks serves webhooks until stop is called.
 func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger) (stop func(), err error) {
 	hook, err := forge.NewHook(forge.Hook{Secret: secret, Remote: l.remote, Branch: l.source.branch, Pushed: l.Poll,
 		Now: time.Now})

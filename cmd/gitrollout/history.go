@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// historyCommand shows an app's releases, which it reads from the state branch.
+// historyCommand shows an app's releases from the state branch.
 type historyCommand struct {
 	streams
 	source sourceOptions

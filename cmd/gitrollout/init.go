@@ -119,7 +119,7 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
-// looking returns a function to call per rendered folder. Every 2 s it prints the number of folders and the last one.
+// looking returns a function to call for each rendered folder. The function prints its progress every 2 seconds.
 func looking(to io.Writer, now func() time.Time) func(folder string) {
 	told, rendered := now(), 0
 	return func(folder string) {
@@ -130,7 +130,6 @@ func looking(to io.Writer, now func() time.Time) func(folder string) {
 	}
 }
 
-// propose returns the proposed configuration of the cluster, and lines that describe it.
 func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, error) {
 	survey, err := scaffold.Look(tree)
 	if err != nil {
@@ -207,7 +206,7 @@ func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]sc
 	return files, nil
 }
 
-// checked returns an error if gitrollout validate would find errors in the tree.
+// checked returns an error if "gitrollout validate" would find errors in the tree.
 func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
 	found, err := doctor.Check(tree, cluster, protected(), nil, newRenderer(c.streams, nil))
 	if err != nil {

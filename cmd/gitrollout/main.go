@@ -1,9 +1,9 @@
 // Command gitrollout is the program: the reconciler that runs for a cluster, and the commands for users and CI systems.
-// Only this package wires the other packages together. Only packages main and reconciler log.
+// Only this package connects the other packages. Only packages main and reconciler log.
 //
-// Each command has a file of the same name. root.go parses the command line, exit.go maps errors to exit codes.
-// options.go and source.go select repository and cluster, and wire.go connects both to the loop. viewer.go provides the
-// data of get and list; world.go reads Git for them.
+// Each command has a file of the same name. root.go parses the command line, and exit.go maps errors to exit codes.
+// options.go and source.go select the repository and the cluster, and wire.go creates the loop for both. viewer.go and
+// world.go read the data of get and list.
 package main
 
 import (

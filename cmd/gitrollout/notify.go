@@ -117,7 +117,7 @@ func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) 
 	}
 }
 
-// message returns a sample message of the requested kind of event, or of the receiver's first kind.
+// message returns a sample message for the requested event, or for the receiver's first event.
 func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
 	profile := service.ProfileOf(r.Service)
 	kind := rollout.EventKind(c.event)

@@ -25,7 +25,6 @@ import (
 // defaultMetrics is a loopback address, because metrics name the apps. Prometheus and its exporters use other ports.
 const defaultMetrics = "127.0.0.1:8085"
 
-// observeOptions configure the addresses of metrics and profiles.
 type observeOptions struct {
 	metrics string
 	pprof   string
@@ -53,7 +52,7 @@ type outside struct {
 	servers []func()    // stop functions
 }
 
-// open starts to serve. If the default port is in use, for example by another gitrollout, it only logs a warning.
+// open starts the servers. It only logs a warning if the default port is in use, for example by another gitrollout.
 func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) {
 	seen := &outside{log: log, standby: standby}
 	if o.pprof != "" {
@@ -77,7 +76,7 @@ func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) 
 	return seen, nil
 }
 
-// listenPprof serves profiles. It refuses an address that other machines can reach, because profiles contain memory.
+// listenPprof serves profiles on a loopback address only, because profiles contain the process's memory.
 func (seen *outside) listenPprof(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -124,7 +123,6 @@ func (seen *outside) handler() http.Handler {
 	return mux
 }
 
-// quiet returns a server that logs errors of connections at level debug.
 func quiet(handler http.Handler, log slog.Handler) *http.Server {
 	return &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug)}
 }
@@ -140,7 +138,6 @@ func probe(trouble func() string) http.HandlerFunc {
 	}
 }
 
-// hangs describes hung work of the loop. It is "" if there is none or the loop has not started.
 func (seen *outside) hangs() string {
 	if hung, is := seen.hung.Load().(func() string); is {
 		return hung()
@@ -148,7 +145,7 @@ func (seen *outside) hangs() string {
 	return ""
 }
 
-// waiting returns why the process is not ready yet. Once ready, it stays ready even if the Git server is unreachable.
+// waiting returns why the process is not ready yet. A ready process stays ready, even if the Git server is unreachable.
 func (seen *outside) waiting() string {
 	switch {
 	case !seen.synced.Load():
@@ -160,7 +157,6 @@ func (seen *outside) waiting() string {
 	}
 }
 
-// attach connects the loop, before the loop's first pass.
 func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) error {
 	seen.hung.Store(hung)
 	v := versionOf()
@@ -197,7 +193,6 @@ func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) 
 	}
 }
 
-// leads wraps work so that the metrics show whether this process leads.
 func (seen *outside) leads(work func(context.Context) error) func(context.Context) error {
 	m := seen.metrics.Load()
 	return func(ctx context.Context) error {
@@ -207,9 +202,8 @@ func (seen *outside) leads(work func(context.Context) error) func(context.Contex
 	}
 }
 
-// counted returns the counters of Git, the cluster and the renderer.
 func counted(l *loop) metrics.Counted {
-	// Read l.created each time: the mirror is reopened when the state branch is renamed.
+	// Call l.created each time, because the mirror is reopened when the state branch is renamed.
 	gitStats := func() git.Stats { return l.created.Stats() }
 	kube := l.client.Stats
 	return metrics.Counted{

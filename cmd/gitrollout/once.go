@@ -67,7 +67,7 @@ and a person has to do something: with each call, until it is done.`,
 	return cmd
 }
 
-// collect waits for the measurements that a pass started. If there are results, it makes another pass with them.
+// collect waits for the measurements that a pass started. If there are results, it makes another pass.
 func (l *loop) collect(ctx context.Context) error {
 	patient, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
@@ -77,7 +77,6 @@ func (l *loop) collect(ctx context.Context) error {
 	return nil
 }
 
-// transitions prints one line for each transition.
 type transitions struct {
 	streams
 	mu   sync.Mutex
@@ -85,7 +84,7 @@ type transitions struct {
 	held map[string]string // reasons by app
 }
 
-// tell prints each recorded transition, and keeps the reasons of held apps for heldApps.
+// tell prints each recorded transition, and keeps the reasons for heldApps.
 func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

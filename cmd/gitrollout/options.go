@@ -22,7 +22,7 @@ type sourceOptions struct {
 	credentialOptions
 }
 
-// command completes a command line, which users can copy, with the flags for repository and cluster.
+// command completes a command line for users with the flags for repository and cluster.
 func (o *sourceOptions) command(line string) string {
 	if !strings.HasPrefix(line, "gitrollout ") {
 		return line
@@ -32,7 +32,7 @@ func (o *sourceOptions) command(line string) string {
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	// resolve reads defaults from the environment. If they were the flags' defaults, help would show a URL's credentials.
+	// resolve reads defaults from the environment. As flag defaults, they would show a URL's credentials in the help.
 	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
@@ -45,7 +45,7 @@ func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command)
 	}
 }
 
-// registerAuthor adds --author for reconcilers. Reconcilers, unlike other commands, do not read git's settings.
+// registerAuthor adds --author for reconcilers, which do not read git's settings as other commands do.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",
 		`"Name <address>" of the commits, for servers that accept only known authors `+

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// outputOption is the value of the flag -o: "" for text, or an allowed format. It implements pflag.Value.
+// outputOption is the value of the flag -o: "" for text, or one of the allowed formats. It implements pflag.Value.
 type outputOption struct {
 	format  string
 	allowed []string
@@ -38,7 +38,7 @@ func (o *outputOption) Set(format string) error {
 // Type returns the name of the value's type for help.
 func (o *outputOption) Type() string { return "format" }
 
-// show prints a value in the requested format, by default the text that draw returns.
+// show prints a value in the requested format. The default is the text from draw.
 func (o *outputOption) show(s streams, v any, draw func() string) error {
 	if done, err := o.write(s, v); done {
 		return err
@@ -47,7 +47,7 @@ func (o *outputOption) show(s streams, v any, draw func() string) error {
 	return err
 }
 
-// write prints a value as JSON or YAML. done is false if the format is neither.
+// write prints a value as JSON or YAML. done is false for other formats.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {
 	var data []byte
 	switch o.format {

@@ -54,7 +54,7 @@ func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 	return err
 }
 
-// openBase uses the commit at which head left the base branch. Without a local branch it uses the server's base branch.
+// openBase opens the commit at which head left the base branch. If the branch is unknown locally, it asks the server.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
@@ -80,7 +80,6 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	return nil
 }
 
-// server opens the repository of the working copy on its server.
 func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch string) (*adapters.Repository, error) {
 	source := c.source
 	source.cluster, source.branch = cluster, branch
@@ -90,7 +89,7 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	return source.open(ctx, stateBranch)
 }
 
-// record reads a cluster's state branch, from the server or the copy that was last fetched. The text names the source.
+// record reads a cluster's state branch from the server, or else from the last fetched copy. The text names the source.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The file names of the kubectl plugin. kubectl finds the plugin by the first name, and runs the second for completion.
+// The file names of the kubectl plugin. kubectl runs the first file as a plugin, and the second file for completion.
 const (
 	pluginName    = "kubectl-gitrollout"
 	completerName = "kubectl_complete-gitrollout"
@@ -22,7 +22,7 @@ func programName() string {
 	return "gitrollout"
 }
 
-// commandLine returns the arguments. If called as kubectl's completer, the program runs cobra's completion command.
+// commandLine returns the arguments. For kubectl's completer, it returns a call of cobra's completion command.
 func commandLine() []string {
 	if fileName() == completerName {
 		return append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...)
@@ -32,7 +32,7 @@ func commandLine() []string {
 
 func fileName() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") }
 
-// asCalled puts the name under which the program was called into all help and examples.
+// asCalled puts the program's name, as the user called it, into all help and examples.
 func asCalled(root *cobra.Command, name string) {
 	if name == root.Name() {
 		return

@@ -30,13 +30,12 @@ func (o *policyOptions) register(cmd *cobra.Command) {
 		"`branch:path` of the policy in the repository; let only the platform team push to that branch")
 }
 
-// branch returns the branch of --policy-ref, "" without that flag.
 func (o *policyOptions) branch() string {
 	branch, _, _ := strings.Cut(o.ref, ":")
 	return branch
 }
 
-// check refuses an invalid policy file, the users' branch, and --policy together with --policy-ref.
+// check refuses an invalid policy file, --policy together with --policy-ref, and a policy on the users' branch.
 func (o *policyOptions) check(users string) error {
 	branch, path, found := strings.Cut(o.ref, ":")
 	switch {
@@ -51,7 +50,6 @@ func (o *policyOptions) check(users string) error {
 	return err
 }
 
-// readPolicy reads a policy from a file. It is nil for file "".
 func readPolicy(file string) (*rollout.Policy, error) {
 	if file == "" {
 		return nil, nil
@@ -63,7 +61,7 @@ func readPolicy(file string) (*rollout.Policy, error) {
 	return rollout.ParsePolicy(file, data)
 }
 
-// edges returns a reconciler's functions that read the policy and approve promotion files, nil if not configured.
+// edges returns the functions that read the policy and approve promotion files. They are nil if not configured.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {

@@ -28,7 +28,7 @@ type removal struct {
 	Cluster string        `json:"cluster"`
 	Removed []rollout.Ref `json:"removed"`
 	Kept    []string      `json:"kept,omitempty"`   // objects that stay, with the reason
-	Commit  string        `json:"commit,omitempty"` // the state branch's commit that drops the record; "" with --dry-run
+	Commit  string        `json:"commit,omitempty"` // the commit that drops the record, "" with --dry-run
 }
 
 func newRemove(s streams) *cobra.Command {
@@ -103,7 +103,6 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 	})
 }
 
-// confirm prints the objects to delete, and asks the user to confirm.
 func (c *removeCommand) confirm(r removal) (goOn bool, err error) {
 	out := c.err
 	if c.dryRun {

@@ -18,8 +18,8 @@ import (
 
 const workerIdle = 10 * time.Minute
 
-// newWorkers returns the pool of render processes. Each process is this program with an empty environment. There is one
-// process per CPU, and at least two, so that a slow app does not block all others.
+// newWorkers returns the pool of render processes, which run this program with an empty environment. The pool has one
+// process per CPU, but at least two, so that a slow app does not block all others.
 func newWorkers() *worker.Pool {
 	most := max(2, runtime.GOMAXPROCS(0))
 	return worker.NewPool(worker.Options{Most: most, Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
@@ -28,7 +28,7 @@ func newWorkers() *worker.Pool {
 			program, _ = os.Executable() // without a path, starting it returns the error
 		}
 		cmd := exec.Command(program, "render-worker", strconv.FormatInt(memory, 10))
-		cmd.Args[0], cmd.Dir = "gitrollout", "/" // "/" exists everywhere: an image may have no other folder
+		cmd.Args[0], cmd.Dir = "gitrollout", "/" // an image may have no folder except "/"
 		return cmd
 	}})
 }
@@ -46,7 +46,7 @@ func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	return render.New(s.workers)
 }
 
-// newOpener is newRenderer for a reconciler, whose Renderer gets the data keys of encrypted files from unlock.
+// newOpener returns a Renderer for a reconciler. The Renderer gets the data keys of encrypted files from unlock.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
@@ -55,7 +55,7 @@ func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Render
 	return newRenderer(s, log)
 }
 
-// newRenderWorker returns the command of a render process. Its argument is the bound of memory in bytes.
+// newRenderWorker returns the command of a render process. Its argument is the memory limit in bytes.
 func newRenderWorker(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "render-worker BYTES", Short: "Render for another gitrollout", Hidden: true, Args: exactlyOne("number of bytes"),

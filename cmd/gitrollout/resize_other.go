@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// resizes returns no signal on this system. The next drawing, at most a second later, reads the terminal's size.
+// resizes returns no signal on this system. The terminal's size is read again within a second, with the next drawing.
 func resizes() (told <-chan os.Signal, stop func()) { return nil, func() {} }

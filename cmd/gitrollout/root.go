@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are a command's input and outputs, and its render processes. workers is nil if this process renders.
+// streams are a command's input and outputs, and its render processes. workers is nil if this process renders itself.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	workers  *worker.Pool
 }
 
-// say prints lines. It removes terminal control sequences, which text from users may contain.
+// say prints lines. It removes terminal control sequences, because a user's text may contain them.
 func (s streams) say(text string) error {
 	_, err := io.WriteString(s.out, terminal.CleanLines(text))
 	return err
@@ -90,7 +90,6 @@ func inGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// unknownCommand returns an error if the first word is no command.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -102,7 +101,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return usagef("%s (gitrollout --help lists all)", text)
 }
 
-// atMostOne accepts at most one argument, exactlyOne exactly one. name describes the argument in errors.
+// atMostOne accepts at most one argument. name describes the argument in errors.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

@@ -106,10 +106,10 @@ func showSettings(cmd *cobra.Command) {
 	})
 }
 
-// reconcile runs the reconciler. The flags have been checked.
+// reconcile runs the reconciler with checked flags.
 func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // the process is mostly idle: 30 MiB of garbage on 60 MiB in use, instead of 60
+		debug.SetGCPercent(50) // the mostly idle process then has 30 MiB of garbage on 60 MiB in use, instead of 60 MiB
 	}
 	listener, secret, err := c.hooks.listen()
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly calls do. If do takes more than two seconds, slowly prints the text in what to standard error.
+// slowly calls do. If do takes more than two seconds, slowly prints what to standard error.
 func slowly(s streams, what string, do func() error) error {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

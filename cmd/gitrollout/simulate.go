@@ -120,7 +120,6 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	return nil
 }
 
-// read reads a simulator script from a file or standard input.
 func (c *simulateCommand) read(file string) (script simulate.Script, err error) {
 	var data []byte
 	if file == "-" {
@@ -137,7 +136,7 @@ func (c *simulateCommand) read(file string) (script simulate.Script, err error) 
 	return script, nil
 }
 
-// tree returns the tree that the flags select. It is nil if no flag selects one: then the script contains the files.
+// tree returns the tree that the flags select, or nil if the script contains the files.
 func (c *simulateCommand) tree(cmd *cobra.Command) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
 	switch {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resolve fills in missing flags from the environment, the working copy's remote, and the repository's only cluster.
+// resolve sets missing flags from the environment, the working copy's remote, and the repository's only cluster.
 func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
 	if err := checkArgument(o.repo); err != nil {
 		return o, err
@@ -42,7 +42,6 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 	return o, err
 }
 
-// find uses the repository of the working copy if no flag names one.
 func (o *sourceOptions) find(ctx context.Context) error {
 	if o.repo == "" {
 		o.repo = program.Repository(ctx)
@@ -53,7 +52,7 @@ func (o *sourceOptions) find(ctx context.Context) error {
 	return nil
 }
 
-// open opens the repository. If stateBranch is "", it uses the state branch in the configuration.
+// open opens the repository. If stateBranch is "", it uses the configured state branch.
 func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*adapters.Repository, error) {
 	if err := o.find(ctx); err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func newest(
 	return heads, tree, err
 }
 
-// onlyCluster returns the only cluster of a repository. It is an error if there are none or several.
+// onlyCluster returns the repository's only cluster. No cluster is an error, and so are several clusters.
 func onlyCluster(tree rollout.Tree) (string, error) {
 	clusters, err := source.Clusters(tree)
 	switch {

@@ -45,7 +45,6 @@ func (c *stateCommand) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the new records, and push nothing")
 }
 
-// open reads Git. If cluster is set, it also connects to the cluster.
 func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.Session, rollout.Identity, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
@@ -66,7 +65,6 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.Session
 	return w, who, err
 }
 
-// push commits a change to the state branch, and prints the commit's id.
 func (c *stateCommand) push(
 	ctx context.Context, w *console.Session, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) error {

@@ -145,7 +145,6 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 var endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
 	status.Missed: exitDegraded, status.Stuck: exitHeld}
 
-// conclude prints the result, and returns an error with the result's exit code.
 func (c *statusCommand) conclude(lines io.Writer, w *console.Session, a status.App, v status.Verdict) error {
 	done, code := v.Ending != status.NotYet, endings[v.Ending]
 	if !done && a.Held != nil && !a.Waits() {
@@ -169,7 +168,7 @@ func (c *statusCommand) conclude(lines io.Writer, w *console.Session, a status.A
 	return silent(code)
 }
 
-// again waits, and then reads Git again. Before the deadline, an unreachable server only causes a warning.
+// again waits, and then reads Git again. Until the deadline, it only warns about an unreachable server.
 func (c *statusCommand) again(ctx context.Context, w *console.Session, deadline time.Time) error {
 	select {
 	case <-ctx.Done():

@@ -17,7 +17,7 @@ func (o *colorOption) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.never, "no-color", false, "no colours (also: NO_COLOR, or no terminal)")
 }
 
-// lookOf returns how to draw on an output. Unless it is a terminal, lines are not cut, so that grep works.
+// lookOf returns how to draw on an output. It cuts lines on a terminal only, so that grep works on other outputs.
 func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	k := terminal.Look{Now: time.Now()}
 	columns, _, isTerminal := terminalSize(out)

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// trustOptions configure what the reconciler trusts. They are flags, because an attacker could change Git.
+// trustOptions configure what the reconciler trusts. They are flags, because an attacker may be able to change Git.
 type trustOptions struct {
 	commits   string
 	keyring   string
@@ -43,7 +43,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	o.policy.register(cmd)
 }
 
-// reach returns the addresses that analyses may call. open has refused invalid ranges already.
+// reach returns the addresses that analyses may call. It skips invalid ranges, because open refuses them.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -53,7 +53,6 @@ func (o trustOptions) reach() (r call.Reach) {
 	return r
 }
 
-// as returns a context for requests about an app: they impersonate the app's service account, or the default one.
 func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	if app.ServiceAccount == "" {
 		app.Namespace = cmp.Or(app.Namespace, "default")
@@ -62,7 +61,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the key files once, so that errors show at the start. The result is nil if there are no key files.
+// open reads the key files, so that errors show at the start. It returns nil if there are no key files.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -76,7 +75,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 	return keys, nil
 }
 
-// stateCheck returns the check of a commit of the state branch. It is nil if all commits are trusted.
+// stateCheck returns the check for commits of the state branch, or nil if all commits are trusted.
 func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 	if keys.Files().State == "" {
 		return nil

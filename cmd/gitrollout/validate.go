@@ -61,7 +61,7 @@ The exit code is 1 if there are errors; warnings do not count.`,
 	return cmd
 }
 
-// tree returns the folder, or the commit that flags select. It ignores the environment, which names a repository.
+// tree returns the folder or the commit from the command line. The environment names a repository and is ignored.
 func (c *validateCommand) tree(cmd *cobra.Command, args []string) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
 	switch {

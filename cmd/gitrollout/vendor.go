@@ -104,7 +104,6 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 	return nil
 }
 
-// folders updates or checks the vendored files of each folder, and returns the lines that it has printed.
 func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []string, err error) {
 	home, _ := os.UserHomeDir() // without a home folder there are no logins
 	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}

@@ -23,7 +23,6 @@ type vendorPull struct {
 	at, base string
 }
 
-// propose opens a pull request. Its body has the lines.
 func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	title := "Vendor: newer versions of the sources"
 	if len(lines) == 1 {
@@ -59,7 +58,7 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge returns where to open the pull request: in the CI job's repository, or in origin (by host or configuration).
+// forge returns where to open the pull request: in the CI job's repository, else in origin.
 func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
 	if err != nil {
@@ -86,7 +85,7 @@ func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, er
 	return options, config, err
 }
 
-// configured returns the forge that a configuration in the working copy names. It is zero if there is none.
+// configured returns the forge in the working copy's configuration, or the zero value.
 func (p vendorPull) configured(ctx context.Context) (rollout.Forge, error) {
 	top, err := program.Says(ctx, "-C", p.at, "rev-parse", "--show-toplevel")
 	if err != nil {

@@ -17,10 +17,9 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// A release build sets released and commit. In other builds, the Go toolchain's build information counts.
+// A release build sets released and commit. Other builds take their values from the Go toolchain's build information.
 var released, commit string
 
-// versionOf returns the version of a release build, or otherwise the toolchain's build information.
 func versionOf() versionInfo {
 	v := versionInfo{Version: cmp.Or(released, "unknown"), Commit: commit,
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}

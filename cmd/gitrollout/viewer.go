@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer provides data of get and list: from Git (and a reachable cluster), the cluster alone, or a reconciler's page.
+// viewer provides data for get and list, from Git (and a reachable cluster), from the cluster alone, or from a server.
 type viewer interface {
 	// Listing returns the status of the apps in args, or of all apps.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)
@@ -23,7 +23,7 @@ type viewer interface {
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open returns the viewer that the flags select. Without Git, it shows the cluster alone, and calls told on changes.
+// open returns the viewer that the flags select. A viewer of the cluster alone calls told on changes.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {
@@ -69,7 +69,7 @@ func openClusterView(ctx context.Context, source sourceOptions, target clusterOp
 	return &console.ClusterView{Client: w.Client, Name: name, Why: why}, nil
 }
 
-// serverView is the viewer of a reconciler's page.
+// serverView reads the apps from a reconciler's dashboard.
 type serverView struct {
 	*dashboard.Client
 	args []string
@@ -86,7 +86,6 @@ func (v *serverView) Listing(context.Context, []string, time.Time) (status.Listi
 	return v.Client.Listing(), nil
 }
 
-// explain adds similar names to the error for an unknown app.
 func (v *serverView) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, dashboard.ErrNoSuchApp) {
 		return err

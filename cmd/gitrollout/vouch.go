@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// vouchOptions select the commits on top of which to sign. A signed commit vouches for all commits below it.
+// vouchOptions select the commits that a new signature may vouch for. A signed commit vouches for all commits below it.
 type vouchOptions struct {
 	vouch bool
 	keys  trustOptions
@@ -27,12 +27,12 @@ func (o *vouchOptions) register(cmd *cobra.Command) {
 		"with --signing-key: the allowed OpenPGP keys, in this `file` (armored)")
 }
 
-// verifier returns the check for the commit below a signed one. It is nil if there is nothing to check.
+// verifier returns the check for the commit below a new signed commit, or nil if no check is necessary.
 func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
 	if source.signing() == "" || o.vouch {
 		return nil, nil
 	}
-	if o.keys.commits == "" { // there is no default file: without the setting, no file is trusted
+	if o.keys.commits == "" { // without the setting, there is no default file, and no file is trusted
 		o.keys.commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
 	own, err := signer(source.signing()).Read()
@@ -60,7 +60,7 @@ func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s 
 	return w, err
 }
 
-// anyOf accepts a commit if any verifier does.
+// anyOf accepts a commit that at least one verifier accepts.
 type anyOf []git.Verifier
 
 // Verify implements git.Verifier.

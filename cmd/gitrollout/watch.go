@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// watcher prints a listing repeatedly: in place on a terminal, and otherwise a line for each change.
+// watcher prints a listing repeatedly. On a terminal it redraws the listing, and otherwise it prints changes.
 type watcher struct {
 	*lookCommand
 	view    viewer
@@ -26,7 +26,7 @@ type watcher struct {
 	trouble string         // why the last refresh failed; "" if it has not
 }
 
-// follow prints listings until ctx ends. If a refresh fails, it adds a note and tries again.
+// follow prints listings until ctx ends. After a failed refresh, it adds a note and tries again.
 func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, isTerminal := terminalSize(c.out)
 	f := &watcher{lookCommand: c, view: v, changed: changed, screen: terminal.Screen{Out: c.out}, looked: time.Now()}
@@ -68,7 +68,7 @@ func (f *watcher) look(ctx context.Context) error {
 	switch {
 	case err == nil:
 		f.seen = now
-	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // the app does not exist, or not any more
+	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // the app does not exist or no longer exists
 		return err
 	default:
 		f.trouble = "as of the last look that worked: " + err.Error()
@@ -91,7 +91,7 @@ func (f *watcher) print() error {
 	return err
 }
 
-// pause waits for the next refresh. A change of the cluster ends the wait early. On a terminal the wait is at most 1 s.
+// pause waits for the next refresh. A change of the cluster ends the wait early. A terminal waits at most 1 second.
 func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	every := f.every
 	if isTerminal {

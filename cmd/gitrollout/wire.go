@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loop is a reconciler that has not made a pass yet, with the clients and workers that it uses.
+// loop is a reconciler before its first pass, with its clients and workers.
 type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
@@ -40,13 +40,11 @@ type loop struct {
 	renderer *render.Renderer
 }
 
-// keyring returns the keyring that decrypts the apps' encrypted files.
 func (l *loop) keyring(keys trustOptions) *adapters.Keyring {
 	return &adapters.Keyring{As: keys.as, Now: time.Now, Client: func() *cluster.Client { return l.client },
 		App: func(name string) rollout.App { return l.App(name) }}
 }
 
-// asked returns the options of the cluster client, with the callbacks into the loop.
 func (l *loop) asked(namespaces []string, log *slog.Logger) cluster.Options {
 	return cluster.Options{
 		Cluster: l.source.cluster, Namespaces: namespaces, OnChange: func(app string) { l.Touch(app) },
@@ -61,7 +59,6 @@ func (l *loop) asked(namespaces []string, log *slog.Logger) cluster.Options {
 	}
 }
 
-// close ends the watches and waits until they have ended.
 func (l *loop) close() {
 	l.stop()
 	l.client.Wait()
@@ -134,7 +131,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	return l, nil
 }
 
-// readySource checks the flags. It returns the source with its Git options, which have the trusted keys.
+// readySource checks the flags, and returns the source and its Git options with the trusted keys.
 func readySource(
 	ctx context.Context, source sourceOptions, keys trustOptions, s streams,
 ) (sourceOptions, git.Options, error) {
@@ -183,7 +180,7 @@ func (o clusterOptions) ownNamespaces() []string {
 	return []string{name}
 }
 
-// config returns the configuration from the kubeconfig, or from the pod's service account.
+// config returns the configuration from the kubeconfig or the pod's service account.
 func (o clusterOptions) config() (*rest.Config, error) {
 	config, err := o.kubectl().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {

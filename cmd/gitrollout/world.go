@@ -44,7 +44,7 @@ func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) cons
 	}
 }
 
-// dashRecords returns the records by which the dashboard reads and writes Git.
+// dashRecords returns the Git records that the dashboard reads and writes.
 func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *console.Records {
 	o := worldOptions(from, repo, s)
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {
@@ -58,11 +58,11 @@ type dashActor struct{ *console.Records }
 
 // Act implements dashboard.Actor.
 func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
-	ctx, cancel := adapters.Outlive(ctx) // a push that has begun goes on if the user closes the page
+	ctx, cancel := adapters.Outlive(ctx) // a push that has begun continues after the user closes the page
 	defer cancel()
 	said, err := d.Records.Act(ctx, who, app, a)
 	if err != nil {
-		return "", errors.New(message(err)) // the text is written for the commands
+		return "", errors.New(message(err)) // the commands print the same text
 	}
 	return said, nil
 }
