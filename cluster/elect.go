@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election describes the Lease that chooses the working process among several replicas. A second writer does no harm,
+// Election describes the Lease that selects the working process among several replicas. A second writer does no harm,
 // because Git's compare-and-swap refuses its writes.
 type Election struct {
 	Namespace, Name string // the Lease's namespace and name

@@ -154,7 +154,7 @@ func serverMessage(err error) string {
 }
 
 // firstCause returns one cause and the number of other causes. The API server lists causes in random order and may
-// repeat a long one, so firstCause returns the first cause in sorted order.
+// repeat a long cause. firstCause therefore returns the first cause in sorted order.
 func firstCause(causes []metav1.StatusCause) string {
 	first := slices.MinFunc(causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
@@ -202,8 +202,8 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	}
 }
 
-// isImmutable reports whether the API server refused to change an immutable field. No status code means this, and the
-// API server's phrases differ between kinds.
+// isImmutable reports whether the API server refused to change an immutable field. The API server has no status code
+// for this, and its phrases differ between kinds.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false

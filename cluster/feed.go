@@ -75,8 +75,8 @@ func (f *feed[R]) Delete(obj any) error {
 }
 
 // Replace stores a complete list, at the start or after a lost watch. Rows that are newer than the list stay. However,
-// a list that is older than the versions known before its request comes from a cluster that was restored from a backup.
-// Then Replace overwrites all rows.
+// a list may be older than the versions known before its request. Then the cluster was restored from a backup, and
+// Replace overwrites all rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {

@@ -23,7 +23,6 @@ func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	return result.Status, cut(rollout.OneLine(result.Message), maxWhy)
 }
 
-// deleting returns why an object with a deletion timestamp still exists.
 func deleting(finalizers string) string {
 	if finalizers == "" {
 		return "is being deleted"

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobLog returns the last log lines of the Job's newest pod, or why there are none. It returns "" if none are wanted.
+// jobLog returns the last log lines of the Job's newest pod, or why there are none. It is "" if no log is requested.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""

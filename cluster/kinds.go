@@ -55,7 +55,7 @@ type kinds struct {
 }
 
 // listTimeout bounds how long a call waits for a kind's first list. A list of 5,000 Deployments takes 0.3 s. A failed
-// list is retried in the background, for example with a dead conversion webhook, and later calls do not wait.
+// list, such as with a dead conversion webhook, is retried in the background. Later calls do not wait.
 const listTimeout = 5 * time.Second
 
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {

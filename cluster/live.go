@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied is the digest of the applied object. While it is equal and gitrollout owns the fields (see holds),
-// nothing is written. It is a label because the Deployment controller copies a Deployment's annotations to its
-// ReplicaSets.
+// LabelApplied is the digest of the applied object. An object with the same digest is not written again, as long as
+// gitrollout owns the fields (see holds). The digest is a label, because the Deployment controller copies annotations
+// to ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
 // live is the record of an applied object, or of any workload.

@@ -107,7 +107,6 @@ func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Fore
 	return signs, nil
 }
 
-// live returns a live object, nil if there is none or its kind is unknown.
 func (h hands) live(ctx context.Context, ref rollout.Ref, version string) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

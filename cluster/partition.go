@@ -32,7 +32,6 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 }
 
-// know returns the table of a described kind. A changed description replaces the table of the same version.
 func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -63,7 +63,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return nil, ErrUnknownKind
 }
 
-// candid is a discovery client that keeps the groups that failed, which restmapper ignores.
+// candid is a discovery client that keeps the failed groups, because restmapper ignores them.
 type candid struct {
 	discovery.DiscoveryInterface
 	unseen map[schema.GroupVersion]error

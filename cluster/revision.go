@@ -46,7 +46,6 @@ func (r *revision) same(o *revision) bool {
 		a.failure == b.failure && a.late == b.late
 }
 
-// observe returns a revision with its pods, and the worst reason why pods are not ready.
 func (r *revision) observe(pods []*pod) rollout.Revision {
 	out := rollout.Revision{
 		Name: r.name, Hash: r.hash, Pin: r.pin, Number: r.number, Desired: r.desired,

@@ -41,8 +41,7 @@ type row interface {
 	at() *stamp
 }
 
-// table holds the newest known objects of one kind, from feeds and responses. After a write, no reader gets an older
-// state.
+// table holds the newest known objects of one kind. After a write, no reader gets an older state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // either may be the zero value
@@ -173,13 +172,12 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer reports whether resource version a is newer than b. Before Kubernetes 1.35 versions cannot be compared.
+// newer reports whether resource version a is newer than b. It returns false before Kubernetes 1.35.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// blind returns since when a feed has received no changes, and the error. The error is nil while all feeds work.
 func (t *table[R]) blind() (since time.Time, why error) {
 	for _, f := range t.feeds {
 		if at, err := f.blind(); err != nil && (why == nil || at.Before(since)) {
@@ -193,7 +191,7 @@ func (t *table[R]) inSync() bool {
 	return !slices.ContainsFunc(t.feeds, func(f *feed[R]) bool { return !f.inSync() })
 }
 
-// await returns when all feeds are in sync, or the first error of a feed.
+// await waits until all feeds are in sync, or returns the first error of a feed.
 func (t *table[R]) await(ctx context.Context, timeout time.Duration) error {
 	end := time.NewTimer(timeout)
 	defer end.Stop()

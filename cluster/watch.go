@@ -78,7 +78,7 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 }
 
 // runWatch fills a table through a feed until ctx ends. After a broken connection or an expired version, the reflector
-// starts again with a list of the newest objects. An old list reveals that the cluster was restored from a backup.
+// starts again with a list. A list older than the known objects reveals that the cluster was restored from a backup.
 // client-go would instead watch from its last version, after which a restored cluster sends nothing.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
@@ -120,8 +120,8 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 	b.running.Go(func() { reflector.RunWithContext(ctx) })
 }
 
-// overloaded reports whether a running server is overloaded, because a list would increase the load. A server without
-// etcd also returns 429, but its message has "initializing" (k8s.io/apiserver/pkg/storage/cacher).
+// overloaded reports whether a running server has too much load, which a list would increase. A server without etcd
+// also returns 429, but its message has "initializing" (k8s.io/apiserver/pkg/storage/cacher).
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

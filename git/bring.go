@@ -23,7 +23,6 @@ func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	return newSnapshot(st, id)
 }
 
-// having returns a commit's id and a store with the full commit. It fetches the commit if necessary.
 func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st *store, err error) {
 	if id, err = parseID(commit); err == nil {
 		st, err = r.ensure(ctx, id)
@@ -45,8 +44,8 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return s, err == nil
 }
 
-// Bring fetches the given commits that the mirror lacks, with one request if the server has all of them. missing lists
-// the commits that the server does not send; finding them takes more requests. Errors: ErrAuth and ErrUnreachable.
+// Bring fetches the commits that the mirror lacks, with one request if the server has all of them. Otherwise Bring
+// sends more requests, and missing lists the commits that the server does not send. Errors: ErrAuth and ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {
@@ -56,7 +55,6 @@ func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, e
 	return rollout.Mapped(lost, plumbing.Hash.String), err
 }
 
-// ensure returns a store with the full commit, and fetches the commit if necessary.
 func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	if st, ok := r.held(id); ok {
 		return st, nil
@@ -91,8 +89,8 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches commits by id, except missing ones. If any commit is missing, git's server refuses the request and
-// names only one missing commit. A second request then finds the commits that the server has.
+// bringByID fetches those commits that the server has. If one commit is missing, git's server refuses the whole request
+// and names only this commit. bringByID then asks which commits the server has, and requests them.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -113,7 +111,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// The server has all these commits, but does not send unreachable ones and does not name them: try each half.
+	// The server does not send commits that no branch reaches, and does not name these commits. So fetch each half.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err

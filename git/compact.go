@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compact replaces base, a branch's head, by a parentless commit with the same files. The branch archive gets base as
-// its head; without atomic pushes, archive is pushed first. Errors: ErrConflict if the branch is not at base or archive
-// exists, ErrRejected if the server refuses the forced push.
+// Compact replaces base, a branch's head, with a commit that has the same files and no parent. The new branch archive
+// keeps base. A server without atomic pushes receives archive first. Errors: ErrConflict if the branch is not at base
+// or archive exists, ErrRejected if the server refuses the forced push.
 func (r *Repo) Compact(ctx context.Context, branch, archive, base, message string, when time.Time) (string, error) {
 	from, err := branchRef(branch)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 )
 
 // Change is one path that differs between two snapshots. Old or New is the zero Entry if the path is missing there. A
-// directory that exists in one snapshot only is reported as its files.
+// directory in only one snapshot is reported as its files.
 type Change struct {
 	Path     string
 	Old, New rollout.Entry
 }
 
-// Changes lists the files, symbolic links and submodules below dir ("" for all) that differ, sorted by path. It reads
-// only directories with different ids, so one change among 5,000 apps takes 2 ms (go-git's DiffTree: 800 ms).
+// Changes lists the files, symbolic links and submodules that differ below dir ("" for all), sorted by path. It reads
+// only directories with different ids. One change among 5,000 apps takes 2 ms, but 800 ms with go-git's DiffTree.
 func Changes(old, new *Snapshot, dir string) ([]Change, error) {
 	from, _, err := old.lookup(dir)
 	if err != nil {
@@ -67,7 +67,6 @@ func side(s *store, e object.TreeEntry, leaf *rollout.Entry) ([]object.TreeEntry
 	return nil, nil
 }
 
-// merge compares two sorted directories entry by entry.
 func (d *differ) merge(dir string, olds, news []object.TreeEntry) error {
 	for len(olds) > 0 || len(news) > 0 {
 		var from, to object.TreeEntry

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lane admits one network operation at a time. Lookups, downloads of older commits and pushes each have a lane, so an
-// operation that hangs blocks only its own kind.
+// lane admits one network operation at a time. Lookups, downloads of older commits, and pushes have separate lanes, so
+// that a hanging operation blocks only operations of the same kind.
 type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
@@ -38,10 +38,10 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 	return nil
 }
 
-// Fetch looks up the branches with one request, and downloads new commits of Main, State and Policy with a second.
-// Proposals are only looked up. If the keys refuse the users' head, Main is the commit to follow instead. If the
-// configuration names a new state branch, Fetch looks up again. On an error it returns no heads. Errors: ErrNotFound
-// (no such repository or users' branch), ErrAuth, ErrUnreachable.
+// Fetch looks up the branches with one request, and downloads new commits of Main, State and Policy with a second one.
+// It only looks up proposals. If the keys refuse the users' head, Main is the commit to follow instead. If the
+// configuration names a new state branch, Fetch looks up again. Errors: ErrNotFound (no such repository or users'
+// branch), ErrAuth, ErrUnreachable.
 func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	var heads rollout.Heads
 	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
@@ -65,7 +65,6 @@ func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	return heads, nil
 }
 
-// fetch looks up the branches and downloads their new commits in one session.
 func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
 	before := r.arrivals()
 	s, err := r.server.ToFetch(ctx)
@@ -117,7 +116,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update sets the mirror's heads to found, except branches pushed later. before is the number of pushes at the lookup.
+// update sets the mirror's heads to found, but keeps newer pushes. before is the number of pushes before the lookup.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -148,9 +147,10 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 // bring downloads commits into the mirror and verifies that they are complete. ahead means that the commits are new
 // heads, and that the mirror has older heads of the same branches.
 //
-// It sends up to three requests. The first claims the mirror's own heads with their whole history; after a revert to old
-// content, its response may lack files. The second declares that the mirror's history ends with these heads; git's server
-// then reads every folder of them (80 ms of CPU at 5,000 folders). The third claims that the mirror has nothing.
+// bring sends up to three requests, until a response is complete. The first request claims the mirror's heads with
+// their whole history. After a revert to old content, the response may lack files. The second request says that the
+// mirror's history ends at its heads. git's server then reads every folder (80 ms of CPU at 5,000 folders). The third
+// request claims nothing.
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()
@@ -181,7 +181,7 @@ func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash
 
 func (m *mirror) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
-	if q.Between() { // the commits in between may lack files, so they are not kept
+	if q.Between() { // the commits in between may lack files, so do not keep them
 		into = newStore()
 		into.under = st
 	}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// followed records which commit of the users' branch the last Fetch accepted.
+// followed holds the last Fetch's decision about the users' branch.
 type followed struct {
 	configured string // the commit whose configuration was read
 
@@ -19,8 +19,8 @@ type followed struct {
 	base    string // the commit to read while the head is refused
 }
 
-// judge sets heads.Main to the commit to read and, if the keys refuse the head, heads.Refused. Main is then the last
-// accepted head. After a restart it is the nearest signed commit, used only for its configuration.
+// judge sets heads.Main to the commit to read. If the keys refuse the head, judge sets heads.Refused, and Main is the
+// last accepted head. After a restart, Main is the nearest signed commit, and only its configuration is used.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {

@@ -12,10 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrUnapproved means that a signature is missing or does not count; its text has the reason.
+// ErrUnapproved means that a signature is missing or not accepted. Its text has the reason.
 var ErrUnapproved = errors.New("not signed by an allowed signer")
 
-// depths are the depths that a search tries, in commits: the mirror's own, 50 (nearly always enough), and maxDepth.
+// depths are the history depths that a search tries, in commits. A depth of 50 is nearly always enough.
 var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
@@ -24,9 +24,9 @@ const maxDepth = 1000
 // long log takes few requests. The last depth is the limit.
 var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
-// Log visits a commit and its ancestors along first parents, newest first, until visit returns false or limit commits
-// were visited. whole reports whether it reached a root commit. It fetches missing commits with their files, in steps.
-// Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's error unchanged.
+// Log calls visit for a commit and its first-parent ancestors, newest first. It stops when visit returns false, or
+// after limit commits. whole reports whether Log reached a root commit. Log fetches missing commits and their files in
+// steps. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's error unchanged.
 func (r *Repo) Log(
 	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
 ) (whole bool, err error) {
@@ -82,8 +82,8 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error
 	return line, nil
 }
 
-// LastSigned returns the nearest commit, along first parents, whose signature v accepts. Errors: ErrUnapproved if v
-// accepts none of the last thousand commits, ErrNotFound, ErrAuth and ErrUnreachable.
+// LastSigned returns the newest commit, along first parents, with a signature that v accepts. Errors: ErrUnapproved if
+// v accepts none of the last thousand commits, ErrNotFound, ErrAuth and ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
 	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
 		if _, err := s.SignedBy(v); err == nil {
@@ -97,7 +97,7 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 	return id, err
 }
 
-// Introducer returns who signed the present content of a path, by the signature of either
+// Introducer returns the signer who introduced the current content of a path. This is the signer of either
 //   - the commit that wrote the content, or
 //   - a merge whose first parent did not have the content.
 //
@@ -136,8 +136,8 @@ func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store
 	return st, err
 }
 
-// at reads a commit of the history. ok is false beyond the history's end, or if an interrupted download left out files.
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {
+	// ok is false beyond the end of the history, or if an interrupted download left out files.
 	hash, err := parseID(id)
 	if err != nil || st.verify(hash) != nil {
 		return nil, false, err
@@ -160,7 +160,6 @@ const maxWalk = 20_000
 // errShallow means that the known history ends before the introducing commit.
 var errShallow = errors.New("the history is not deep enough")
 
-// from searches a commit's history. At a merge without a valid signature, it continues at each parent with the content.
 func (w *walk) from(commit string) (signer string, err error) {
 	s, ok, err := at(w.store, commit)
 	if err != nil || !ok {
@@ -197,7 +196,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		// The loop continues with the first of these parents, and find recurses for the others: forks are few.
+		// The loop continues with the first parent. find recurses for the other parents, because forks are few.
 		for _, parent := range having[1:] {
 			if signer, err = w.find(parent, entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err

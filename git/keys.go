@@ -19,7 +19,7 @@ type KeyFiles struct {
 	State     string // the state branch counts only if its newest commit is signed by these keys
 }
 
-// Keys holds the keys in KeyFiles' files, read at each poll so that changes take effect. It is for concurrent use.
+// Keys holds the keys in the KeyFiles. It reads the files at each poll, and is safe for concurrent use.
 type Keys struct {
 	files KeyFiles
 

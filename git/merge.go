@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns a commit's changes since its only parent, and whether they apply to onto without a conflict. It fetches
-// missing commits. Without exactly one parent, it returns zero. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// Merge returns the changes of a commit with one parent, and whether they apply to onto without a conflict. For any
+// other commit, it returns zero. Merge fetches missing commits. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -79,8 +79,9 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 // graphDepths are the depths that Outside tries. A commit without files takes about 200 bytes.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside returns the commits in `of`, except commit and its ancestors at any depth. Ids are hashes over parents, so a
-// server cannot forge ancestry. In a truncated history, a missing commit is outside. ErrNotFound: commit is gone.
+// Outside returns the commits in `of` that are neither commit nor its ancestors. A server cannot forge an ancestor,
+// because ids are hashes over parents. In a truncated history, a missing commit counts as outside. Outside returns
+// ErrNotFound if commit is gone.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -152,10 +153,9 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 	return parents, known
 }
 
-// mostParents bounds the number of commits whose parents the mirror records.
 const mostParents = 10_000
 
-// noteParents records the parents of commits on the way to new heads, so that descends takes no request for them.
+// noteParents records the parents of commits between old and new heads, so that descends sends no request for them.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

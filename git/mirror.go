@@ -33,8 +33,8 @@ type mirror struct {
 	parents   map[plumbing.Hash][]plumbing.Hash // of commits on the way to heads; see noteParents
 }
 
-// recentBytes bounds the recent commits that renew keeps in addition to the heads. It suffices for more than a thousand
-// commits: with a thousand apps in one folder, each commit has its own tree of that folder, 40 KB.
+// recentBytes bounds the recent commits that renew keeps in addition to the heads. It is enough for more than a
+// thousand commits: with a thousand apps in one folder, each commit has its own 40 KB tree of this folder.
 const recentBytes = 64 << 20
 
 // follow initializes an empty mirror for a cluster and its branches.
@@ -130,7 +130,7 @@ func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	return wants, nil
 }
 
-// wanted returns Main and the commits to request. It leaves out commits that the server lacked at the same Main.
+// wanted returns Main and the commits to request. It skips commits that the server already lacked at the same Main.
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,8 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	return wants, m.heads.Main
 }
 
-// taken marks held commits as used. It returns the other commits, and records Main for them, so that wanted skips them.
+// taken marks held commits as used, and returns the other commits. It records Main for these, so that wanted skips
+// them.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,15 +167,14 @@ type pushed struct {
 	id     string
 }
 
-// arrivals returns the number of completed pushes.
 func (m *mirror) arrivals() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.arrived
 }
 
-// overtaken replaces refs in a lookup's result if they were pushed after the lookup began. The server may have answered
-// before or after the push; the next lookup corrects the result. The caller holds mu.
+// overtaken replaces refs that were pushed after the lookup began, because the server may have answered before the
+// push. The next lookup corrects the result. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -202,7 +202,6 @@ func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	}
 }
 
-// proposals returns the prefixes of the cluster's proposal branches.
 func (m *mirror) proposals() []string {
 	if m.cluster == "" {
 		return nil
@@ -210,7 +209,8 @@ func (m *mirror) proposals() []string {
 	return rollout.ProposalBranches(m.cluster)
 }
 
-// land adds pushed commits to the mirror: no Fetch downloads or reports them. A Fetch in progress keeps them as heads.
+// land adds pushed commits to the mirror, so that Fetch neither downloads nor reports them. A Fetch in progress keeps
+// them as heads.
 func (m *mirror) land(commands []wire.Command, made *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,7 +231,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns the store for a download, whose response may refer to any object. renew does nothing until done runs.
+// filling returns the store for a download, whose response may refer to any object. renew keeps the store until done.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -243,8 +243,8 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew replaces the store by a new one with only the objects of heads and recent commits. It does so when no download
-// runs and the store has grown by a seventh plus 1 MiB. Snapshots keep their store. The caller holds mu.
+// renew replaces the store with a new one that has only the objects of heads and recent commits. It does nothing during
+// a download, or before the store has grown by a seventh plus 1 MiB. Snapshots keep their store. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {
@@ -268,8 +268,8 @@ func (m *mirror) renew() {
 	_, m.live = fresh.usage()
 }
 
-// moveTo copies a commit with its files into a new store. It returns false if an object is missing, and true if the
-// mirror does not hold the commit. The caller holds mu.
+// moveTo copies a commit with its files into a new store, if the mirror holds the commit. It returns false if an object
+// is missing. The caller holds mu.
 func (m *mirror) moveTo(fresh *store, id plumbing.Hash) bool {
 	return !m.store.holds(id) || m.store.reach(id, fresh) == nil
 }

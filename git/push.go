@@ -15,14 +15,14 @@ import (
 )
 
 // Push makes commits and moves all branches with one push. The push is atomic if the server supports that, as git,
-// GitHub, GitLab and Gitea do. Otherwise the updates are sent one by one, in order, up to the first failure.
+// GitHub, GitLab and Gitea do. Other servers receive the updates one by one, in order, until one fails.
 //
 // Push returns the new head of each branch that it does not delete. It leaves out an update that changes no file, or
 // whose commit the branch already has. If no update is left, it sends nothing.
 //
 // Errors: ErrConflict if a branch was not at Old; an atomic push then wrote nothing. ErrRejected if a hook or a
-// protected branch refused. ErrUnreachable if the outcome is unknown, which the next Fetch shows. A repeated push makes
-// the same commits, and succeeds if they have already arrived.
+// protected branch refused. ErrUnreachable if the outcome is unknown, until the next Fetch. A repeated push makes the
+// same commits.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))
 	made := newStore()
@@ -93,7 +93,6 @@ func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wi
 	return c, c.New != c.Old, nil
 }
 
-// commit makes the commit object of an update, signed if Sign is set.
 func (o *Options) commit(into *store, tree, parent plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
 	data, err := encodeCommit(tree, parent, cmp.Or(u.Author, o.Identity), u.When, u.Message)
 	if err == nil && o.Sign != nil {
@@ -176,7 +175,8 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 
 // resolve classifies a failed push by the present refs, because servers use one message for several causes. git's
 // "failed to update ref" means a moved ref, a lock lost to another push, or a full disk. If two pushes in a row lose
-// the lock and no ref has moved, the lock is stale or another branch's name blocks the ref: ErrRejected.
+// the lock and no ref has moved, the lock is stale or another branch's name blocks the ref. resolve then returns
+// ErrRejected.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -221,8 +221,8 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 // CommitAttempts bounds the attempts of CommitToBranch while other writers push.
 const CommitAttempts = 5
 
-// CommitToBranch commits to a branch to which others also push, and repeats on ErrConflict. Each try calls build with
-// the branch's Snapshot, which is empty for a new branch. build sets only Edits, Message and When; id is "" without edits.
+// CommitToBranch commits to a branch that others also push to, and repeats on ErrConflict. build gets the branch's
+// Snapshot, which is empty for a new branch, and sets only Edits, Message and When. The id is "" without edits.
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

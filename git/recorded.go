@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Recorded returns each commit after `after` up to upTo, oldest first, with the readable app states that it changed.
+// Recorded lists the commits after `after` up to upTo, oldest first, with the readable app states that they changed.
 func Recorded(ctx context.Context, in *Repo, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := in.Line(ctx, after, upTo)
 	if err != nil {

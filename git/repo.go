@@ -17,8 +17,8 @@ type Options struct {
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state and proposal branches; "" selects none. The configuration of the cluster in each new head
-	// of the users' branch names the state branch. Before the first head, it is rollout.StateBranch.
+	// Cluster selects the state and proposal branches; "" selects none. In each new head of the users' branch, the
+	// cluster's configuration names the state branch. Before the first head, it is rollout.StateBranch.
 	Cluster string
 	// StateBranch overrides the state branch of the configuration.
 	StateBranch string
@@ -35,8 +35,8 @@ type Options struct {
 	MaxBytes int64
 }
 
-// Repo is a shallow mirror of the configured branches, in memory, for concurrent use. Lookups, pushes and downloads of
-// older commits each wait only for operations of the same kind. Reads never wait for the network.
+// Repo is a shallow mirror of the configured branches, in memory. It is safe for concurrent use. A lookup, push or
+// download of older commits waits only for operations of the same kind. Reads never wait for the network.
 type Repo struct {
 	remote wire.Remote
 	opts   Options
@@ -50,7 +50,7 @@ type Repo struct {
 	*mirror
 }
 
-// Open validates options, keys and known hosts without a connection, so a reconciler can start before its Git server.
+// Open checks options, keys and known hosts without a connection, so that a reconciler can start before the Git server.
 func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, nil
 }
 
-// Beside returns a Repo on the same mirror with its own lanes for pushes and older commits. Lookups share one lane.
+// Beside returns a Repo on the same mirror with its own lanes for pushes and older commits. Both share the lookup lane.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)

@@ -14,9 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot reads the files of one commit without a worktree and without I/O, for concurrent use. Its objects stay in
-// memory while it is referenced. Paths use slashes and are relative to the root, "" or ".". Symbolic links are not
-// followed. Trees are decoded once and shared, so a lookup is one binary search per path element.
+// Snapshot reads the files of one commit from memory. It is safe for concurrent use. Paths use slashes and are relative
+// to the root, which is "" or ".". Symbolic links are not followed. Each tree is decoded once, so that a lookup takes
+// one binary search per path element.
 type Snapshot struct {
 	store   *store
 	commit  rollout.Commit
@@ -51,7 +51,7 @@ func (s *Snapshot) Commit() rollout.Commit { return s.commit }
 // Message returns the commit's full message.
 func (s *Snapshot) Message() string { return s.message }
 
-// Verifier returns the signer of a commit in Git's format, or an error why the signature does not count.
+// Verifier verifies a commit in Git's format. Verify returns the signer, or why the signature does not count.
 type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }

@@ -55,8 +55,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive clears the flag lost if is is false. While lost is set, missing files count as omitted. This is right only
-// after a request without haves: other responses also leave out files that the store should have.
+// forgive clears the flag lost if its argument is false. While lost is set, missing files count as omitted. This is
+// right only after a request without haves, because other responses leave out files that the store should have.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns the entries of a tree, sorted by the bytes of their names; Git itself sorts the directory a after the
+// tree returns a tree's entries, sorted by the bytes of their names. In Git's own order, the directory a follows the
 // file a.b. Callers must not change the shared slice.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
@@ -184,8 +184,8 @@ func (s *store) holds(commit plumbing.Hash) bool {
 	return o != nil && o.complete.Load()
 }
 
-// verify checks that a commit's objects are all here, and marks it complete. It reads only unmarked trees, so its time
-// grows with the new objects only. A fetch calls it to detect a server that misunderstands shallow clones.
+// verify checks that the store has all objects of a commit, and marks the commit as complete. It skips marked trees, so
+// that its time depends on the new objects only. It detects servers that misunderstand shallow clones.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {
@@ -217,7 +217,6 @@ func (s *store) verifyTree(id plumbing.Hash) error {
 	return err
 }
 
-// below calls folder or file for each direct entry of a tree, except submodules.
 func (s *store) below(id plumbing.Hash, folder, file func(plumbing.Hash) error) error {
 	entries, err := s.tree(id)
 	if err != nil {

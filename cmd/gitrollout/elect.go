@@ -16,8 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure leader election. The Lease only saves work, because Git's compare-and-swap refuses two
-// writers.
+// electOptions configure leader election. The Lease only saves work. Git's compare-and-swap refuses a second writer.
 type electOptions struct {
 	elect     bool
 	namespace string
@@ -55,7 +54,7 @@ func hostname() string {
 	return name
 }
 
-// ownNamespace returns the pod's namespace. Outside of a cluster, it returns otherwise.
+// ownNamespace returns the pod's namespace, or its argument outside of a cluster.
 func ownNamespace(otherwise string) string {
 	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))

@@ -22,7 +22,7 @@ type sourceOptions struct {
 	credentialOptions
 }
 
-// command completes a command line for users with the flags for repository and cluster.
+// command adds the flags for repository and cluster to a command line that users can copy.
 func (o *sourceOptions) command(line string) string {
 	if !strings.HasPrefix(line, "gitrollout ") {
 		return line

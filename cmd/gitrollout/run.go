@@ -163,7 +163,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly calls do. If do takes more than two seconds, slowly prints what to standard error.
+// slowly calls do. If do takes more than two seconds, slowly prints a message to standard error.
 func slowly(s streams, what string, do func() error) error {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

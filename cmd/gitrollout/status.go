@@ -168,7 +168,6 @@ func (c *statusCommand) conclude(lines io.Writer, w *console.Session, a status.A
 	return silent(code)
 }
 
-// again waits, and then reads Git again. Until the deadline, it only warns about an unreachable server.
 func (c *statusCommand) again(ctx context.Context, w *console.Session, deadline time.Time) error {
 	select {
 	case <-ctx.Done():

@@ -23,7 +23,7 @@ type viewer interface {
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open returns the viewer that the flags select. A viewer of the cluster alone calls told on changes.
+// open returns the viewer that the flags select, or a viewer of the cluster alone if Git is unreachable.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {

@@ -12,15 +12,15 @@ import (
 // ErrUnsigned means that a commit has no signature.
 var ErrUnsigned = errors.New("the commit is not signed")
 
-// signed is a commit, split into its signature and the signed content.
 type signed struct {
 	payload   []byte // the signed bytes: the commit without its signature
 	signature string // armored
 	when      time.Time
 }
 
-// split separates the signature, header gpgsig with its continuation lines, from a commit object, as git does. Other
-// headers that begin with gpgsig are not signed. Two signatures are refused: programs differ in which they read.
+// split separates a commit object into its signature (the header gpgsig) and the signed content, as git does. Other
+// headers that begin with gpgsig are not signed. split refuses two signatures, because programs differ in which one
+// they read.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {

@@ -11,8 +11,8 @@ type Policy struct {
 	OpenPGP *Keyring
 }
 
-// Verify returns a commit's signer: a principal of the list, or a keyring key's user id and fingerprint. The error says
-// why the signature does not count: ErrUnsigned, a key that is not listed or was not valid, or changed content.
+// Verify returns a commit's signer: a principal of SSH, or an OpenPGP user id with the key's fingerprint. The error
+// says why the signature does not count, such as ErrUnsigned, an unknown or invalid key, or changed content.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {

@@ -25,14 +25,13 @@ type Signers struct {
 	keys []allowed
 }
 
-// allowed is one line of the list.
 type allowed struct {
 	principal     string    // the first principal on the line
 	key           []byte    // in SSH's wire format
 	after, before time.Time // zero if there is no bound
 }
 
-// ParseSigners parses a list. file is a name for errors. A list without keys is a mistake, so it is an error.
+// ParseSigners parses a list. It refuses a list without keys, which is probably a mistake. Errors name file.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -144,7 +143,6 @@ func timestamp(value string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; write YYYYMMDD or YYYYMMDDHHMMSS, in UTC", value)
 }
 
-// allows returns the principal of a key, if the key may sign at the given time.
 func (s *Signers) allows(key []byte, at time.Time) (principal string, err error) {
 	err = fmt.Errorf("its key is not in %s", s.file)
 	for _, a := range s.keys {

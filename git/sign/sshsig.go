@@ -85,7 +85,6 @@ var sshAlgorithms = []string{
 	ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
 }
 
-// check returns the signer of a commit.
 func (s *Signers) check(c signed) (string, error) {
 	b, key, err := readBlob(c.signature)
 	if err != nil {
@@ -138,8 +137,8 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns the armored signature of a commit, for Insert. random is crypto/rand's Reader. RSA uses it only against
-// side channels, so the signature does not depend on it.
+// Sign returns a commit's armored signature, for Insert. random should be crypto/rand's Reader. It protects RSA keys
+// against side channels, but does not change the signature.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)
