@@ -4,8 +4,8 @@
 // # Server-side apply
 //
 // Server-side apply (stable since Kubernetes 1.22) records in metadata.managedFields which manager set which field.
-// A field that gitrollout owned and another manager changed is drift. An autoscaler's replicas, a controller's status
-// or another tool's annotation are not drift, as gitrollout never owned these fields. So:
+// Drift is another manager's change to a field that gitrollout owned. An autoscaler's replicas, a controller's status
+// or another tool's annotation are not drift, because gitrollout never owned these fields. So:
 //
 //   - a known object is written with one PATCH and no read before it;
 //   - it is written again only when its content in Git or gitrollout's fields

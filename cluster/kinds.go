@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is a kind of applied objects, with the watch for these objects. The watch selects rollout.LabelApp, so that
-// 50,000 foreign Secrets cost nothing. Workloads are watched without a selector.
+// kind holds a kind of applied objects and the watch for them. The watch selects rollout.LabelApp, so that 50,000
+// foreign Secrets cost nothing. Workloads are watched without a selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource

@@ -20,8 +20,8 @@ var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
-// logDepths are the depths that Log tries. Each is about five times the former, so a short log downloads little and a
-// long log takes few requests. The last depth is the limit.
+// logDepths are the depths that Log tries. Each is about five times the previous one, so that a short log downloads
+// little and a long log takes few requests. The last depth is the limit.
 var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
 // Log calls visit for a commit and its first-parent ancestors, newest first. It stops when visit returns false, or
