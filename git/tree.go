@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder makes the objects of one commit: blobs, and the trees on their paths. Objects that the mirror already has
-// also go into made. Otherwise the server, which may have dropped them, would refuse the push.
+// builder makes the blobs and trees of one commit and adds them to made. made also gets objects that the mirror already
+// has, because the server may have dropped them and would then refuse the push.
 type builder struct {
 	from *store
 	made *store
@@ -31,7 +31,7 @@ type edit struct {
 	children map[string]*edit
 }
 
-// plan arranges edits as a tree. Deletions come first: "a" deleted and "a/b" written puts a directory in place of "a".
+// plan arranges edits as a tree. Deletions come first, so that edits can delete a file "a" and write a file "a/b".
 func plan(edits map[string][]byte) (*edit, error) {
 	root := &edit{}
 	for path, content := range edits {
@@ -77,7 +77,8 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to a tree (zero id: a new one). It returns zero if no entry remains: Git has no empty directories.
+// tree applies edits to a tree, or to a new tree if id is zero. It returns zero if no entry remains, because Git has no
+// empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -125,7 +126,7 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child applies an edit to one entry. A mode of 0 means that the entry is new. keep is false if the entry is removed.
+// child applies an edit to one entry. The entry is new if its mode is 0. keep is false if the entry is removed.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err
@@ -143,7 +144,7 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 	return next, err == nil && !next.Hash.IsZero(), err
 }
 
-// clear applies the deletions of an edit to an entry. The caller applies the writes afterwards.
+// clear applies the deletions of an edit to an entry. The caller applies the writes.
 func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.TreeEntry, error) {
 	none := object.TreeEntry{Name: old.Name}
 	if e.remove {
@@ -172,7 +173,7 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	return next
 }
 
-// onlyRemoves reports whether a node and its children only delete. Below a file, such a node does nothing.
+// onlyRemoves reports whether a node and its children only delete.
 func (e *edit) onlyRemoves() bool {
 	writes := func(child *edit) bool { return !child.onlyRemoves() }
 	return !e.set && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)
@@ -192,7 +193,6 @@ func encodeTree(entries []object.TreeEntry) []byte {
 // Self is the default author and committer. RFC 2606 reserves the top-level domain .invalid.
 var Self = rollout.Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
 
-// checkIdentity refuses an identity that a commit object cannot represent.
 func checkIdentity(i rollout.Identity) error {
 	name, email := strings.TrimSpace(i.Name), strings.TrimSpace(i.Email)
 	if name == "" || email == "" || strings.ContainsAny(name+email, "<>\n\x00") {
@@ -201,7 +201,7 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit encodes a commit with a time in seconds UTC. Equal inputs give equal bytes, so a push can be repeated.
+// encodeCommit encodes a commit. The time is in seconds UTC. Equal inputs give equal bytes, so a push can be repeated.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Complete sets the credentials from the environment: GITROLLOUT_GIT_USERNAME with GITROLLOUT_GIT_TOKEN or
-// GITROLLOUT_GIT_PASSWORD, a file with either, or a GitHub App; and GITROLLOUT_SSH_PASSPHRASE. A token is a password.
+// Complete sets the credentials from environment variables, such as GITROLLOUT_GIT_USERNAME, GITROLLOUT_GIT_TOKEN and
+// GITROLLOUT_SSH_PASSPHRASE. A token is a password. The user name "x-access-token" is the default for a token. For
+// https, only one credential may be set: a token, a password, a file with a token or password, or a GitHub App.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	a.Username, a.Password = env("GITROLLOUT_GIT_USERNAME"), env("GITROLLOUT_GIT_PASSWORD")
 	a.SSHPassphrase = env("GITROLLOUT_SSH_PASSPHRASE")
@@ -44,7 +45,6 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	return nil
 }
 
-// useApp makes Refresh request tokens of a GitHub App.
 func (a *Auth) useApp(id string, env func(string) string, now func() time.Time) error {
 	clients, err := NewClients(a.TLS)
 	if err != nil {
@@ -58,8 +58,8 @@ func (a *Auth) useApp(id string, env func(string) string, now func() time.Time) 
 	return app.Check()
 }
 
-// Token returns a function that returns the default credential for a forge's API: Git's password, or the password in
-// the repository's URL. Tokens expire, so the function calls Refresh for each request.
+// Token returns a function that returns the default credential for a forge's API. The credential is Git's password, or
+// the password in the repository's URL. The function calls Refresh for each request, because tokens expire.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

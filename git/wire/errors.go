@@ -14,18 +14,18 @@ import (
 
 // Callers test for these errors with errors.Is. No error of this package contains a credential.
 var (
-	ErrAuth        = errors.New("not authorised") // the server refuses the credentials, or its host key is not accepted
+	ErrAuth        = errors.New("not authorised") // the server refuses the credentials, or the host key is not accepted
 	ErrUnreachable = rollout.ErrUnreachable
 	ErrNotFound    = errors.New("not found")              // a repository, branch or commit does not exist
 	ErrRejected    = errors.New("rejected by the server") // the server refused a push; the text has its message
 )
 
-// serverError is a message instead of a response: an ERR packet, stderr's first kilobyte, or the text of an HTTP error.
+// serverError is a server's error: an ERR packet, the first kilobyte of stderr, or the text of an HTTP error.
 type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify wraps a network or protocol error with its sentinel. No other package reads the texts of such errors.
+// Classify wraps a network or protocol error with its sentinel. Only this package reads the texts of such errors.
 func Classify(err error) error {
 	switch {
 	case err == nil:
@@ -67,14 +67,14 @@ func IsMissing(err error) bool {
 		"not our ref", "no such remote ref", "not valid", "unadvertised object", "bad object", "not a valid object")
 }
 
-// movedTexts are messages for a ref that is not at Old: of git (all versions), libgit2, JGit, go-git, GitHub, GitLab.
+// movedTexts are messages for a ref that is not at Old. git, libgit2, JGit, go-git, GitHub and GitLab send them.
 var movedTexts = []string{
 	"non-fast-forward", "fetch first", "cannot lock ref", "incorrect old value provided", "stale info",
 	"failed to update ref", "reference already exists", "failed to lock", "failed to write", "lock_failure",
 	"lock error", "atomic transaction failed", "unable to create", "but expected", "already exists",
 }
 
-// consequenceTexts are the messages for a ref that failed only because another ref of the atomic push failed.
+// consequenceTexts are messages for a ref that was not moved because another ref of the atomic push failed.
 var consequenceTexts = []string{
 	"atomic push fail", "atomic push reject", "atomic transaction failed", "transaction aborted",
 }
@@ -85,13 +85,13 @@ func saysMoved(reason string) bool {
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether another push may have held the ref's lock. A lookup then still shows the ref at Old. A
-// non-fast-forward is no race, because a protected branch reports the same for a forced push.
+// saysRace reports whether another push may have held the ref's lock. The ref may still be at Old in this case. A
+// non-fast-forward is no race, because a protected branch reports one for a forced push.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }
 
-// IsKnown reports whether an error already wraps one of the sentinels.
+// IsKnown reports whether an error already wraps a sentinel.
 func IsKnown(err error) bool {
 	known := []error{rollout.ErrConflict, ErrAuth, ErrUnreachable, ErrNotFound, ErrRejected}
 	return slices.ContainsFunc(known, func(sentinel error) bool { return errors.Is(err, sentinel) })
@@ -101,7 +101,7 @@ func containsAny(s string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
-// oneLine makes a server's text one line of at most 300 bytes without control characters, for use in an error.
+// oneLine shortens a server's text to one line of at most 300 bytes without control characters.
 func oneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	text = strings.Map(func(r rune) rune {

@@ -24,7 +24,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// GitHubApp gets hourly tokens for one installation of a GitHub App with the app's key. It is safe for concurrent use.
+// GitHubApp gets tokens for one installation of a GitHub App. A token is valid for an hour. Concurrent use is safe.
 type GitHubApp struct {
 	API          string // default https://api.github.com; GitHub Enterprise Server: https://<host>/api/v3
 	ID           string // the app's id or its client id
@@ -38,7 +38,7 @@ type GitHubApp struct {
 	expires time.Time
 }
 
-// renewBefore is the remaining validity at which a token is renewed. It is longer than any operation.
+// renewBefore is how long before its end a token is renewed. No operation takes longer.
 const renewBefore = 5 * time.Minute
 
 // Check sets the default API, and returns an error for a missing or invalid field or key.
@@ -60,7 +60,7 @@ func (a *GitHubApp) Check() error {
 	return err
 }
 
-// Refresh implements Auth.Refresh. The password is a token, normally valid for at least five more minutes.
+// Refresh implements Auth.Refresh. The password is a token that is normally valid for at least five more minutes.
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,7 +74,7 @@ func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err
 	return "x-access-token", a.token, nil
 }
 
-// Forget drops a token that the server has refused, so that Refresh requests a new one.
+// Forget drops the token after the server refused it, so that Refresh requests a new one.
 func (a *GitHubApp) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +116,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns the app's signed identity. Its ten minutes, GitHub's maximum, began a minute ago, because clocks differ.
+// jwt returns the app's signed identity. GitHub allows ten minutes. They begin a minute ago, because clocks differ.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {

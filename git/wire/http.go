@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// httpLink implements smart HTTP. It keeps a service's greeting of protocol version 2, so an idle poll takes one POST.
+// httpLink implements smart HTTP. It keeps the greeting of a version 2 service, so that an idle poll sends one POST.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -46,8 +46,8 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 	}, nil
 }
 
-// checkRedirect follows redirects of the greeting, as git does, but not from https to http. Another origin gets no
-// credential; net/http would send it to a subdomain.
+// checkRedirect follows redirects of the greeting as git does, but not from https to http. It sends no credential to
+// another origin. net/http would send one to a subdomain.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {
@@ -74,8 +74,8 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 		if greet, err = l.greet(ctx, service); err != nil {
 			return nil, err
 		}
-		// Before version 2 the greeting contains the refs, so each fetch needs a new one. A push needs only the capabilities
-		// in the greeting, because the server does the compare-and-swap.
+		// Before version 2 the greeting contains the refs, so each fetch needs a new greeting. A push only needs the
+		// capabilities, because the server checks the old ids of the refs.
 		if greet.v2 || service == receivePack {
 			kept := *greet.advertisement
 			kept.refs = nil
@@ -131,7 +131,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	req.Header.Set("Content-Type", "application/x-"+service+"-request")
 	req.Header.Set("Accept", "application/x-"+service+"-result")
 	if service == uploadPack {
-		// This header, which is not sent, lets net/http repeat a harmless read after a closed connection.
+		// net/http repeats a request with this header after a closed connection. It does not send the nil header.
 		req.Header["X-Idempotency-Key"] = nil
 	}
 	l.stats.sent.Add(int64(len(request)))
@@ -139,7 +139,6 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	return body, err
 }
 
-// do sends a request and returns the body of a successful response.
 func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *url.URL, error) {
 	req.Header.Set("User-Agent", userAgent)
 	if req.URL.Query().Get("service") == uploadPack || strings.HasSuffix(req.URL.Path, "/"+uploadPack) {
@@ -169,7 +168,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header, nil))
 }
 
-// drained is a body. Close first reads up to 4 KiB that are left in it, so that the connection can be used again.
+// drained is a body. Close reads up to 4 KiB of the rest first, so that the connection can be used again.
 type drained struct{ io.ReadCloser }
 
 func (d drained) Close() error {
@@ -202,7 +201,7 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	return append(secrets, sent), nil
 }
 
-// statusError returns an error for a response that is not Git's. It adds a plain-text body, such as a forge's reason.
+// statusError returns an error for a response that is not Git's. A plain-text body, such as a forge's reason, is added.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []string) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
@@ -231,7 +230,7 @@ func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []str
 	return &serverError{text}
 }
 
-// scrub replaces gitrollout's credentials in a text, because some servers repeat them.
+// scrub replaces gitrollout's credentials in a text, because some servers repeat the credentials.
 func scrub(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if secret != "" {

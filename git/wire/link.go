@@ -13,7 +13,7 @@ const (
 	receivePack = "git-receive-pack" // push
 )
 
-// link connects to one repository. open begins a conversation; smart HTTP sends no request if it has kept a greeting.
+// link connects to one repository. open begins a conversation. Smart HTTP sends no request if it kept a greeting.
 type link interface {
 	open(ctx context.Context, service string) (*Session, error)
 }
@@ -25,7 +25,7 @@ type Server struct {
 	bounds bounds
 }
 
-// Open validates credentials, keys and known hosts without a connection. maxBytes bounds each response.
+// Open validates credentials, keys and known hosts. It does not connect. maxBytes bounds each response.
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
@@ -70,19 +70,19 @@ type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends one request and returns the response. Smart HTTP allows any number of requests. On a stream of
-	// protocol version 0, the request ends the conversation.
+	// exchange sends one request and returns the response. Smart HTTP allows any number of requests. A stream of protocol
+	// version 0 allows only one request.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	// Close ends the conversation.
 	Close func()
-	// Stale drops the greeting of a server that behaved differently, so that the next conversation gets a new one.
+	// Stale drops the kept greeting, so that the next conversation gets a new one.
 	Stale func()
 }
 
 // V2 reports whether the server speaks protocol version 2.
 func (s *Session) V2() bool { return s.v2 }
 
-// Advertised returns the ids of all refs by full name; nil in version 2, or if the greeting was kept from before.
+// Advertised returns the ids of all refs by full name. It returns nil in version 2 or for a kept greeting.
 func (s *Session) Advertised() map[string]string { return s.refs }
 
 type counters struct {
@@ -91,11 +91,11 @@ type counters struct {
 
 // Stats counts the operations with a server since Open.
 type Stats struct {
-	// Requests counts HTTP requests; on other transports, connections.
+	// Requests counts HTTP requests. On other transports it counts connections.
 	Requests int64
 	// Lookups counts ref lookups, Fetches counts requested packs, and Pushes counts sent packs and deletions.
 	Lookups, Fetches, Pushes int64
-	// Sent and Received count bytes of Git's protocol: HTTP bodies or the stream.
+	// Sent and Received count the bytes of HTTP bodies or of the stream.
 	Sent, Received int64
 }
 
@@ -108,7 +108,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// countedReader counts the bytes read. Past a limit it fails, so that a broken server cannot fill the memory.
+// countedReader counts the bytes read. It fails after a limit, so that a broken server cannot fill the memory.
 type countedReader struct {
 	io.Reader
 	io.Closer

@@ -10,16 +10,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// These bounds limit the kept bytes of one pack, uncompressed: compression may be a thousandfold.
+// These bounds are in uncompressed bytes, because a pack can expand a thousandfold.
 const (
-	maxBlob   = 16 << 20  // of one file: no app needs a larger one
-	largeBlob = 1 << 20   // above this size, a file counts as large
+	maxBlob   = 16 << 20  // of one file; no app needs a larger file
+	largeBlob = 1 << 20   // a file above this size counts as large
 	maxLarge  = 128 << 20 // of all large files together
 	maxOther  = 64 << 20  // of a tree or a commit; a larger one is an error
-	maxBases  = 32 << 20  // of omitted files, held while the pack is read because deltas may need them
+	maxBases  = 32 << 20  // of omitted files; they are held while the pack is read, because deltas may need them
 )
 
-// bounds holds the bounds. Tests divide the defaults by a factor.
 type bounds struct {
 	blob, large, allLarge, other, bases int64
 	between                             int64
@@ -36,11 +35,13 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file too large to keep. A zero id means unknown ids: filtered files, or a delta on an omitted file.
+	// Omit records a file that is too large to keep. The id is zero if the id is unknown, as for a filtered file or for a
+	// delta on an omitted file.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking reads a pack into a store, one object at a time. Bases mostly come before their deltas, so few deltas wait.
+// unpacking reads a pack into a store, one object at a time. Few deltas wait, because most bases come before their
+// deltas.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
@@ -60,7 +61,6 @@ type delta struct {
 	data   []byte
 }
 
-// readPack reads a pack into a store.
 func readPack(pack io.Reader, into Store, within bounds) error {
 	u := &unpacking{bounds: within, from: packfile.NewScanner(pack), into: into, at: map[int64]plumbing.Hash{},
 		omitted: map[plumbing.Hash]bool{}, leaned: map[plumbing.Hash][]byte{}}
@@ -125,7 +125,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	return err
 }
 
-// isTooLarge reports whether a file of this size is not kept. If it is kept and large, it counts against allLarge.
+// isTooLarge reports whether a file of this size must be omitted. A large file that is kept counts against allLarge.
 func (u *unpacking) isTooLarge(size int64) bool {
 	if size <= u.large {
 		return false
@@ -137,7 +137,7 @@ func (u *unpacking) isTooLarge(size int64) bool {
 	return false
 }
 
-// lean omits a file but holds its content, because later deltas may need it as base.
+// lean omits a file but holds its content, because later deltas may need it as their base.
 func (u *unpacking) lean(offset int64, data []byte) {
 	id := plumbing.ComputeHash(plumbing.BlobObject, data)
 	u.leaned[id], u.spent = data, u.spent+int64(len(data))
@@ -154,7 +154,6 @@ func (u *unpacking) omit(offset int64, id plumbing.Hash) {
 	u.into.Omit(id)
 }
 
-// skip reads an object's content and copies it to a writer.
 func (u *unpacking) skip(to io.Writer) error {
 	_, _, err := u.from.NextObject(to)
 	return err
@@ -167,7 +166,7 @@ func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	return c.data, err
 }
 
-// content collects an object's bytes. It allocates the declared length only after its initial capacity is full.
+// content collects the bytes of an object. It allocates the declared length only when its first buffer is full.
 type content struct {
 	data   []byte
 	length int
@@ -182,7 +181,7 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// delta resolves a delta and keeps the result. It queues the delta if the base has not come yet.
+// delta resolves a delta and keeps the result. If the base is missing, the delta waits for settle.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {
@@ -192,7 +191,7 @@ func (u *unpacking) delta(d delta) error {
 			return nil
 		}
 	}
-	_, of := binary.Uvarint(d.data) // of is the number of bytes that encode the base's size, to skip
+	_, of := binary.Uvarint(d.data) // of is how many bytes encode the base's size
 	if of <= 0 {
 		return packfile.ErrInvalidDelta
 	}

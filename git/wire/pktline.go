@@ -12,8 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// pktKind distinguishes lines from separators. A pkt-line is a length of four hex digits, which counts itself, and the
-// payload. Lengths 0 to 2 are separators without payload; go-git's scanner accepts only 0.
+// pktKind distinguishes lines from separators. A line begins with its length in four hex digits. The length includes
+// these digits. Lengths 0 to 2 are separators without a payload. go-git's scanner accepts only length 0.
 type pktKind int
 
 const (
@@ -34,7 +34,7 @@ func newPktReader(r io.Reader) *pktReader {
 	return &pktReader{r: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next reads one line, which is valid until the next call. It returns the text of an ERR line as error.
+// next reads one line, which is valid until the next call. It returns an ERR line as an error.
 func (p *pktReader) next() (pktKind, []byte, error) {
 	head, err := p.r.Peek(4)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *pktReader) next() (pktKind, []byte, error) {
 	return pktData, payload, nil
 }
 
-// line returns the payload of the next line as text without its newline. ok is false at a separator.
+// line returns the next line as text without its newline. ok is false at a separator.
 func (p *pktReader) line() (text string, ok bool, err error) {
 	kind, payload, err := p.next()
 	return strings.TrimSuffix(string(payload), "\n"), err == nil && kind == pktData, err
@@ -77,7 +77,6 @@ func (w *pktWriter) linef(format string, args ...any) {
 	w.buf = append(fmt.Appendf(w.buf, "%04x", len(text)+4), text...)
 }
 
-// each writes one line for each id: word and the id.
 func (w *pktWriter) each(word string, ids []plumbing.Hash) {
 	for _, id := range ids {
 		w.linef("%s %s\n", word, id)
@@ -87,7 +86,7 @@ func (w *pktWriter) each(word string, ids []plumbing.Hash) {
 func (w *pktWriter) flush() { w.buf = append(w.buf, "0000"...) }
 func (w *pktWriter) delim() { w.buf = append(w.buf, "0001"...) }
 
-// capabilities maps a server's capabilities to their values, "" if there is none.
+// capabilities maps the names of a server's capabilities to their values. A value may be empty.
 type capabilities map[string]string
 
 func (c capabilities) has(name string) bool { _, ok := c[name]; return ok }
@@ -100,7 +99,6 @@ func (c capabilities) add(word string) {
 	c[name] = value
 }
 
-// only returns the named capabilities that the server has, and agent=gitrollout/1 if the server has agent.
 func (c capabilities) only(names ...string) string {
 	have := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !c.has(name) })
 	if c.has("agent") {
@@ -116,7 +114,7 @@ type advertisement struct {
 	refs map[string]string // full name to id; nil in version 2
 }
 
-// readAdvertisement reads a greeting up to its flush. In smart HTTP a line with the service comes first.
+// readAdvertisement reads a greeting up to its flush. In smart HTTP, a line with the name of the service comes first.
 func readAdvertisement(p *pktReader) (*advertisement, error) {
 	a := &advertisement{caps: capabilities{}, refs: map[string]string{}}
 	for first := true; ; {
@@ -146,7 +144,7 @@ func readAdvertisement(p *pktReader) (*advertisement, error) {
 	}
 }
 
-// addRef reads "<id> <ref>". In the first line, NUL and the capabilities follow.
+// addRef reads "<id> <ref>". In the first line, a NUL and the capabilities follow.
 func (a *advertisement) addRef(text string) error {
 	text, caps, _ := strings.Cut(text, "\x00")
 	for word := range strings.FieldsSeq(caps) {
@@ -170,8 +168,8 @@ func checkObjectFormat(caps capabilities) error {
 	return nil
 }
 
-// bandReader extracts a side-band stream's data. Each packet begins with its band: 1 is data, 2 are messages for users,
-// 3 is a fatal error. It stops at the flush. go-git's reader reads on, so it waits forever on an open connection.
+// bandReader extracts a side-band stream's data. A packet begins with its band: 1 for data, 2 for messages to users, 3
+// for a fatal error. go-git's reader reads on after the flush, so it waits forever on an open connection.
 type bandReader struct {
 	p       *pktReader
 	remarks io.Writer

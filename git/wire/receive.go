@@ -23,10 +23,10 @@ type Command struct {
 
 // Refused reports that the server refused a push.
 type Refused struct {
-	Reasons []string // one for each ref that failed by itself, not because another ref failed
+	Reasons []string // one for each ref that failed for its own reason, not because another ref failed
 	Remarks string   // output of hooks
 	Moved   bool     // a reason says that a ref was not at Old
-	Race    bool     // like Moved, but the cause may be another push's lock
+	Race    bool     // a reason says moved, but another push's lock may be the cause
 }
 
 func (e *Refused) Error() string {
@@ -37,8 +37,8 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Push sends commands with a pack of exactly the given objects, and reads the report. A ref moves only if it is at Old.
-// Several commands are atomic if the server supports it.
+// Push sends commands with a pack of exactly the given objects, and reads the report. A ref only moves if it is at Old.
+// Several commands are atomic if the server supports atomic pushes.
 func (s *Session) Push(ctx context.Context, commands []Command, from Store, objects []plumbing.Hash) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
@@ -77,14 +77,14 @@ func (s *Session) Push(ctx context.Context, commands []Command, from Store, obje
 
 func encodePack(from Store, objects []plumbing.Hash) ([]byte, error) {
 	var buf bytes.Buffer
-	// The window 0 disables deltas: the few objects of a commit are no versions of each other.
+	// The window 0 disables deltas, because the few objects of a commit are not versions of each other.
 	if _, err := packfile.NewEncoder(&buf, encodable{from: from}, false).Encode(objects, 0); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
 	return buf.Bytes(), nil
 }
 
-// encodable lets go-git's encoder read a Store, without deltas.
+// encodable gives go-git's encoder the objects of a Store, without deltas.
 type encodable struct {
 	storer.EncodedObjectStorer
 	from Store
@@ -116,7 +116,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 		}
 		return fmt.Errorf("report: %w", unexpected(err))
 	}
-	// The server's hooks may still run, and closing the connection could end them.
+	// The server's hooks may still run. Closing the connection could end the hooks.
 	_, _ = io.Copy(io.Discard, r)
 	_, _ = io.Copy(io.Discard, body)
 	outcome := Refused{Remarks: oneLine(remarks.String())}
@@ -151,10 +151,10 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 	return &outcome
 }
 
-// Atomic reports whether the server can move either all branches of a push or none.
+// Atomic reports whether the server supports pushes that move all branches or none.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches that are not at their command's Old. It lists none if refs is nil: the ids are unknown.
+// Moved lists the branches that are not at their command's Old. The list is empty if refs is nil.
 func Moved(refs map[string]string, commands []Command) []string {
 	var moved []string
 	for _, c := range commands {

@@ -22,19 +22,19 @@ type Remote struct {
 
 // Auth holds credentials, all optional. The URL's scheme decides which are used.
 type Auth struct {
-	// Username and Password are for HTTP basic authentication. Forges accept a token as password, with any user name.
+	// Username and Password are for HTTP basic authentication. A forge accepts a token as password, with any user name.
 	Username, Password string
-	// Refresh, if set, returns user name and password for each HTTP request: for expiring tokens and rotated secrets.
+	// Refresh, if set, returns the user name and password for each HTTP request, because tokens expire.
 	Refresh func(context.Context) (username, password string, err error)
-	// Refused, if set, is called when the server answers 401, so that the owner of Refresh can drop the credentials.
+	// Refused, if set, is called when the server answers 401, so that Refresh can get new credentials.
 	Refused func()
 	// TLS is for https only.
 	TLS
 
-	// SSHKeyFile is a private key (PEM), read for each connection. With "", the SSH agent is used.
+	// SSHKeyFile is a private key (PEM). It is read for each connection. The SSH agent is used if no file is set.
 	SSHKeyFile    string
 	SSHPassphrase string
-	// KnownHosts is a known_hosts file, read for each connection (default ~/.ssh/known_hosts). Other hosts are refused.
+	// KnownHosts is a known_hosts file. It is read for each connection. The default is ~/.ssh/known_hosts.
 	KnownHosts string
 }
 
@@ -45,7 +45,7 @@ func (a Auth) HTTP() bool {
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
 
-// ParseRemote parses http(s), ssh, git and file URLs, user@host:path and paths. Auth has an http(s) URL's credentials.
+// ParseRemote parses an http(s), ssh, git or file URL, user@host:path, or a path. Auth has the credentials in the URL.
 func ParseRemote(raw string) (Remote, Auth, error) {
 	switch {
 	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):
@@ -70,7 +70,7 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 func parseURL(raw string) (Remote, Auth, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// net/url's error quotes the URL, perhaps with a password whose characters broke the URL.
+		// net/url's error quotes the URL, which may contain a password.
 		return Remote{}, Auth{}, fmt.Errorf("repository URL %q is malformed", RedactURL(raw))
 	}
 	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
@@ -138,7 +138,7 @@ func (r Remote) hostPort(port string) string {
 
 var query = regexp.MustCompile(`\?\S*`)
 
-// RedactURL removes possible secrets from a URL: all between the scheme and the authority's last @, and the query.
+// RedactURL removes possible secrets from a URL: the part before the authority's last "@", and the query.
 func RedactURL(raw string) string {
 	at := strings.Index(raw, "://")
 	if at < 0 {
@@ -148,7 +148,7 @@ func RedactURL(raw string) string {
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		authority = authority[i+1:]
 	} else if i := strings.LastIndexByte(rest, '@'); i >= 0 && strings.Contains(authority, ":") {
-		// The password has a slash, so net/url takes its part before the slash for a port.
+		// The password contains a slash, so net/url takes the part before the slash for a port.
 		return raw[:at+3] + query.ReplaceAllString(rest[i+1:], "")
 	}
 	if slash {

@@ -60,7 +60,7 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey returns the key, nil for the agent. It keeps an unchanged key, because decrypting a key is slow on purpose.
+// readKey returns the key, or nil if the agent is used. It keeps an unchanged key, because decrypting a key is slow.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil
@@ -88,7 +88,7 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	return signer, nil
 }
 
-// methods returns the authentication methods, and a closer for the connection to the agent.
+// methods returns the authentication methods and a closer for the agent's connection.
 func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	signer, err := d.readKey()
 	if err != nil {
@@ -169,9 +169,9 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 }
 
 // hostKeyAlgorithms returns the algorithms of the host's known keys. Without them, a server may present a key of
-// another type, which looks like an attack (go-git issues 411, 619, 1341, 1551).
+// another type, and a key of another type looks like an attack (go-git issues 411, 619, 1341, 1551).
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
-	// For a key that cannot be the host's, the callback's error lists the known keys.
+	// This key cannot be the host's, so the callback returns an error that lists the known keys.
 	nobody, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return nil
@@ -191,14 +191,13 @@ func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
 	return algorithms
 }
 
-// start runs the service in a new SSH session.
 func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
 	session, err := client.NewSession()
 	if err != nil {
 		return nil, err
 	}
 	if service == uploadPack {
-		// A server that refuses the variable answers in version 0, which is also supported.
+		// A server that refuses the variable answers in version 0. Version 0 is also supported.
 		_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	}
 	in, err := session.StdinPipe()

@@ -16,14 +16,14 @@ import (
 
 const userAgent = "gitrollout/1"
 
-// stream is one connection to a service: over SSH, git:// or pipes of a local process.
+// stream is one connection to a service, over SSH, git:// or the pipes of a local process.
 type stream struct {
 	in  io.Reader
 	out io.Writer
 	// end ends the request. close closes the connection, even during a read.
 	end   func() error
 	close func()
-	// stderr returns the server's error output beside the protocol, "" if there is none.
+	// stderr returns the server's error output, or an empty string.
 	stderr func() string
 }
 
@@ -40,7 +40,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	// The reads and writes below take no context, so the end of ctx closes the connection.
+	// The reads and writes below take no context. Closing the connection ends them when ctx ends.
 	unwatch := context.AfterFunc(ctx, s.close)
 	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
 	out := countedWriter{s.out, &l.stats.sent}
@@ -74,7 +74,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	}, nil
 }
 
-// explain returns the cause of a broken stream's error, if known: the context's error or the server's message.
+// explain returns the cause of a broken stream: the context's error or the server's message, if there is one.
 func (s *stream) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -88,7 +88,6 @@ func (s *stream) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// explained reads from a stream, and passes errors through explain.
 type explained struct {
 	io.Reader
 	ctx context.Context
@@ -147,7 +146,7 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 }
 
 // dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap, hooks or shallow
-// clients, and moves a checked-out branch. git refuses that move (receive.denyCurrentBranch): ErrRejected.
+// clients, and moves a checked-out branch. git refuses to move one (receive.denyCurrentBranch).
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {
@@ -173,7 +172,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 		if err := cmd.Start(); err != nil {
 			return nil, fmt.Errorf("git: %w", err)
 		}
-		// git can only end after its output has been read.
+		// git can only end after all its output was read.
 		wait := sync.OnceFunc(func() {
 			_ = in.Close()
 			_, _ = io.Copy(io.Discard, out)
@@ -188,7 +187,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// localEnv returns the environment without variables that name another repository: gitrollout may run in a hook.
+// localEnv returns the environment without variables that name another repository. A hook of Git sets such variables.
 func localEnv(service string) []string {
 	var env []string
 	for _, kv := range os.Environ() {

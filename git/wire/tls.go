@@ -13,11 +13,11 @@ import (
 	"sync"
 )
 
-// TLS configures https. Each field is optional. Files are read before each request: Kubernetes updates mounted Secrets.
+// TLS configures https. Each field is optional. The files are read for each request, because mounted Secrets change.
 type TLS struct {
-	// CAFile holds PEM certificates to trust in addition to the system's.
+	// CAFile holds PEM certificates to trust, in addition to the system's certificates.
 	CAFile string
-	// CertFile and KeyFile are a client certificate and its key (PEM). Both may be in one file, CertFile.
+	// CertFile and KeyFile are a client certificate and its key (PEM). CertFile may contain both.
 	CertFile, KeyFile string
 	// Proxy is the URL of a proxy (http, https or socks5). The default is HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
 	Proxy string
@@ -45,7 +45,7 @@ func NewClients(how TLS) (*Clients, error) {
 	if how.Proxy != "" {
 		u, err := url.Parse(how.Proxy)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
-			// The error does not quote the URL, because any part may be the password.
+			// The error does not quote the URL, because each part may be the password.
 			return nil, errors.New("the proxy is not a URL such as http://proxy.example.com:3128")
 		}
 		c.proxy = http.ProxyURL(u)
@@ -54,7 +54,7 @@ func NewClients(how TLS) (*Clients, error) {
 	return c, err
 }
 
-// Client returns a client for the present content of the files. It follows redirects as git does.
+// Client returns a client for the current content of the files. It follows redirects as git does.
 func (c *Clients) Client() (*http.Client, error) {
 	var files [3][]byte
 	for i, f := range []struct{ what, name string }{

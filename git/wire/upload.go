@@ -18,7 +18,7 @@ type Refs struct {
 	Head string            // full name of the branch that HEAD points to; "" if unknown
 }
 
-// LookUp returns the refs with one of the prefixes. A version 2 server filters: 212 bytes, not 1.3 MB, at 20,000 refs.
+// LookUp returns the refs with one of the prefixes. Only a version 2 server filters refs itself.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -78,23 +78,23 @@ func (s *Session) header(req *pktWriter) {
 	req.delim()
 }
 
-// Question requests the wants, with trees and Depth commits of history. The response has no objects of the haves, which
-// the caller holds in full. With a depth, the request declares that nothing older than the haves is held.
+// Question requests Wants with trees and with Depth commits of history. The response leaves out the objects of Haves,
+// because the caller has them. With a Depth, the request says that the caller has nothing older than Haves.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
-	Bare         bool // only commits without trees, if the server supports it
+	Bare         bool // requests only commits without trees, if the server supports it
 }
 
 // Between reports whether the question requests all commits between the haves and the wants.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// mostBetween bounds the pack of a Between question, in bytes. A larger pack means that history was rewritten.
+// mostBetween bounds the pack of a Between question, in bytes. A larger pack means that the history was rewritten.
 const mostBetween = 4 << 20
 
-// Fetch stores the objects of the response in `into`, which also provides the bases of deltas. With a depth, the
-// request has `deepen`, to exclude a merged old branch's history, and declares the haves as shallow. Otherwise the
-// server leaves out files older than the clone. thin-pack keeps git's server from resending a shallow have's trees.
+// Fetch stores the objects of the response in a Store, which also has the bases of deltas. With a Depth, the request
+// has "deepen" and lists Haves as shallow. Without them, the server would send a merged old branch's history, and leave
+// out files older than the clone. "thin-pack" stops git's server from sending the trees of Haves again.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -121,15 +121,15 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	if s.v2 && s.filter(q) != "" {
 		into.Omit(plumbing.ZeroHash) // the filter left out the files that are missing now
 	}
-	// The stream must be read to its end, or the server gets a broken pipe.
+	// The stream must be read to its end, or the server reports a broken pipe.
 	_, err = io.Copy(io.Discard, pack)
 	return err
 }
 
-// Depth is the number of commits in each line of history that a request includes, counting the wanted commit.
+// Depth is how many commits of each line of history a request includes. The wanted commit counts.
 type Depth int
 
-// Full requests the whole history, Shallow only the commit itself.
+// Full requests the whole history. Shallow requests only the wanted commit.
 const (
 	Full    Depth = 0
 	Shallow Depth = 1
@@ -153,7 +153,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.flush()
 		return req.buf
 	}
-	// With one round and `done`, multi_ack changes nothing, but Azure DevOps requires it.
+	// multi_ack changes nothing for a request that ends with "done", but Azure DevOps requires it.
 	caps := s.caps.only("multi_ack_detailed", "side-band-64k", "thin-pack", "ofs-delta", "shallow", "no-progress")
 	req.linef("want %s %s\n", q.Wants[0], caps)
 	req.each("want", q.Wants[1:])
@@ -166,8 +166,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter returns the request's filter, if supported: no trees for Bare, no files too large to keep for Shallow. Other
-// responses leave out files that the caller has, so a filtered file would look like a file that the caller has.
+// filter returns the request's filter: no trees if Bare, no files too large to keep if Depth is Shallow. Other requests
+// have no filter, because a filtered file would look like a file that the caller has.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -181,7 +181,6 @@ func (s *Session) filter(q Question) string {
 	}
 }
 
-// history writes the haves as shallow and the depth, if there is one.
 func (s *Session) history(req *pktWriter, q Question) {
 	if q.Depth == Full {
 		return
@@ -190,8 +189,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common returns which of the commits the server has, by its acknowledgements in version 2. known is a commit that the
-// server has. The request lists known as wanted and as held, so the pack is empty.
+// Common returns the commits that the server has, by its version 2 acknowledgements. The server must have the commit
+// known. The request lists known as wanted and as held, so that the pack is empty.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
@@ -224,7 +223,7 @@ func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbin
 	}
 }
 
-// packSectionV2 skips the sections shallow-info and wanted-refs, and returns the content of the packfile section.
+// packSectionV2 skips other sections and returns the content of the packfile section.
 func packSectionV2(p *pktReader) (io.Reader, error) {
 	for {
 		text, ok, err := p.line()
