@@ -13,17 +13,16 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// requestTimeout bounds a request; maxAnswer bounds the bytes of its response.
+// requestTimeout bounds one request. maxAnswer bounds one response, in bytes.
 const (
 	requestTimeout = 30 * time.Second
 	maxAnswer      = 8 << 20
 )
 
-// errNoToken means that no credential for the forge's API is configured.
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if Git uses the same token")
 
-// api sends requests to one forge. It sends none during a break, which the forge's rate limit requires.
+// api sends requests to one forge. During a break, which a forge's rate limit requires, it sends none.
 type api struct {
 	client  func(insecure bool) *http.Client
 	base    string // the address, without a slash at the end
@@ -35,8 +34,8 @@ type api struct {
 	wrote   time.Time
 }
 
-// call sends the value in as JSON and decodes the response into out; both may be nil. path may have a query. If the
-// forge requests a break, the error is a *call.Error with After.
+// call sends one request. It encodes in and decodes the response into out, as JSON. Both may be nil. If the forge
+// requires a break, the error is a *call.Error with After.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -71,7 +70,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
-// pages reads a list page by page, up to the first page that is not full and at most maxPages.
+// pages reads a list page by page, until a page is not full. It reads at most maxPages pages.
 func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) {
 	var all []T
 	for page := 1; page <= maxPages; page++ {
@@ -87,7 +86,6 @@ func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) 
 	return all, nil
 }
 
-// space waits until spacing has passed since the last request that changed something.
 func (a *api) space(ctx context.Context, method string) error {
 	if method == http.MethodGet {
 		return nil
@@ -103,20 +101,21 @@ func (a *api) space(ctx context.Context, method string) error {
 	return nil
 }
 
-// heed starts a break when no requests are left. GitHub's headers begin with X-, GitLab's do not. Reset is a Unix time.
+// heed starts a break if no requests are left. GitHub's headers begin with "X-", and GitLab's headers do not. The
+// header Reset is a Unix time.
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {
 			continue
 		}
 		if at, err := strconv.ParseInt(header.Get(prefix+"Reset"), 10, 64); err == nil {
-			// The forges' longest break is an hour. This limit keeps a wrong clock from stopping all requests.
+			// Forges require breaks of at most an hour. The limit keeps a wrong clock from stopping all requests.
 			a.until = a.now().Add(min(time.Unix(at, 0).Sub(a.now()), time.Hour))
 		}
 	}
 }
 
-// breakFor returns the break that a refused request requires; 0 if the refusal is not about the rate limit.
+// breakFor returns the break after a refused request. It returns 0 if the refusal is not about the rate limit.
 func (a *api) breakFor(failed *call.Error) time.Duration {
 	tooMany := failed.Status == http.StatusTooManyRequests
 	switch {
@@ -127,7 +126,7 @@ func (a *api) breakFor(failed *call.Error) time.Duration {
 	case a.until.After(a.now()):
 		return a.until.Sub(a.now()) // heed has read the headers
 	case tooMany || strings.Contains(strings.ToLower(failed.Message), "rate limit"):
-		return time.Minute // GitHub's advice if the headers give no time
+		return time.Minute // GitHub recommends a minute if the headers give no time
 	}
 	return 0
 }

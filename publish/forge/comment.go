@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// commentPaths has the API paths of the comments of a pull request.
+// commentPaths has the API paths for the comments of a pull request.
 type commentPaths struct {
 	list string // lists all comments
 	one  string // one comment, with "%d" for its id
 	edit string // the HTTP method that changes a comment
 }
 
-// issueComments returns the paths of GitHub's API, which Gitea has copied.
+// issueComments returns the paths of GitHub's API. Gitea uses the same paths.
 func issueComments(repository string, number int) commentPaths {
 	return commentPaths{
 		list: fmt.Sprintf("/repos/%s/issues/%d/comments", repository, number),
@@ -27,14 +27,14 @@ func issueComments(repository string, number int) commentPaths {
 	}
 }
 
-// comment is a comment of a pull request. All known forges use these field names.
+// comment is a comment of a pull request. All supported forges use these field names.
 type comment struct {
 	ID   int64  `json:"id"`
 	Body string `json:"body"`
 }
 
-// Comment writes body to the newest comment that begins with mark and that the token may change. If there is none, it
-// adds a comment. Other users' comments may have the mark; the forge refuses to change these, and they are skipped.
+// Comment writes body to the newest comment that begins with mark, or adds a comment if there is none. Comments that
+// the forge refuses to change are skipped, because they belong to other users.
 func Comment(ctx context.Context, o Options, config rollout.Forge, number int, mark, body string) error {
 	t, a, err := o.reach(config)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitea is version 1 of the API of Gitea and Forgejo.
+// gitea is the API of Gitea and Forgejo, version 1.
 var gitea = kind{
 	name:       rollout.Gitea,
 	isAt:       func(host string) bool { return host == "gitea.com" || host == "codeberg.org" },
@@ -50,7 +50,7 @@ type giteaPull struct {
 	State  string `json:"state"`
 	Merged bool   `json:"merged"`
 	Head   struct {
-		Label  string `json:"label"` // the branch; the field ref changes once the branch is removed
+		Label  string `json:"label"` // the branch; the forge changes the field ref when the branch is removed
 		SHA    string `json:"sha"`
 		RepoID int64  `json:"repo_id"`
 	} `json:"head"`
@@ -67,7 +67,7 @@ func (p giteaPull) pull() pull {
 	}
 }
 
-// find implements finder. Gitea cannot filter by head, so find reads open and recently updated closed pull requests.
+// find implements finder. Gitea cannot filter by head branch, so find reads open and recently updated pull requests.
 func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string
@@ -94,7 +94,7 @@ func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 	return g.list(ctx, "state=open", maxPages)
 }
 
-// list reads pages until one is empty, because a server may return fewer pull requests per page than requested.
+// list reads pages until a page is empty, because a server may return smaller pages than requested.
 func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]pull, error) {
 	var all []pull
 	for page := 1; page <= pages; page++ {

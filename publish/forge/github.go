@@ -44,7 +44,7 @@ func newGitHub(a *api, path, base string) host {
 	return host{g, g, g, g, g}
 }
 
-// gitHubAPI returns the address of the API: a separate host for github.com and hosted tenants, a path otherwise.
+// gitHubAPI returns the address of the API. github.com and hosted tenants have a separate host for the API.
 func gitHubAPI(address string) string {
 	if u, err := url.Parse(address); err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
 		return "https://api." + u.Host
@@ -73,7 +73,7 @@ type gitHubPull struct {
 	Labels []labelled `json:"labels"`
 }
 
-// labelled is a label of a pull request in GitHub's and Gitea's API.
+// labelled is a pull request's label in the APIs of GitHub and Gitea.
 type labelled struct {
 	Name string `json:"name"`
 }
@@ -94,7 +94,7 @@ func (p gitHubPull) pull() pull {
 	return q
 }
 
-// find implements finder. GitHub filters by head and sorts by age, so one request suffices for each state.
+// find implements finder. GitHub filters by head branch and sorts by age, so find sends one request for each state.
 func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
 		query := url.Values{

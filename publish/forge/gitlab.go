@@ -109,7 +109,7 @@ func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) e
 	return g.put(ctx, p, change)
 }
 
-// ask implements announcer. GitLab needs the users' ids, and its reviewers cannot be teams.
+// ask implements announcer. GitLab needs the ids of users. A team cannot be a reviewer.
 func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) error {
 	var ids []int64
 	var unknown []string
@@ -148,7 +148,6 @@ func (g *gitLabProject) put(ctx context.Context, p pull, change map[string]any) 
 	return g.call(ctx, http.MethodPut, fmt.Sprintf("%s/merge_requests/%d", g.path, p.number), change, nil)
 }
 
-// gitLabStates maps a statusState to GitLab's name for it.
 var gitLabStates = map[statusState]string{pending: "running", success: "success", failure: "failed"}
 
 // statuses implements marker. Without all=true, GitLab lists only the newest status of each name.
@@ -170,7 +169,7 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 	return found, err
 }
 
-// setStatus implements marker. It ignores older versions' refusal of a status that differs only in its description.
+// setStatus implements marker. Older versions refuse a status with only a new description. This error is ignored.
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
@@ -185,10 +184,10 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
 }
 
-// maxHookAge bounds the age of a webhook with a signature.
+// maxHookAge bounds the age of a webhook that has a signature.
 const maxHookAge = 5 * time.Minute
 
-// gitLabSignature verifies the signature with a signing token. Older versions send the plain secret instead.
+// gitLabSignature verifies a signature by a signing token. Older GitLab versions send the plain secret instead.
 func gitLabSignature(r hookRequest) (given, right bool) {
 	if text := r.header.Get("Webhook-Signature"); text != "" {
 		return true, standardSignature(r, text)
@@ -198,7 +197,7 @@ func gitLabSignature(r hookRequest) (given, right bool) {
 	return token != "", subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
-// standardSignature verifies a signature header as in standardwebhooks.com: one HMAC after "v1," must match.
+// standardSignature verifies a signature header as in standardwebhooks.com. One HMAC after "v1," must match.
 func standardSignature(r hookRequest, signatures string) bool {
 	stamp := r.header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -215,7 +214,7 @@ func standardSignature(r hookRequest, signatures string) bool {
 	return false
 }
 
-// signingKey returns the key in a secret: the decoded base64 after whsec_, or else the secret itself.
+// signingKey returns the key in a secret. A secret that begins with "whsec_" has the key in base64.
 func signingKey(secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {

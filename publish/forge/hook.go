@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// Hook calls Pushed for a webhook of a push to the users' branch, if its secret is right. Its responses have no body:
+// Hook calls Pushed for a webhook that reports a push to the users' branch and has the right secret. A response has one
+// of these codes, and no body:
 //
 //	202  accepted, whether or not there is something to do
 //	401  the secret is wrong or missing, or the body cannot be read
@@ -38,14 +39,14 @@ type Hook struct {
 // HookPath is the path that a Hook serves.
 const HookPath = "/webhook"
 
-// These bound requests. A signature covers all bytes, so bodies are read whole, and their number and time are bounded.
+// These limits bound requests. A signature covers the whole body, so Hook reads whole bodies, but only a few at a time.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook returns a handler for HookPath. An empty secret is an error, because any client could cause fetches.
+// NewHook returns a handler for HookPath. It refuses an empty secret, because then any client could cause fetches.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
@@ -79,7 +80,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	default:
 		return http.StatusServiceUnavailable
 	}
-	// The recorder of tests supports no deadlines, so an error is ignored.
+	// Deadlines fail in tests, because the recorder of tests does not support deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
@@ -101,7 +102,6 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	return http.StatusAccepted
 }
 
-// hookRequest is the input of a signature check.
 type hookRequest struct {
 	header http.Header
 	body   []byte
@@ -109,7 +109,7 @@ type hookRequest struct {
 	now    time.Time
 }
 
-// hub verifies that a header has the HMAC of the body with the secret, as hexadecimal digits after a prefix.
+// hub verifies that a header contains the HMAC of the body, as hexadecimal digits after a prefix.
 func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	text := r.header.Get(name)
 	if text == "" {
@@ -120,7 +120,7 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signature reports whether a request has a forge's signature and whether it is right. The first signature counts.
+// signature reports whether a request has a forge's signature, and whether the signature is right.
 func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
 		if given, right = k.signature(r); given {
@@ -152,7 +152,7 @@ type event struct {
 }
 
 func parseEvent(contentType string, body []byte) (e event, ok bool) {
-	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // GitHub's other format of a webhook
+	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // a format of GitHub's webhooks
 		values, err := url.ParseQuery(string(body))
 		if err != nil {
 			return e, false
@@ -165,7 +165,7 @@ func parseEvent(contentType string, body []byte) (e event, ok bool) {
 	return e, e.Repository.FullName != "" || e.Project.Path != ""
 }
 
-// isOurs compares only paths: inside a network, a forge often has another host name than its events report.
+// isOurs compares only paths. Inside a network, a forge often has another host name than in its events.
 func (h *Hook) isOurs(e event) bool {
 	_, _, path := remoteOf(h.Remote)
 	path = cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))

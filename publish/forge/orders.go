@@ -24,7 +24,7 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 			return update(ctx, h, was, describeGone(was, t.Subject), true)
 		}
 		if found && !was.isOpen && was.commit == p.Commit && (was.merged || !w.closedHere(was)) {
-			return nil // merged, or closed by a user, so it is not opened again
+			return nil // merged, or closed by a user; do not open it again
 		}
 		if found && was.isOpen {
 			if err := update(ctx, h, was, describe(t, p), false); err != nil {
@@ -50,7 +50,8 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain repeats the order after Settle: Gitea notices a branch's removal late, and closes its newest pull request.
+// lookAgain repeats the order after Settle, because Gitea may close the new pull request when it notices a branch's
+// removal.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +80,7 @@ func (w *Worker) closedHere(p pull) bool {
 	return w.justRemoved(p.branch) || strings.HasPrefix(p.body, goneText)
 }
 
-// justRemoved reports whether a forge may still close the pull requests of a branch because the branch was removed.
+// justRemoved reports whether a branch was removed so recently that the forge may still close its pull requests.
 func (w *Worker) justRemoved(branch string) bool {
 	at, removed := w.removed[branch]
 	return removed && w.Now().Before(at.Add(4*w.Settle))
@@ -99,7 +100,7 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 	return w.tolerate(h.label(ctx, p, labels))
 }
 
-// tolerate logs a permanent refusal and returns nil, because a pull request without a label is better than none.
+// tolerate logs a permanent refusal and returns nil. A pull request without a label is better than none.
 func (w *Worker) tolerate(err error) error {
 	if failed := new(call.Error); !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
 		return err
@@ -110,7 +111,6 @@ func (w *Worker) tolerate(err error) error {
 	return nil
 }
 
-// update edits a pull request if its text or state has to change.
 func update(ctx context.Context, h host, p pull, t text, closed bool) error {
 	if same(p.title, t.title) && same(p.body, t.body) && (!closed || !p.isOpen) {
 		return nil
@@ -118,7 +118,6 @@ func update(ctx context.Context, h host, p pull, t text, closed bool) error {
 	return h.edit(ctx, p, t, closed && p.isOpen)
 }
 
-// same compares texts as forges store them: trimmed, and with any line endings.
 func same(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }

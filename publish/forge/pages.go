@@ -7,14 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pages returns the URLs of a repository's pages in a browser, without requests. They are "" if the forge is unknown.
+// Pages returns the URLs of a repository's web pages. It sends no requests. A URL is empty if the forge is unknown.
 type Pages struct {
 	home   string
 	kind   kind
 	opened bool // the worker opens pull requests
 }
 
-// PagesOf returns a repository's pages. config may be nil for a public host. Browsers get no token: any host is safe.
+// PagesOf returns a repository's pages. config may be nil for a public host. Any host is safe, because pages get no
+// token.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -37,17 +38,17 @@ func (p Pages) Commit(id string) string {
 	return p.home + p.kind.commitPage(id)
 }
 
-// Branch returns the URL of the page with a branch's files.
+// Branch returns the URL of a page with the branch's files.
 func (p Pages) Branch(name string) string {
 	if p.home == "" {
 		return ""
 	}
-	// Forges expect the slashes in a branch's name unescaped.
+	// Forges expect unescaped slashes in a branch's name.
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the URL of a page that leads to the proposal's open pull request: the forge's search, or a comparison
-// with the base. Without a configuration it is "", because no pull request is opened.
+// Pull returns the URL of a page that leads to a proposal's open pull request, such as a search. Without a
+// configuration the URL is empty, because no pull request is opened.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""
@@ -55,7 +56,6 @@ func (p Pages) Pull(base, branch string) string {
 	return p.home + p.kind.pullPage(base, branch)
 }
 
-// below returns a function that appends a name to prefix.
 func below(prefix string) func(string) string {
 	return func(name string) string { return prefix + name }
 }

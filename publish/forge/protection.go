@@ -21,8 +21,8 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 	return h.isProtected(ctx, branch)
 }
 
-// AsksOwners reports whether a branch requires a review by code owners. An error means that the forge does not show
-// this, for example to users without administrator rights.
+// AsksOwners reports whether a branch requires a review by code owners. It returns an error if the forge does not tell,
+// for example because the user is not an administrator.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -31,7 +31,7 @@ func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch str
 	return h.asksOwners(ctx, branch)
 }
 
-// CodeOwners returns the paths at which forges look for the file of code owners.
+// CodeOwners returns the paths where forges look for a code owners file.
 func CodeOwners() []string {
 	return []string{"CODEOWNERS", "docs/CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS",
 		".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
@@ -63,7 +63,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	err = g.call(ctx, http.MethodGet, g.path+"/branches/"+branch+"/protection", nil, &classic)
 	if refused := new(call.Error); errors.As(err, &refused) &&
 		(refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden) {
-		if strings.Contains(refused.Message, "Branch not protected") { // rulesets may still protect the branch
+		if strings.Contains(refused.Message, "Branch not protected") { // a ruleset may still protect the branch
 			return false, nil
 		}
 		protected, err := g.isProtected(ctx, branch)
@@ -75,7 +75,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	return classic.Reviews.Owners, err
 }
 
-// asksOwners implements guard. Several patterns may match a branch; one of the patterns must require code owners.
+// asksOwners implements guard. Several patterns may match a branch. One match that requires code owners is enough.
 func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type pattern struct {
 		Name   string `json:"name"`
@@ -91,11 +91,11 @@ func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, er
 	return false, err
 }
 
-// asksOwners implements guard. Gitea requests owners' reviews by itself. A rule decides whether a merge waits for them.
+// asksOwners implements guard. Gitea always asks code owners. A rule decides whether a merge waits for their reviews.
 func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	var answer struct {
 		Protected bool   `json:"protected"`
-		Rule      string `json:"effective_branch_protection_name"` // "" without administrator rights
+		Rule      string `json:"effective_branch_protection_name"` // empty for users without administrator rights
 	}
 	if err := g.call(ctx, http.MethodGet, g.path+"/branches/"+branch, nil, &answer); err != nil || !answer.Protected {
 		return false, err

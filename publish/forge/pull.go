@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pull opens or updates the pull request of a branch at commit. It does not open a pull request again that a user
-// closed at this commit. It returns the number, and whether the pull request is open.
+// Pull opens or updates the pull request of a branch at commit. If a user closed the pull request at this commit, Pull
+// leaves it closed. Pull returns the number, and whether the pull request is open.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {

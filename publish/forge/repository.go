@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// repository is the common part of GitHub's API and Gitea's API, which copies GitHub's.
+// repository is the common part of the APIs of GitHub and Gitea. Gitea copied GitHub's API.
 type repository struct {
 	*api
 	path string // /repos/owner/name
@@ -26,7 +26,7 @@ func (r repository) edit(ctx context.Context, p pull, t text, closed bool) error
 	return r.call(ctx, http.MethodPatch, fmt.Sprintf("%s/pulls/%d", r.path, p.number), change, nil)
 }
 
-// ask implements announcer. A reviewer of the form org/team is a team.
+// ask implements announcer. A reviewer with a slash, such as org/team, is a team.
 func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	request := map[string][]string{}
 	for _, name := range reviewers {
@@ -39,7 +39,7 @@ func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	return r.call(ctx, http.MethodPost, fmt.Sprintf("%s/pulls/%d/requested_reviewers", r.path, p.number), request, nil)
 }
 
-// combined reads the combined status of a commit. size is the forge's name for the parameter of the page size.
+// combined reads the combined status of a commit. size is the name of the parameter for the page size.
 func (r repository) combined(ctx context.Context, commit, size string) (map[string]status, error) {
 	found := map[string]status{}
 	for page := 1; page <= maxPages; page++ {
@@ -74,7 +74,7 @@ func (r repository) isProtected(ctx context.Context, branch string) (bool, error
 	return r.protected(ctx, r.path+"/branches/"+branch)
 }
 
-// protected reads whether a branch is protected. All known forges use the same field.
+// protected reads whether a branch is protected. All supported forges use the same field.
 func (a *api) protected(ctx context.Context, path string) (bool, error) {
 	var answer struct {
 		Protected bool `json:"protected"`

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// table lists the supported forges. Each is one file, which defines a kind, and one line here.
+// table lists the supported forges. Each forge has one file, which defines its kind.
 type table []kind
 
 var forges = table{gitHub, gitLab, gitea}
@@ -18,25 +18,25 @@ var forges = table{gitHub, gitLab, gitea}
 // kind describes one forge.
 type kind struct {
 	name    rollout.ForgeType
-	isAt    func(host string) bool      // whether a host, without its port, is known to be this forge
-	api     func(address string) string // the address of the API, from the address in a browser
-	spacing time.Duration               // between two requests that change something
+	isAt    func(host string) bool      // reports whether a public host, without its port, is this forge
+	api     func(address string) string // returns the address of the API for the address in a browser
+	spacing time.Duration               // minimum time between two requests that change something
 	groups  bool                        // groups of repositories may be nested
 	header  func(token string) http.Header
 	client  func(a *api, repository, base string) host
 	// comments returns the API paths of the comments of a pull request.
 	comments func(repository string, number int) commentPaths
 
-	// Paths of pages below the repository's page, from a commit's id or an escaped branch name.
+	// These functions return the path of a page, relative to the repository's page. A branch's name is escaped.
 	commitPage, branchPage func(name string) string
 	pullPage               func(base, branch string) string
 
-	// signature reports whether a webhook has this forge's signature and whether it is right. isPush reports a push event.
+	// signature reports whether a webhook has this forge's signature, and whether the signature is right.
 	signature func(r hookRequest) (given, right bool)
 	isPush    func(http.Header) bool
 }
 
-// named returns the forge with this name. If name is "", it returns the forge that is known at host.
+// named returns the forge called name. If name is empty, it returns the forge at host, if host is known.
 func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	i := slices.IndexFunc(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
 	if i < 0 {
@@ -45,13 +45,12 @@ func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	return t[i], true
 }
 
-// names returns the names of all forges, for use in a sentence.
 func (t table) names() string {
 	all := rollout.Mapped(t, func(k kind) string { return string(k.name) })
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// host is a forge's API for one repository. It ignores pull requests from forks. Errors of requests are *call.Error.
+// host is a forge's API for one repository. It ignores pull requests from forks. A failed request is a *call.Error.
 type host struct {
 	finder
 	editor
@@ -61,19 +60,19 @@ type host struct {
 }
 
 type finder interface {
-	// find returns the open pull request of a branch, or else the newest pull request.
+	// find returns the open pull request of a branch. If none is open, it returns the newest pull request.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
-	// open lists the open pull requests, at most maxPages pages.
+	// open lists the open pull requests. It reads at most maxPages pages.
 	open(ctx context.Context) ([]pull, error)
 }
 
 type editor interface {
 	create(ctx context.Context, branch string, t text) (pull, error)
-	// edit sets title and body. With closed, it also closes the pull request.
+	// edit sets the title and body, and closes the pull request if closed is true.
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
-// announcer handles names of users and labels, which the forge may not know.
+// announcer handles reviewers and labels. The forge may not know their names.
 type announcer interface {
 	ask(ctx context.Context, p pull, reviewers []string) error
 	label(ctx context.Context, p pull, labels []string) error
@@ -112,7 +111,7 @@ type status struct {
 
 type statusState string
 
-// These states have the names that GitHub and Gitea use.
+// GitHub and Gitea use these names.
 const (
 	pending statusState = "pending"
 	success statusState = "success"

@@ -19,7 +19,7 @@ type target struct {
 
 var scpForm = regexp.MustCompile(`^(?:[^@/]+@)?([^:/]+):(.+)$`)
 
-// remoteOf splits the URL of a repository. host is "" for a local path.
+// remoteOf splits the URL of a repository. host is empty for a local path.
 func remoteOf(remote string) (scheme, host, path string) {
 	if u, err := url.Parse(remote); err == nil && strings.Contains(remote, "://") {
 		scheme, host, path = u.Scheme, u.Host, u.Path
@@ -30,7 +30,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name // the port is for SSH
 		}
-		// These hosts serve SSH on port 443 for another host.
+		// These hosts serve SSH on port 443 for the main host.
 		switch host {
 		case "ssh.github.com":
 			host = "github.com"
@@ -41,7 +41,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 	return scheme, host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 }
 
-// resolve completes a configuration. The token goes only to Git's host or the trusted address, whatever is configured.
+// resolve completes a configuration. For safety, only Git's host and the trusted address may get the token.
 func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
 	address := config.URL

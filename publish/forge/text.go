@@ -12,8 +12,8 @@ import (
 // maxChanges bounds the objects that a pull request lists.
 const maxChanges = 20
 
-// describe returns the text of a proposal's pull request; equal input gives equal text. It quotes text by other authors
-// as code, which mentions no user and formats nothing.
+// describe returns the text of a proposal's pull request. Equal input gives equal text. Text by other authors is quoted
+// as code, so that it mentions no user and formats nothing.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	if p.Kind == rollout.ProposeRevert {
 		return describeRevert(t, p)
@@ -140,12 +140,12 @@ func writeChanges(b *strings.Builder, changes []rollout.Change) {
 	}
 }
 
-// code quotes a text as Markdown code. It replaces backticks in the text.
+// code quotes a text as Markdown code. Single quotes replace backticks.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(plainLine(s, 300), "`", "'") + "`"
 }
 
-// plainLine returns a text on one line, without control characters and with at most most characters.
+// plainLine returns a text as one line without control characters. It keeps at most most characters.
 func plainLine(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -161,7 +161,7 @@ type marked struct {
 	status
 }
 
-// statusesOf returns the statuses that a transition changes: of the release, and of a release that ended early.
+// statusesOf returns the statuses that a transition changes. A release that ended early also gets a status.
 func statusesOf(t rollout.ForgeUpdate) []marked {
 	var all []marked
 	now, has := statusOf(t.After)

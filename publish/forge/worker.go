@@ -19,24 +19,24 @@ type Options struct {
 	Cluster string // the cluster whose proposals are shown
 	Remote  string // the repository's URL without credentials
 	Branch  string // the users' branch, which is the base of pull requests
-	Trusted string // an address that may get the token, besides the remote's host; "" if there is none
-	// Token returns the current credential. It is called before each request.
+	Trusted string // an address that may also get the token; empty if there is none
+	// Token returns the current credential. The worker calls Token before each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is how late (default 30 s) a forge may close the pull request of a branch that was removed and recreated.
+	// Settle is how long after the removal of a branch a forge may still close its pull request (default 30 s).
 	Settle time.Duration
-	// Spread slightly lengthens the pauses between tries, so that processes do not all retry together. It may be nil.
+	// Spread slightly lengthens a pause between tries, so that processes do not retry together. It may be nil.
 	Spread func(time.Duration) time.Duration
-	// Log receives completed work, and each problem once.
+	// Log receives completed work. It receives each problem once.
 	Log func(problem error, done string)
 
-	forges table // default: all
+	forges table // all forges by default
 }
 
-// maxJobs bounds the queue, which grows while the forge does not answer.
+// maxJobs bounds the queue, because the queue grows while the forge does not answer.
 const maxJobs = 4096
 
-// Worker carries out orders in the background, one request at a time. Any goroutine may call Show, Resume and Flush.
+// Worker carries out orders in the background, one at a time. Show, Resume and Flush are safe for concurrent use.
 type Worker struct {
 	Options
 	mu      sync.Mutex
@@ -54,7 +54,7 @@ type Worker struct {
 	host     host
 	hostOf   *rollout.Forge // the configuration that host was made for
 	pause    time.Time      // no request is sent before this time
-	downs    int            // number of failures without a response since the last response
+	downs    int            // failures without a response since the last response
 	reported map[string]bool
 }
 
@@ -97,8 +97,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	})
 }
 
-// Resume implements adapters.ForgeReader. It queues orders for the state of all apps. Pull requests of removed branches
-// are closed. A status is sent only if the forge has another status.
+// Resume implements adapters.ForgeReader. It queues orders for the states of all apps. It closes pull requests of
+// removed branches, and sends only statuses that the forge does not have.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 		w.exists[branch] = true
 	}
 	w.put("sweep", w.sweep)
-	known := map[string]map[string]status{} // by commit; read once for all apps of the commit
+	known := map[string]map[string]status{} // by commit; one read serves all apps of the commit
 	w.take(transitions, func(ctx context.Context, h host, name string, m marked) error {
 		if known[m.commit] == nil {
 			found, err := h.statuses(ctx, m.commit)
@@ -241,7 +241,7 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	}, nil
 }
 
-// unusable is the error of a configuration that cannot work until it changes.
+// unusable is an error that only a change of the configuration can fix.
 type unusable struct{ error }
 
 // maxTries bounds the tries of an order that the forge refuses.
@@ -275,7 +275,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
 		w.pause = now.Add(w.Spread(call.Backoff(w.downs)))
-		j.tries++ // the forge may fail for this order only, so other orders go first
+		j.tries++ // the forge may fail for this order only, so the worker tries other orders first
 		j.after = w.pause.Add(call.Backoff(j.tries))
 		w.report(err)
 		return
@@ -296,7 +296,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// report logs an error once, until an order succeeds after a failure.
+// report logs each error once. It logs the error again only after a retry succeeded in between.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true
@@ -304,7 +304,7 @@ func (w *Worker) report(err error) {
 	}
 }
 
-// Flush waits until every due order was tried, or the context ends.
+// Flush waits until the worker tried every due order, or until the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()

@@ -15,7 +15,7 @@ import (
 type known struct {
 	state   rollout.State
 	wait    Wait
-	weights map[string]float64 // weights that a release in flight requests, by workload, from 0 to 1
+	weights map[string]float64 // requested weights of the release in flight, by workload, from 0 to 1
 	failing bool
 }
 
@@ -88,7 +88,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the results of a pass. The first report of an app after a start counts only the transition of that pass.
+// Tell counts the results of a pass. The first report of an app after a start counts only the transition in that pass.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)
@@ -130,7 +130,7 @@ func (m *Metrics) look(l report.App) {
 	}
 }
 
-// beginAtZero creates an app's outcomes before its first event: Prometheus sees no increase if a series begins at 1.
+// beginAtZero creates an app's series before its first event. Prometheus sees no increase if a series begins at 1.
 func (m *Metrics) beginAtZero(app string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -27,17 +27,17 @@ type On string
 
 // Apps wait for these user actions.
 const (
-	OnPromotion On = "promotion" // opens the gate of a step
-	OnRevert    On = "revert"    // makes Git agree with the serving version after a rejection
+	OnPromotion On = "promotion" // a user opens the gate of a step
+	OnRevert    On = "revert"    // a user changes Git to the serving version after a rejection
 )
 
-// Wait is the user action for which an app waits, and since when. It is zero if the app does not wait.
+// Wait is the user action for which an app waits, and the start of the wait. It is zero if the app does not wait.
 type Wait struct {
 	On    On
 	Since time.Time
 }
 
-// WaitOf returns the user action for which an app waits. The state determines since when.
+// WaitOf returns the user action for which an app waits. The recorded state determines Since.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if strategies.Key(in) != nil {
@@ -53,11 +53,11 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change is how a transition changes the metrics. A duration is nil if its period did not end with this transition.
+// Change is how a transition changes the metrics. A duration is nil unless its period ended with this transition.
 type Change struct {
-	Phase    rollout.Phase // the phase after the transition; "" if none was recorded
+	Phase    rollout.Phase // the phase after the transition; empty if no transition was recorded
 	Started  bool          // a release began
-	Outcome  Outcome       // of a release that ended or whose rollback began; "" if there is none
+	Outcome  Outcome       // set if a release ended or its rollback began
 	Lead     *time.Duration
 	Until    *time.Duration // from the start of a rejected release to its rejection
 	Retreat  *time.Duration // from the rollback of traffic until all pods were stable again
@@ -94,7 +94,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 	return c
 }
 
-// outcome returns the outcome of before's release. It is "" while the release is in flight.
+// outcome returns the outcome of before's release. It is empty while the release is in flight.
 func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	was := before.Release
 	ended := !was.Same(after.Release)
@@ -104,7 +104,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// While a release in flight retries a rejected version, the old rejection does not count.
+	// An old rejection does not count while a release retries the rejected version.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}
@@ -114,7 +114,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	return Superseded
 }
 
-// span returns the duration between two times, at least 0, because another machine's clock may have been ahead.
+// span returns the duration between two times. It is never negative, although clocks of machines may differ.
 func span(from, to time.Time) *time.Duration {
 	d := max(to.Sub(from), 0)
 	return &d

@@ -12,7 +12,7 @@ type Family struct {
 	Help   string
 }
 
-// These are the bounds of histograms' buckets, in seconds.
+// These are the bounds of the histograms, in seconds.
 var (
 	quick = []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	slow  = []float64{15, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14400, 28800, 86400, 172800, 604800}
@@ -43,7 +43,7 @@ func (m *Metrics) histogram(name, help string, buckets []float64, labels ...stri
 	return h
 }
 
-// counterFunc registers a counter of another package. value is the value of its label, if label is not "".
+// counterFunc registers a counter of another package. The counter has one label if label is not empty.
 func (m *Metrics) counterFunc(name, help, label, value string, read func() float64) {
 	opts := prometheus.CounterOpts{Name: name, Help: help}
 	var labels []string

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options provide the values of constant labels, and the clock.
+// Options provide the clock and the values of constant labels.
 type Options struct {
 	Cluster, Branch            string // for gitrollout_cluster_info
 	Version, Revision, GoBuild string // for gitrollout_build_info
@@ -32,7 +32,7 @@ type Metrics struct {
 	started, releases, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited             *prometheus.HistogramVec
 	// Metrics of the loop.
-	parts                        map[report.Part]*prometheus.HistogramVec // all parts except the parts of Git
+	parts                        map[report.Part]*prometheus.HistogramVec // all parts except fetches and pushes
 	git                          *prometheus.HistogramVec
 	decided, commits, lost       prometheus.Counter
 	lastPass, lastFetch, leading prometheus.Gauge
@@ -41,7 +41,7 @@ type Metrics struct {
 
 	mu    sync.Mutex // guards stats and seen
 	stats report.Stats
-	seen  map[string]bool // apps whose outcomes were created at zero
+	seen  map[string]bool // apps whose series were created at zero
 }
 
 // New returns metrics whose counts are zero.
@@ -159,7 +159,7 @@ func (m *Metrics) Leading(is bool) {
 	m.leading.Set(map[bool]float64{true: 1}[is])
 }
 
-// Trace returns a report.Tracer. After each pass, fetch and push it calls stats to read the loop's counters.
+// Trace returns a report.Tracer. The tracer calls stats after each pass, fetch and push to read the loop's counters.
 func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 		began := m.now()
@@ -177,7 +177,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // a fetch or push counts too: there are no passes while all apps are at rest
+				m.lastPass.Set(seconds(now)) // fetches and pushes count too, because resting apps cause no passes
 				m.count(stats)
 			}
 			if part == report.PartFetch && err == nil {
@@ -193,21 +193,21 @@ func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 func (m *Metrics) count(stats func() report.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := stats() // called with the lock held, so that the newest counts are used last
+	s := stats() // the lock is held, so that the newest counts are used last
 	m.decided.Add(float64(s.Decided - m.stats.Decided))
 	m.commits.Add(float64(s.Commits - m.stats.Commits))
 	m.lost.Add(float64(s.Lost - m.stats.Lost))
 	m.stats = s
 }
 
-// Counted has functions that read counters of other packages at each scrape.
+// Counted has functions that read counters of other packages. Each scrape calls them.
 type Counted struct {
-	GitRequests, GitReceived, GitSent          func() float64 // number, bytes, bytes
-	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // requests; for Events, lost events
+	GitRequests, GitReceived, GitSent          func() float64 // a number of requests, and two numbers of bytes
+	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // numbers of requests; Events counts lost events
 	Builds                                     func() float64 // kustomize builds
 }
 
-// Watch registers the counters of other packages. It must be called once.
+// Watch registers the counters of other packages. Call it only once.
 func (m *Metrics) Watch(c Counted) {
 	m.counterFunc("gitrollout_git_requests_total",
 		"HTTP requests to the Git server, or connections over another transport.", "", "", c.GitRequests)
