@@ -36,7 +36,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	if len(kinds) == 0 && len(over) == 0 {
 		return rollout.Event{}, false
 	}
-	if len(kinds) == 0 { // the transition ends a trouble and has no other event
+	if len(kinds) == 0 { // the transition only ends a trouble
 		kinds = []rollout.EventKind{rollout.EventRecovered}
 	}
 	e := rollout.Event{
@@ -52,7 +52,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 			e.Trouble, e.Reason = prefix+unhealthy, after.Unhealthy
 		}
 	}
-	about := before // a release that has ended is in the previous state
+	about := before // an ended release is in the previous state
 	if after.Release != nil {
 		about = after
 	}
@@ -67,7 +67,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	return eventAs(e, kinds[0]), true
 }
 
-// eventAs returns the event as one of its kinds, with that kind's outcome, title and text.
+// eventAs returns the event as one of its kinds. The kind determines the outcome, title and text.
 func eventAs(e rollout.Event, kind rollout.EventKind) rollout.Event {
 	e.Kind, e.Outcome = kind, told[kind].outcome
 	e.Title, e.Text = title(e), text(e)
@@ -101,7 +101,6 @@ func describeRelease(e *rollout.Event, about, after rollout.State) {
 	}
 }
 
-// describeWait sets the condition for which the app waits, according to its state.
 func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	switch {
 	case after.Held != nil:
@@ -120,7 +119,7 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	}
 }
 
-// told describes each kind of event: its outcome, the words of the title, and whether the title names the step.
+// told describes each kind of event. atStep means that the title names the step.
 var told = map[rollout.EventKind]struct {
 	outcome rollout.Outcome
 	what    string
@@ -163,7 +162,7 @@ func title(e rollout.Event) string {
 	return title
 }
 
-// text returns the reason, the condition that the app waits for, and the measurements that are not good.
+// text returns the reason, the condition for which the app waits, and the measurements that are not good.
 func text(e rollout.Event) string {
 	var lines []string
 	if e.Reason != "" {

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Kinds returns the kinds of event of a transition, most significant first. Equal states have none.
+// Kinds returns the kinds of event of a transition, most significant first. A transition between equal states has none.
 func Kinds(before, after rollout.State) []rollout.EventKind {
 	is := map[rollout.EventKind]bool{}
 	releaseKinds(is, before, after)
@@ -55,7 +55,6 @@ func moved(before, after rollout.State) (stepped, opened bool) {
 	return stepped, opened
 }
 
-// stalls reports whether a release or a rollback is past its deadline.
 func stalls(s rollout.State) bool {
 	return s.Phase == rollout.Stalled || (s.Rollback != nil && s.Rollback.Late)
 }
@@ -77,10 +76,11 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	}
 }
 
-// unhealthy is the name of the trouble of an app whose objects are unhealthy while no release is in flight.
+// unhealthy is the trouble of an app with unhealthy objects and no release in flight.
 const unhealthy = "unhealthy"
 
-// troubles returns at most three names of troubles, the release's first; its name is the same from stall to revert.
+// troubles returns at most three troubles. The release's trouble comes first. It keeps its name from a stall to a
+// revert.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

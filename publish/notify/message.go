@@ -10,26 +10,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Message is an event as one receiver gets it.
+// Message is an event as it is sent to one receiver.
 type Message struct {
 	rollout.Event
 	Facts []Fact // the most important facts of the release
-	Ends  bool   // the receiver did not select the event; the message only resolves a trouble
+	Ends  bool   // the message only resolves a trouble; the receiver did not select the event
 }
 
-// Profile describes a service's handling of events.
+// Profile describes how a service handles events.
 type Profile struct {
 	Defaults []rollout.EventKind // the events of a receiver that selects none
-	Resolves bool                // the service keeps a trouble open until a message resolves it
+	Resolves bool                // a trouble stays open until a message resolves it
 }
 
 // Fact is a name with a value.
 type Fact struct{ Name, Value string }
 
-// maxText bounds a message's text, in characters. Slack's blocks take 3,000 characters, Discord's embeds 4,096.
+// maxText bounds a message's text, in characters. Slack's blocks allow 3,000 characters, and Discord's embeds 4,096.
 const maxText = 2500
 
-// MessageFor returns an event's message for a receiver that wants it. If a template fails, the text is the default one.
+// MessageFor returns the message for a receiver that wants the event. If a template fails, the default text is used.
 func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message, ok bool, err error) {
 	wanted := r.On
 	if len(wanted) == 0 {
@@ -61,7 +61,7 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded limits the output of a template, and so its memory.
+// bounded limits the output of a template, so that the output cannot fill the memory.
 type bounded struct{ b *strings.Builder }
 
 // Write implements io.Writer.
@@ -93,7 +93,7 @@ func factsOf(e rollout.Event) []Fact {
 	return all
 }
 
-// Sample returns an event of one kind, with which users test a receiver.
+// Sample returns an event of one kind. Users test a receiver with it.
 func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
 	const app = "sample"
 	e := rollout.Event{

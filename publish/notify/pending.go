@@ -7,13 +7,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MaxAge is the age at which events are dropped, so that a service does not get days of events after an outage.
+// MaxAge is how old an event may be. It keeps a service from getting days of old events after an outage.
 const MaxAge = 24 * time.Hour
 
-// MaxPending bounds the events that wait for a receiver. The oldest are dropped.
+// MaxPending bounds the events that wait for a receiver. The oldest events are dropped.
 const MaxPending = 200
 
-// Due is one message for a receiver, and the receiver's cursor after the message was sent.
+// Due is one message for a receiver. After is the receiver's cursor once the message was sent.
 type Due struct {
 	Message
 	After rollout.Cursor
@@ -27,8 +27,8 @@ type Backlog struct {
 	Err     error          // an error of the receiver's templates
 }
 
-// Pending returns a receiver's messages about the commits after its cursor, oldest first. Messages up to the claimed
-// commit are marked as repeats, because a process that was killed may have sent them.
+// Pending returns a receiver's messages about the commits after its cursor, oldest first. It marks messages up to the
+// claimed commit as repeats, because a killed process may have sent them.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) Backlog {
 	var b Backlog

@@ -1,5 +1,5 @@
-// Package serve answers HTTP on a port: the dashboard, the metrics and webhooks. It bounds clients' connections and
-// time, and accepts only requests for the program's own host names.
+// Package serve serves the dashboard, the metrics and webhooks on a port. It bounds the number and the duration of
+// connections. It accepts only requests for the program's own host names.
 package serve
 
 import (
@@ -15,19 +15,20 @@ import (
 	"time"
 )
 
-// These bound connections. Browsers open at most six for a page, although https://html.spec.whatwg.org sets no limit.
+// These limits bound connections. A browser opens at most six connections for a page, although the standard
+// (https://html.spec.whatwg.org) sets no limit.
 const (
 	mostConnections = 128
 	mostOfAddress   = 64
-	writeTime       = 30 * time.Second // for one write; a stream of events has many writes
+	writeTime       = 30 * time.Second // for one write; an event stream has many writes
 )
 
 // Options configure the server of a port.
 type Options struct {
-	Address string       // as configured; ownNames derives the accepted host names from Address and Public
+	Address string       // as configured; the accepted host names follow from Address and Public
 	Public  string       // the URL in browsers
 	Server  *http.Server // its Handler and ErrorLog are used; this package sets the bounds
-	Ended   func(error)  // receives the error if serving ends with one
+	Ended   func(error)  // is called if serving ends with an error
 	Now     func() time.Time
 }
 
@@ -56,7 +57,6 @@ func On(listener net.Listener, o Options) (stop func()) {
 	}
 }
 
-// server returns an HTTP server that accepts only the program's host names.
 func (o Options) server() *http.Server {
 	names := ownNames(o.Address, o.Public)
 	s, handler := o.Server, o.Server.Handler
@@ -73,9 +73,9 @@ func (o Options) server() *http.Server {
 	return s
 }
 
-// ownNames returns a check of a request's host. It prevents DNS rebinding: another site's name that points here. A
-// loopback address accepts the machine's names and the host of public. Other addresses also accept IP addresses, names
-// without a dot, and names of Services in the cluster; without public, they accept any name.
+// ownNames returns a check of a request's host. The check prevents DNS rebinding, where another site's name points
+// here. A loopback address accepts the machine's names and the host of public. Other addresses also accept IP
+// addresses, names without a dot, and names of Services. Without public, they accept any name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -96,7 +96,6 @@ func ownNames(address, public string) func(host string) bool {
 	}
 }
 
-// hostOf returns the host of an address with or without a port.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
@@ -104,8 +103,8 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// bounded keeps at most mostConnections open, and at most mostOfAddress of one client. It closes older connections in
-// favour of new ones, so that a probe is always answered.
+// bounded limits the open connections in total and of one client. It closes an older connection for a new one, so that
+// a probe is always answered.
 type bounded struct {
 	net.Listener
 	now func() time.Time
@@ -130,8 +129,9 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new one, nil if there is room. A client at its limit loses a
-// connection, else the client with the most connections does: the oldest idle one, else the oldest. mu is held.
+// victim returns the connection to close for a client's new connection, or nil if there is room. The client loses a
+// connection if it is at its limit. Otherwise the client with the most connections does. An idle connection goes first,
+// then the oldest. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

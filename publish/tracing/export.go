@@ -22,16 +22,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// exporter sends spans by OTLP over HTTP as JSON (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding),
-// which every collector accepts. The SDK's exporter would add gRPC, 2 MB of code that is not used.
+// exporter sends spans by OTLP as JSON over HTTP, because every collector accepts this format. OpenTelemetry's exporter
+// would add 2 MB of unused gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
 type exporter struct {
 	caller  call.Caller
 	ask     call.Request
 	timeout time.Duration
-	failed  string // the last error, "" after a success
+	failed  string // the last error; empty after a success
 }
 
-// variable returns OpenTelemetry's variable for traces, or else the variable for all signals.
+// variable returns the variable for traces. If it is not set, the variable for all signals is used.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
@@ -76,7 +76,6 @@ func newExporter(now func() time.Time) (*exporter, error) {
 	return e, nil
 }
 
-// httpClient returns a client with the certificates that the environment names.
 func httpClient() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -101,7 +100,8 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans implements trace.SpanExporter, for one goroutine. It returns only new errors: the SDK would log each one.
+// ExportSpans implements trace.SpanExporter, for one goroutine. It hides repeated errors, because the SDK logs each
+// error.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 	return fmt.Errorf("traces: %w; spans are dropped until the collector accepts them", err)
 }
 
-// Shutdown implements trace.SpanExporter. There is nothing left to send.
+// Shutdown implements trace.SpanExporter. There is nothing to shut down.
 func (*exporter) Shutdown(context.Context) error { return nil }
 
 // request is OTLP's ExportTraceServiceRequest (trace/v1). Identifiers are hexadecimal; 64-bit numbers are strings.
@@ -172,7 +172,7 @@ const (
 	statusError  = 2
 )
 
-// encoded converts spans to a request. All spans come from one provider, and so from one resource.
+// encoded converts spans to a request. All spans have the same provider and resource.
 func encoded(spans []trace.ReadOnlySpan) request {
 	all := scopeSpans{Spans: make([]span, len(spans))}
 	all.Scope.Name = scope
@@ -195,7 +195,7 @@ func encoded(spans []trace.ReadOnlySpan) request {
 	return request{ResourceSpans: []resourceSpans{of}}
 }
 
-// texts converts attributes. gitrollout's spans and the environment's resource have only string attributes.
+// texts converts attributes. All attributes of gitrollout are strings.
 func texts(attributes []attribute.KeyValue) []keyValue {
 	all := make([]keyValue, len(attributes))
 	for i, a := range attributes {

@@ -1,4 +1,4 @@
-// Package tracing sends spans of passes, with their fetch, renders, applies and push, to an OpenTelemetry collector.
+// Package tracing sends spans to an OpenTelemetry collector. A pass has spans for its fetch, renders, applies and push.
 package tracing
 
 import (
@@ -15,13 +15,13 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// Variables returns the environment variables that enable tracing. OpenTelemetry's other variables also apply: headers,
-// timeout, sampler and resource attributes.
+// Variables returns the environment variables that enable tracing. OpenTelemetry's variables for headers, timeout,
+// sampler and resource attributes also apply.
 func Variables() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 }
 
-// Options describe where spans come from.
+// Options describe the sender of spans.
 type Options struct {
 	Version string
 	Cluster string
@@ -35,7 +35,7 @@ type Tracing struct{ provider *trace.TracerProvider }
 // scope is the name of OpenTelemetry's instrumentation scope.
 const scope = "gitrollout.dev/gitrollout"
 
-// Start prepares the export by OTLP over HTTP to the environment's collector. A silent collector delays no pass.
+// Start prepares the export to the collector in the environment. A collector that does not answer delays no pass.
 func Start(ctx context.Context, o Options) (*Tracing, error) {
 	exporter, err := newExporter(o.Now)
 	if err != nil {
@@ -46,7 +46,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 			attribute.String("service.version", o.Version),
 			attribute.String("gitrollout.cluster", o.Cluster)),
 		resource.WithTelemetrySDK(),
-		resource.WithFromEnv(), // last, so that OTEL_SERVICE_NAME overrides the name above
+		resource.WithFromEnv(), // last, because OTEL_SERVICE_NAME overrides the name above
 	)
 	if err != nil {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
@@ -57,7 +57,7 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 	return &Tracing{provider}, nil
 }
 
-// Stop sends the spans that are left, and ends tracing.
+// Stop sends the remaining spans and ends tracing.
 func (t *Tracing) Stop(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
 const appKey = attribute.Key("gitrollout.app")
@@ -76,10 +76,10 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory is more than a render from memory takes. A kustomize build takes several milliseconds.
+// fromMemory is longer than a render from memory takes. A kustomize build takes several milliseconds.
 const fromMemory = time.Millisecond
 
-// withoutMemory drops spans of renders from memory. A span for every app after each push would displace other spans.
+// withoutMemory drops spans of renders from memory. After each push, one span for each app would displace other spans.
 type withoutMemory struct{ trace.SpanProcessor }
 
 // OnEnd implements trace.SpanProcessor.

@@ -16,13 +16,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Store keeps the record of sent notifications on a branch of the cluster, separate from the state branch.
+// Store keeps the record of sent notifications. The record is on its own branch, separate from the state branch.
 type Store struct {
 	Repo    *git.Repo
 	Cluster string
 }
 
-// Update implements worker.Options.Update. It does not overwrite an unreadable file, perhaps of a newer version.
+// Update implements worker.Options.Update. It keeps an unreadable file, because a newer version may have written it.
 func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 	branch := rollout.NotifiedBranch(s.Cluster)
 	_, err := s.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {

@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// alertLasts is an unresolved alert's duration. Without endsAt, Alertmanager drops it after resolve_timeout (5 min).
+// alertLasts is how long an unresolved alert lasts. Without endsAt, it would last only resolve_timeout (5 minutes).
 const alertLasts = 30 * 24 * time.Hour
 
-// sendAlertmanager posts alerts by the API v2. An alert's labels identify it, and endsAt in the past resolves it.
+// sendAlertmanager posts alerts. The labels identify an alert, and an endsAt in the past resolves it.
 // https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml
 func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {
 	var alerts []any

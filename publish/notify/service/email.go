@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendEmail sends one message to all recipients. The Message-ID depends on the event, so servers may drop a repeat.
+// sendEmail sends one message to all recipients. The event determines the Message-ID, so servers may drop a repeat.
 func sendEmail(ctx context.Context, s *session, m notify.Message) error {
 	msg, err := email(s, m)
 	if err != nil {
@@ -71,7 +71,7 @@ func emailText(m notify.Message) string {
 	return b.String()
 }
 
-// mailClient connects with STARTTLS on port 587 (the default), with TLS on port 465, or without TLS on port 25.
+// mailClient connects on port 587 with STARTTLS (the default), on port 465 with TLS, or on port 25 without TLS.
 func mailClient(s *session) (*mail.Client, error) {
 	options := []mail.Option{mail.WithTimeout(Timeout)}
 	port, without := 587, false
@@ -105,7 +105,7 @@ func mailClient(s *session) (*mail.Client, error) {
 	return mail.NewClient(host, options...)
 }
 
-// isFinalMail reports a 5xx response. A 4xx response and a broken connection are transient (RFC 5321, section 4.2.1).
+// isFinalMail reports a 5xx response. Other errors, such as a 4xx response, are transient (RFC 5321, section 4.2.1).
 func isFinalMail(err error) bool {
 	if sent := new(mail.SendError); errors.As(err, &sent) && sent.ErrorCode() != 0 {
 		return sent.ErrorCode() >= 500

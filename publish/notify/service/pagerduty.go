@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendPagerDuty triggers and resolves incidents by the Events API v2. The dedup_key is the trouble, so a repeat opens
-// no second incident. https://developer.pagerduty.com/docs/events-api-v2-overview
+// sendPagerDuty triggers and resolves incidents. The dedup_key is the trouble, so that a repeat opens no second
+// incident. https://developer.pagerduty.com/docs/events-api-v2-overview
 func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://events.pagerduty.com") + "/v2/enqueue"
 	for _, over := range m.Over {
@@ -38,7 +38,6 @@ func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	return err
 }
 
-// details returns the facts and the text of a message, by name.
 func details(m notify.Message) map[string]string {
 	d := map[string]string{}
 	for _, f := range m.Facts {
@@ -50,7 +49,6 @@ func details(m notify.Message) map[string]string {
 	return d
 }
 
-// linksOf returns the forge's URLs in a message.
 func linksOf(m notify.Message) []notify.Fact {
 	all := []notify.Fact{{Name: "Commit", Value: m.CommitURL}, {Name: "Proposal", Value: m.ProposalURL}}
 	return slices.DeleteFunc(all, func(l notify.Fact) bool { return l.Value == "" })

@@ -21,14 +21,14 @@ type Deps struct {
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error)
-	TLS      *tls.Config // for email; nil means the system's authorities
+	TLS      *tls.Config // for email; nil means the system's certificates
 	Now      func() time.Time
 }
 
 // Timeout bounds one attempt to send a message.
 const Timeout = 10 * time.Second
 
-// Failure is the error of a message that was not delivered.
+// Failure is the error if a message was not delivered.
 type Failure struct {
 	Final bool          // the service will never accept the message
 	After time.Duration // the pause that the service requested; 0 if there is none
@@ -69,7 +69,7 @@ type session struct {
 	call.Secrets
 }
 
-// open reads the receiver's credentials. It does so for each message, because credentials rotate.
+// open reads the receiver's credentials. Each message needs a new read, because credentials rotate.
 func (s *session) open(ctx context.Context) error {
 	for name, c := range s.receiver.Credentials {
 		value, err := s.credential(ctx, c)
@@ -111,7 +111,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 		}
 		value, where = data[c.Secret.Key], fmt.Sprintf("the key %s of the Secret %s", c.Secret.Key, c.Secret.Name)
 	}
-	value = strings.TrimSpace(value) // editors leave a line break at the end of a file
+	value = strings.TrimSpace(value) // editors end a file with a line break
 	if value == "" {
 		return "", fmt.Errorf("%s is empty or not there", where)
 	}
@@ -119,7 +119,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns the address of a service's API without a final slash; usual is the default.
+// base returns the address of a service's API without a final slash. usual is the default address.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")
@@ -127,7 +127,6 @@ func (s *session) base(usual string) string {
 	return usual
 }
 
-// object and list are JSON values.
 type (
 	object = map[string]any
 	list   = []any
@@ -149,7 +148,8 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 	return s.postBytes(ctx, address, header, data, "application/json")
 }
 
-// postBytes sends JSON with a media type. An incomplete 2xx response is a success: a retry would repeat the message.
+// postBytes sends JSON with a media type. An incomplete 2xx response is a success, because a retry would send the
+// message again.
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {
@@ -167,7 +167,7 @@ func (s *session) postBytes(
 	return nil, failed
 }
 
-// isFinal reports whether a retry is useless, as it is after a redirect to another host.
+// isFinal reports whether a retry is useless, for example after a redirect to another host.
 func isFinal(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -176,7 +176,7 @@ func isFinal(status int) bool {
 	return status < 500
 }
 
-// plain changes text by other authors so that Markdown in it neither hides a link behind words nor mentions users.
+// plain changes the Markdown in a text by other authors, so that it hides no link behind words and mentions no user.
 func plain(text string) string {
 	return strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(text)

@@ -11,16 +11,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// colors maps the outcome of an event to the color of its message.
 var colors = map[rollout.Outcome]string{
 	rollout.OutcomeGood: "#2eb67d", rollout.OutcomeBad: "#e01e5a", rollout.OutcomeWarning: "#ecb22e",
 	rollout.OutcomeNews: "#36c5f0",
 }
 
-// slackPasses lists the errors of chat.postMessage that are transient.
+// slackPasses lists the transient errors of chat.postMessage.
 var slackPasses = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"}
 
-// sendSlack posts to an incoming webhook or, if there is a token, by chat.postMessage.
+// sendSlack posts to an incoming webhook. If there is a token, it uses chat.postMessage instead.
 // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
 func sendSlack(ctx context.Context, s *session, m notify.Message) error {
 	body := slackMessage(m)

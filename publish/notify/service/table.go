@@ -10,8 +10,8 @@ import (
 type row struct {
 	send     func(ctx context.Context, s *session, m notify.Message) error
 	defaults []rollout.EventKind // the events of a receiver that selects none
-	resolves bool                // the service also receives the ends of troubles
-	dedups   bool                // the service recognizes a repeated message by its key and shows it once
+	resolves bool                // the service also gets a message when a trouble ends
+	dedups   bool                // the service recognizes repeated messages by their key
 }
 
 // chat lists the default events of chat services.
@@ -20,10 +20,10 @@ var chat = []rollout.EventKind{
 	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
 }
 
-// rows maps the name of a service, which is a receiver's block in the configuration, to its row.
+// rows maps the name of a service to its row. In the configuration, the name is a receiver's block.
 type rows map[string]row
 
-// table lists all services. Each is one file and one line here.
+// table lists all services. Each service has one file.
 var table = rows{
 	"slack":        {send: sendSlack, defaults: chat},
 	"msteams":      {send: sendTeams, defaults: chat},

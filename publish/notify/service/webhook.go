@@ -34,7 +34,7 @@ type eventData struct {
 	Links map[string]string `json:"links,omitempty"`
 }
 
-// signatureHeader contains sha256= and the HMAC of the body in hexadecimal digits, as in webhooks of forges.
+// signatureHeader contains "sha256=" and the HMAC of the body as hexadecimal digits, as in webhooks of forges.
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {

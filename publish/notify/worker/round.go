@@ -12,19 +12,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag bounds a cursor's lag, in commits without messages, so that a start reads little history.
+// maxLag bounds how many commits without messages a cursor may lag behind. A start then reads little history.
 const maxLag = 100
 
-// claimTime bounds sending on one claim. It is less than the lease, so no other process takes over a claim in use.
+// claimTime bounds the time to send claimed messages. It is shorter than the lease, so no other process takes over the
+// claim.
 const claimTime = 20 * time.Second
 
-// forgotten is the age at which a claim counts as abandoned by a dead process, even if two machines' clocks differ.
+// forgotten is the age of a claim whose process must be dead, even if the clocks of two machines differ.
 const forgotten = 10 * time.Minute
 
 // errBusy means that another process has claimed messages and is sending them.
 var errBusy = errors.New("another gitrollout process is sending notifications")
 
-// task holds the messages for one receiver in one round.
+// task holds one receiver's messages in one round.
 type task struct {
 	receiver rollout.Receiver
 	due      []notify.Due
@@ -44,7 +45,7 @@ func (w *Worker) round(ctx context.Context) time.Duration {
 		return w.trouble.after.Sub(now)
 	}
 	var p plan
-	if w.record != nil { // if nothing is due according to the known record, no request is sent
+	if w.record != nil { // send no request if nothing is due in the last known record
 		var err error
 		if p, err = w.plan(ctx, v, clone(w.record), now); err == nil && !p.changed {
 			return p.wait
@@ -132,12 +133,11 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 		n.Since = rollout.Second(now)
 	}
 	if p.changed = was.By != n.By || !maps.Equal(was.Receivers, n.Receivers); p.changed {
-		maps.Copy(n.Receivers, lagging) // the record is written anyway, so include these cursors
+		maps.Copy(n.Receivers, lagging) // the record changes anyway, so include these cursors
 	}
 	return p, nil
 }
 
-// writeDown copies the unwritten cursors to a record.
 func (w *Worker) writeDown(n *rollout.Notified) {
 	for name, cursor := range w.unwritten {
 		if _, listed := n.Receivers[name]; listed {
@@ -147,7 +147,7 @@ func (w *Worker) writeDown(n *rollout.Notified) {
 	w.sign(n)
 }
 
-// sign sets the process that has a record's claims: this process, or "" if there are no claims.
+// sign sets the process that holds the claims in a record. It is empty if there are no claims.
 func (w *Worker) sign(n *rollout.Notified) {
 	n.By = ""
 	for _, c := range n.Receivers {
@@ -160,15 +160,15 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy returns how long to wait for another process's claim. A claim that has not changed for the lease belongs to a
-// dead process. Two machines' clocks are compared only for claims older than forgotten.
+// busy returns how long to wait for another process's claim. A process is dead if its claim did not change during the
+// lease. Only a claim older than forgotten is judged by its time, because the clocks of machines differ.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
 		return 0
 	}
 	if !n.Since.IsZero() && now.Sub(n.Since) > forgotten {
-		w.foreign = "" // for processes that run too briefly for a lease, such as gitrollout once
+		w.foreign = "" // a brief process, such as "gitrollout once", cannot wait for the lease
 		return 0
 	}
 	if claim := fmt.Sprint(n.By, n.Receivers); w.foreign != claim {
@@ -181,7 +181,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	return left
 }
 
-// task returns the messages for a receiver, and by how many commits its cursor lags behind.
+// task returns the messages for a receiver. It also returns by how many commits the cursor lags behind.
 func (w *Worker) task(
 	ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time,
 ) (task, int, error) {
@@ -236,13 +236,13 @@ func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 }
 
 type sent struct {
-	n       int     // number of messages that were delivered or refused for good
+	n       int     // how many messages were delivered or refused for good
 	refused []error // one error for each message that was refused for good
-	failed  error   // error of the next message, nil if all were sent
+	failed  error   // the error of the next message; nil if all messages were sent
 	after   time.Duration
 }
 
-// send sends messages in order. It stops at the first message that has to be tried again.
+// send sends messages in order, until a message has to be tried again.
 func (w *Worker) send(ctx context.Context, t task) sent {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -266,7 +266,7 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 	return s
 }
 
-// note stores the result of a task, to be written to the record.
+// note stores a task's result. The next round writes it to the record.
 func (w *Worker) note(ctx context.Context, t task, s sent) {
 	name := t.receiver.Name
 	switch {
@@ -274,7 +274,7 @@ func (w *Worker) note(ctx context.Context, t task, s sent) {
 		w.unwritten[name] = t.end
 	case s.n > 0:
 		w.unwritten[name] = t.due[s.n-1].After
-	case ctx.Err() != nil: // the message may have arrived, so the claim stays
+	case ctx.Err() != nil: // keep the claim, because the message may have arrived
 	default:
 		c := w.record.Receivers[name]
 		w.unwritten[name] = rollout.Cursor{Told: c.Told, App: c.App}

@@ -1,7 +1,7 @@
-// Package worker sends the notifications of the state branch in the background, so that releases wait for no receiver.
-// A record in Git has a cursor for each receiver. A process claims messages in the record by compare-and-swap before it
-// sends them, so two running processes never send the same message. If a process is killed, the next one sends the
-// claimed messages again. They are marked as possible repeats unless the service recognizes repeats.
+// Package worker sends the notifications of the state branch in the background, so that no release waits for a
+// receiver. A record in Git has a cursor for each receiver. A process claims messages in the record by
+// compare-and-swap, so that two processes never send the same message. After a crash, the next process sends claimed
+// messages again. It marks them as possible repeats unless the service recognizes repeats.
 package worker
 
 import (
@@ -19,30 +19,30 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrGone is History's error if the state branch was rewritten without the commit, or the commit is too old.
+// ErrGone is returned by History if the commit is too old, or if the state branch was rewritten without it.
 var ErrGone = errors.New("is not among the last commits of the state branch")
 
 // Options are the dependencies of a Worker.
 type Options struct {
 	ID      string // unique for this process
 	Cluster string
-	// Update applies change to the record, again after a conflict. It writes nothing if change fails or changes nothing.
+	// Update applies change to the record and retries after a conflict. It writes nothing if change fails or does nothing.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists the state commits after `after` (all if it is "") up to upTo, oldest first.
+	// History lists the state commits from after (exclusive) to upTo, oldest first. If after is empty, it lists all.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
 	Dedups    func(service string) bool
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
-	Lease     time.Duration // how long a claim stays unchanged before its process counts as dead; default 30s
-	// Spread slightly lengthens the pauses between tries, so that processes do not all retry together. It may be nil.
+	Lease     time.Duration // how long a claim stays unchanged until its process counts as dead; default 30s
+	// Spread slightly lengthens a pause between tries, so that processes do not retry together. It may be nil.
 	Spread func(time.Duration) time.Duration
-	// Log receives completed work, and each problem once until the problem is over.
+	// Log receives completed work. It receives each problem once, until the problem is over.
 	Log func(problem error, done string)
 }
 
-// maxKnown bounds the kept states (a few kilobytes each) of this process's commits. Other states are read from Git.
+// maxKnown bounds how many states of its own commits a process keeps. A state takes a few kilobytes.
 const maxKnown = 1000
 
 // Worker sends notifications. Notify and Flush are safe for concurrent use.
@@ -54,7 +54,7 @@ type Worker struct {
 	mu     sync.Mutex
 	config *rollout.Config
 	head   string
-	base   map[string]string // by receiver: the head when this process first saw the receiver
+	base   map[string]string // the head when this process first saw a receiver, by receiver
 	known  []rollout.StateCommit
 	asked  int // number of calls of Notify
 	served int // number of calls of Notify that were processed
@@ -63,10 +63,10 @@ type Worker struct {
 	record    *rollout.Notified         // the last known record; nil if it was not read yet
 	unwritten map[string]rollout.Cursor // cursors to write to the record
 	retries   map[string]retry
-	trouble   retry             // for the record itself
-	foreign   string            // the claim of another process, "" if there is none
-	since     time.Time         // since when foreign has not changed
-	reported  map[string]string // the last problem by subject: a receiver, its template, or "" for the record
+	trouble   retry             // retry for the record
+	foreign   string            // the claim of another process; empty if there is none
+	since     time.Time         // when foreign changed last
+	reported  map[string]string // the last problem of a receiver, a template, or the record (key "")
 }
 
 // retry holds the number of failures and the time of the next try.
@@ -89,7 +89,7 @@ func New(o Options) *Worker {
 	return w
 }
 
-// Notify implements adapters.Notifier. It stores configuration, head and this process's newest commit without waiting.
+// Notify implements adapters.Notifier. It stores its arguments and does not wait.
 func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.StateCommit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +101,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 		}
 	}
 	if len(config.Receivers) == 0 && (old == nil || len(old.Receivers) == 0) {
-		return // there are no receivers, and there were none before
+		return // there are and were no receivers
 	}
 	if made != nil {
 		w.keep(*made)
@@ -140,7 +140,7 @@ func (w *Worker) Run(ctx context.Context) {
 			continue
 		}
 		w.mu.Lock()
-		if w.foreign == "" { // else another process is still sending
+		if w.foreign == "" { // if foreign is set, another process is still sending
 			w.served = asked
 			w.idle.Broadcast()
 		}
@@ -153,7 +153,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// settle writes the last cursors. The next process repeats messages that are not recorded.
+// settle writes the last cursors. The next process repeats all messages after the recorded cursors.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
@@ -174,7 +174,7 @@ func (w *Worker) settle() {
 // lastWrite bounds the time of settle.
 const lastWrite = 5 * time.Second
 
-// Flush waits until every message was tried, or the context ends.
+// Flush waits until the worker tried every message, or until the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()
@@ -206,7 +206,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line returns the commits after `after`: from this process's own commits, or else from Git.
+// line returns the commits newer than after. It uses this process's own commits if they suffice, and Git otherwise.
 func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.StateCommit, error) {
 	var line []rollout.StateCommit
 	for id := v.head; id != after; {
@@ -223,10 +223,10 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Stat
 	return line, nil
 }
 
-// errAhead means that a cursor, which another process wrote, is newer than the known head.
+// errAhead means that another process wrote a cursor that is newer than the known head.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read reads the commits from Git. If after is not before upTo, either after is newer or the branch was rewritten.
+// read returns the commits from Git. The error is errAhead if after is newer than upTo, or ErrGone after a rewrite.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
@@ -253,7 +253,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after another failure. The pause is at least asked, the pause that the service requested.
+// next returns the retry after another failure. The pause is at least asked, because the service requested it.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))
