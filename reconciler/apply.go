@@ -12,16 +12,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// applier applies recorded states to the cluster, and prunes the objects that have left an app.
+// applier applies recorded states to the cluster. It prunes the objects that an app no longer has.
 type applier struct {
 	*Options
 	preparer
 	current func() *gitView
 }
 
-// apply applies a state to the cluster. An app that follows no commit yet has nothing to apply. For a removed app,
-// apply executes only a rollback and the rollback's end, which unpins Services, and skips objects of other apps. In a
-// rollback, a refused object keeps back neither routes nor pods.
+// apply applies a state to the cluster. It does nothing for an app that follows no commit yet. For a removed app, it
+// only executes a rollback and its end, which unpins Services, and it skips objects of other apps. If an object is
+// refused in a rollback, routes and pods are still applied.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -52,7 +52,7 @@ func (k *applier) apply(
 		m.routing.held = strategies.Routing(state, rendered)
 	}
 	m.fought = nil
-	if isApplied && state.Release != nil { // a release does not wait for the other writer
+	if isApplied && state.Release != nil { // another writer does not stop a release
 		m.fought, err = err, nil
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {
@@ -62,11 +62,11 @@ func (k *applier) apply(
 	if err == nil || state.Phase != rollout.Aborting {
 		return err
 	}
-	routes, _ := strategies.Ahead(rendered, nil) // errors of traffic edits were reported before
+	routes, _ := strategies.Ahead(rendered, nil) // errors of traffic edits were reported earlier
 	return applyEach(ctx, k.Applier, app, rollbackObjects(objects, routes), err)
 }
 
-// rollbackObjects returns the objects that move users back to stable: Services, routes and workloads.
+// rollbackObjects returns the objects that move users back to the stable version: Services, routes and workloads.
 func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		isRoute := slices.ContainsFunc(routes, func(route rollout.Object) bool { return route.Ref() == o.Ref() })
@@ -76,8 +76,8 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects one by one after applying them together failed. It keeps their order: pods must follow
-// requests. It goes on after an InvalidError, such as for an object of another owner, and stops at any other error.
+// applyEach applies objects one by one, because applying them together failed. It keeps their order, because pods must
+// follow traffic. It goes on after an InvalidError, such as for an object of another owner. Any other error stops it.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})
@@ -95,7 +95,6 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 	return failed
 }
 
-// desired returns the objects that a state requires.
 func (k *applier) desired(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) ([]rollout.Object, error) {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// appQueue holds when each app is due. RunOnce uses the two maps; Run moves their apps to a work queue.
+// appQueue holds when each app is due. RunOnce uses the two maps. Run uses a work queue instead.
 type appQueue struct {
 	mu     sync.Mutex
 	now    map[string]bool      // apps that are due immediately
@@ -24,7 +24,7 @@ type queue interface {
 	AddAfter(app string, wait time.Duration)
 }
 
-// after makes an app due after a wait, by the real clock. For RunOnce the app is due immediately.
+// after makes an app due after a wait, by the real clock. In RunOnce, the app is due immediately.
 func (a *appQueue) after(app string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -35,7 +35,7 @@ func (a *appQueue) after(app string, wait time.Duration) {
 	a.now[app] = true
 }
 
-// at makes an app due at a time, or never if zero. RunOnce uses the last time that was set, Run the earliest one.
+// at sets the time when an app is due. A zero time means never. RunOnce keeps the last time, and Run the earliest time.
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -49,7 +49,7 @@ func (a *appQueue) at(app string, when time.Time) {
 	}
 }
 
-// due removes and returns the apps that are due, sorted.
+// due removes the apps that are due and returns them in order.
 func (a *appQueue) due(now time.Time) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +66,6 @@ func (a *appQueue) due(now time.Time) []string {
 	return apps
 }
 
-// next returns the earliest of the timers, zero if there is none.
 func (a *appQueue) next() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 )
 
 // Approver returns the promoter who approved a promotion file in a commit. promoters is the policy's file of promoters,
-// "" if none. An empty result without an error means that every user may approve. An error that wraps a
+// or empty. An empty result without an error means that every user may approve. An error that wraps a
 // *rollout.InvalidError means that no promoter approved. After any other error, the approval is unknown.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
-// approvals caches an Approver's results. The Approver may fetch history: the Git pump calls it and repeats the pass.
+// approvals caches an Approver's results. The Git pump calls the Approver, because it may fetch history.
 type approvals struct {
-	ask    Approver // nil: every promotion file counts
+	ask    Approver // nil means that every promotion file counts
 	touch  func(app string)
 	wanted func()
 
@@ -26,7 +26,7 @@ type approvals struct {
 	open  map[string]question // unanswered questions, by app
 }
 
-// question asks which of the promoters approved a file, given by path and blob, as of commit main of the users' branch.
+// question asks which promoter approved the file at path, with the blob file, as of the commit main.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {
@@ -42,8 +42,8 @@ func newApprovals(ask Approver, touch func(app string), wanted func()) *approval
 	}
 }
 
-// of returns the app's promotion if it is approved, and is for the release at the head or in flight; else nil. refused
-// is why a promotion of the head's release does not count.
+// of returns the app's approved promotion if it is for the release at the head or in flight. Otherwise it returns nil.
+// refused is why a promotion of the head's release does not count.
 func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
@@ -73,7 +73,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 	return &by, nil, nil
 }
 
-// said returns the answer to a question, or source.ErrNotReady. An approval stays valid on newer commits; a missing
+// said returns the answer to a question, or source.ErrNotReady. An approval stays valid on newer commits. A missing
 // approval is checked again on each newer commit.
 func (q *approvals) said(app string, about question) (approval, error) {
 	q.mu.Lock()
@@ -93,7 +93,7 @@ func (q *approvals) said(app string, about question) (approval, error) {
 	return approval{}, source.ErrNotReady
 }
 
-// answer answers the open questions, and reports whether there were any.
+// answer answers the open questions. It reports whether there were any.
 func (q *approvals) answer(ctx context.Context) bool {
 	q.mu.Lock()
 	open := q.open
@@ -121,7 +121,7 @@ func (q *approvals) forgetApp(app string) {
 	delete(q.open, app)
 }
 
-// forget drops all answers, for example when trusted keys have changed.
+// forget drops all answers, because trusted keys may have changed.
 func (q *approvals) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

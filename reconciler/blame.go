@@ -18,15 +18,15 @@ type blame struct {
 	wanted func() // called when history is wanted
 
 	mu       sync.Mutex
-	unblamed map[string]string     // by app, the first commit of the requested history
+	unblamed map[string]string     // the first commit of the requested history, by app
 	authors  map[string]authorship // authors of promotions that existed at the first fetch, by app
 }
 
-// authorship is the author of a promotion file, given as a blob: "" if unknown.
+// authorship is the author of a promotion file. file is the blob. author is empty if it is unknown.
 type authorship struct{ file, author string }
 
-// head sets the head's commit to the last commit of a push that changed the app's render or error. A revert undoes this
-// commit, and a release takes its author. A head with an error has no commit if no such commit is known.
+// head sets the commit of an app's head: the last commit of a push that changed the render or the error. A revert
+// undoes this commit, and a release takes its author. A head with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -46,7 +46,7 @@ func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	return head
 }
 
-// isAsBefore reports whether a commit renders an app like a later head, or with the same error.
+// isAsBefore reports whether a commit has the same render or the same error as a later head.
 func (b *blame) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head) bool {
 	if head.Err == nil {
 		before, err := b.reader.Render(tree, app)
@@ -56,7 +56,6 @@ func (b *blame) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head)
 	return err != nil && err.Error() == head.Err.Error()
 }
 
-// want requests the history from a commit to an app's head.
 func (b *blame) want(app, from string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,15 +70,15 @@ func (b *blame) take() (all map[string]string) {
 	return all
 }
 
-// follows reports whether a decision moves an app from its commit to the head.
+// follows reports whether a decision moves an app to the commit of the head.
 func (s *transition) follows() bool {
 	next, head := s.decision.State.Source, s.input.Head.Render
 	isNext := head != nil && next == head.Commit.ID
 	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
-// withAuthor returns an app's promotion with the promotion's author. A process that started after the promotion
-// requests the history from the app's commit on. Until the author is known, an error blocks everything but a rollback.
+// withAuthor returns an app's promotion with its author. If the promotion is older than this process, withAuthor
+// requests the history from the app's commit. Until the author is known, its error blocks everything except a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
@@ -98,7 +97,7 @@ func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion,
 	return file, fmt.Errorf("who wrote %s %w", a.promotion.Path, source.ErrNotReady)
 }
 
-// changed returns a line's newest commit that changed any path, zero if none. The first commit is not examined.
+// changed returns the newest commit in line that changed any path, or zero. It does not examine the first commit.
 func changed(line []Snapshot, paths ...string) rollout.Commit {
 	for i := len(line) - 1; i > 0; i-- {
 		for _, name := range paths {
@@ -112,7 +111,7 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// setHistory sets the author of an app's promotion from a history. An empty line names the newest commit's author.
+// setHistory finds the author of an app's promotion in a history. If line is empty, the newest commit's author is used.
 func (b *blame) setHistory(app string, v *gitView, line []Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,8 +125,8 @@ func (b *blame) forget(app string) {
 	delete(b.authors, app)
 }
 
-// readHistory reads the requested history, if any, and reports whether there was a request. Without history the newest
-// commit is named. If Git is unreachable, passes request the history again after a fetch.
+// readHistory reads the requested history, and reports whether there was a request. If there is no history, the author
+// of the newest commit is used. If Git is unreachable, passes request the history again after a fetch.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer is the last pump: it pushes all queued transitions in one commit. Other goroutines may only call outbox.
+// committer is the last pump. It pushes all queued transitions in one commit. Other goroutines may only use outbox.
 type committer struct {
 	*Options
 	*outbox
@@ -21,13 +21,13 @@ type committer struct {
 	poll    func()
 	stats   *counters
 
-	batches int              // that the server did not accept
+	batches int              // how many batches the server did not accept
 	stale   map[string]stale // merged proposals, by branch
 	shown   *rollout.Forge   // the configuration of the forge at the last full report
 }
 
-// flush records the due transitions and publishes their results. err is the push's error: after ErrConflict all
-// decisions must be repeated. refused joins the errors of apps that wait alone: the server refuses only them.
+// flush records the due transitions and publishes their results. err is the error of the push. After ErrConflict, all
+// decisions must be repeated. refused joins the errors of apps that the server refuses while it accepts others.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
 	if len(all) == 0 {
@@ -64,17 +64,17 @@ func (r *committer) flush(ctx context.Context, now time.Time) (refused, err erro
 	return refused, err
 }
 
-// isLater reports whether a push failed for a reason other than its transitions.
+// isLater reports whether a push failed for a reason that has nothing to do with its transitions.
 func isLater(ctx context.Context, err error) bool {
 	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }
 
-// maxRefused is how many single transitions may fail in a row before the server is taken to refuse all.
+// maxRefused is how many single transitions may fail in a row. The server is then assumed to refuse all transitions.
 const maxRefused = 3
 
-// apart records transitions one by one after the server refused them together: it may refuse one of them for ever, as
-// its text looks like a credential. Each call starts with another transition. If the server is known to accept other
-// apps, own has the errors by app; otherwise err is the server's error.
+// apart records transitions one by one after the server refused them together. The server may refuse one of them for
+// ever, for example because its text looks like a credential. Each call starts with another transition. own has the
+// errors by app if the server accepts other apps. Otherwise err is the server's error.
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
@@ -103,7 +103,7 @@ func (r *committer) apart(
 	return done, own, nil
 }
 
-// after pushes reverts, reports to a newly configured forge, renews proposals and removes proposals merged a while ago.
+// after pushes reverts, reports to a new forge, renews proposals, and removes proposals that were merged a while ago.
 func (r *committer) after(ctx context.Context, now time.Time) error {
 	r.pushReverts(ctx)
 	r.resume(ctx, now)
@@ -111,7 +111,7 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push pushes one commit of all transitions, and the proposals' commits, before any advance. A panic becomes an error.
+// push pushes one commit of all transitions and the commits of the proposals. It returns a panic as an error.
 func (r *committer) push(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -127,7 +127,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	// The state branch comes last: where pushes are not atomic, only a proposal without its transition is harmless.
+	// The state branch comes last. If pushes are not atomic, a proposal without its transition does no harm.
 	var updates []rollout.Update
 	removed := map[string][]rollout.Proposal{}
 	for _, s := range all {
@@ -196,7 +196,7 @@ func (r *committer) edits(on draft, all []transition) (map[string][]byte, map[st
 	return files, states, nil
 }
 
-// message returns a commit message: a subject for users and trailers for programs.
+// message returns a commit message. The subject is for users, and the trailers are for programs.
 //
 //	prod-eu: shop step 3/8 setWeight 40 (20% -> 40%) (+2 more)
 //

@@ -1,10 +1,10 @@
-// Package reconciler is the loop: gather, decide, act. Three pumps run concurrently without a common barrier
-// (docs/adr/0015). The first fetches Git and publishes a view. The second reconciles apps: it applies an app's recorded
-// state, observes the cluster and calls strategies.Decide. The third records many transitions in one commit and one
-// push. An advance is applied after the push, a rollback before it.
+// Package reconciler is the control loop: gather, decide, act. Three pumps run concurrently and do not wait for each
+// other (docs/adr/0015). The first pump fetches Git and publishes a view. The second pump reconciles apps: it applies
+// an app's recorded state, observes the cluster and calls strategies.Decide. The third pump records many transitions in
+// one commit and one push. An advance is applied after the push. A rollback is applied before the push.
 //
-// The package owns only this order. Git, the renderer and the cluster are the small interfaces of interfaces.go, wired
-// in cmd/gitrollout. All state in memory is a cache, so the process may be killed at any instruction.
+// The package contains only this order. Git, the renderer and the cluster are interfaces (interfaces.go), which
+// cmd/gitrollout connects. All state in memory is a cache, so the process may be killed at any time.
 //
 // Files, in the order of a push that becomes a release:
 //

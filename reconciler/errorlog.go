@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorLog logs a problem once, not at each retry.
+// errorLog logs a problem only once, although passes repeat it.
 type errorLog struct {
 	log *slog.Logger
 
@@ -37,7 +37,7 @@ func (c *errorLog) forget(app string) {
 	delete(c.said, "hook of "+app)
 }
 
-// isNew notes a problem, and reports whether it differs from the subject's last problem.
+// isNew records a problem. It reports whether the problem differs from the subject's last problem.
 func (c *errorLog) isNew(what, problem string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *errorLog) isNew(what, problem string) bool {
 	return !said || was != problem
 }
 
-// before returns a subject's last text, or else the text now. It then stores now, or deletes the entry if isOver.
+// before returns a subject's last text, or now if there is none. It then stores now, or deletes the entry if isOver.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *errorLog) before(what, now string, isOver bool) string {
 	return was
 }
 
-// note stores a text under the caller's lock.
+// note stores a text. The caller holds the lock.
 func (c *errorLog) note(what, text string) {
 	if c.said == nil {
 		c.said = map[string]string{}
@@ -71,7 +71,7 @@ func (c *errorLog) ofPanic(app string, problem any, stack []byte) {
 	}
 }
 
-// panicked returns the error that holds an app after a panic in code that handled the app.
+// panicked returns the error that holds an app after code for the app panicked.
 func panicked(what string, problem any) *rollout.InvalidError {
 	return &rollout.InvalidError{
 		Msg: fmt.Sprintf("%s: the program panicked: %v", what, problem),

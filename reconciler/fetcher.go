@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fetcher holds the commits to fetch and the render jobs that wait for them. One fetch brings all missing commits.
+// fetcher holds the missing commits and the render jobs that wait for them. One fetch gets all missing commits.
 type fetcher struct {
 	*Options
 	queue  *renderQueue
@@ -18,17 +18,17 @@ type fetcher struct {
 	wanted func() // called when a commit is wanted
 
 	mu    sync.Mutex
-	wants map[string][]job  // jobs, by the missing commit that they wait for
+	wants map[string][]job  // render jobs, by the missing commit for which they wait
 	asked map[string]bool   // wanted commits whose fetch has started
-	ours  map[string]bool   // commits that are, or were, part of the followed users' branch
+	ours  map[string]bool   // commits that are or were part of the followed users' branch
 	gone  map[string]string // why a commit is unavailable, until the next fetch
 }
 
-// mostOurs bounds the size of ours. A larger map is cleared, and its commits are looked up again.
+// mostOurs bounds the size of ours. A larger map is cleared. Its commits are then looked up again.
 const mostOurs = 20_000
 
-// tree returns a commit of the users' branch, and queues jobs that render it. A missing commit is requested first. The
-// error is ErrNotReady, or why the commit is unavailable.
+// tree returns a commit of the users' branch and queues jobs that render it. It requests a missing commit. The error is
+// ErrNotReady, or why the commit is unavailable.
 func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +48,7 @@ func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
 }
 
-// missing returns the wanted commits whose fetch has not started, and marks it as started.
+// missing returns the wanted commits whose fetch has not started. It marks their fetch as started.
 func (f *fetcher) missing() (commits []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,8 +62,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles a fetch of missing commits. The server lacks the gone commits, and the users' branch lacks the
-// outside ones. After an error the next passes request all commits again.
+// brought handles the result of a fetch. The server does not have the commits in gone. The users' branch does not have
+// the commits in outside. After an error, the next passes request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 		switch {
 		case slices.Contains(gone, commit):
 			f.gone[commit] = "not in the repository any more (was the branch's history rewritten?)"
-		case slices.Contains(outside, commit): // neither a record nor the mirror proves that users pushed it
+		case slices.Contains(outside, commit): // there is no proof that users pushed this commit
 			f.gone[commit] = "not part of the users' branch (was its history rewritten, or the record edited?)"
 		default:
 			f.ours[commit] = true
@@ -90,7 +90,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow notes commits of the users' branch, for example after a fetch. Unavailable commits may be requested again.
+// follow records commits of the users' branch, for example after a fetch. Unavailable commits may be requested again.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

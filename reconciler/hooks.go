@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs creates due hook Jobs, and adds the states of jobs to a copy of known. It logs once why a Job does not start.
+// askJobs creates due hook Jobs and returns known with the states of jobs. It logs once why a Job does not start.
 func (r *Reconciler) askJobs(
 	ctx context.Context, a *appView, known map[string]rollout.JobState, jobs []strategies.HookJob,
 ) map[string]rollout.JobState {
@@ -32,7 +32,7 @@ func (r *Reconciler) askJobs(
 	return all
 }
 
-// checkJobs asks the API server whether it accepts a commit's Jobs, so that a refused Job is found before the release.
+// checkJobs asks the API server whether it accepts a commit's Jobs. A refused Job is then found before the release.
 func (o *Options) checkJobs(ctx context.Context, app string, at *rollout.Render) error {
 	if o.Jobs == nil {
 		return nil

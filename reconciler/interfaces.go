@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Snapshot is one commit that can be read without a worktree.
+// Snapshot is one commit. It is read without a worktree.
 type Snapshot = source.Snapshot
 
-// Repository is a mirror of the Git server. Fetch updates refs and fetches new commits; after an error nothing changed.
-// Bring fetches commits by id in one request and returns the ids that the server lacks. Held reads a commit without the
-// network. Push returns the new commits by branch, and is atomic if the server supports that. A Push error wraps
-// rollout.ErrConflict if a branch has moved. After any other error the outcome is unknown until the next Fetch, and the
-// same push may be repeated. A Push may run beside a Fetch.
+// Repository is a mirror of the Git server. Fetch updates refs and fetches new commits. A failed Fetch changes nothing.
+// Bring fetches commits by id in one request, and returns the ids that the server does not have. Held reads a commit
+// without the network. Push returns the new commits by branch. Push is atomic if the server supports it. A Push error
+// wraps rollout.ErrConflict if a branch has moved. After any other error the outcome is unknown until the next Fetch,
+// and the same push may be repeated. A Push may run during a Fetch.
 type Repository interface {
 	Fetch(ctx context.Context) (rollout.Heads, error)
 	Bring(ctx context.Context, commits []string) (gone []string, err error)
@@ -24,9 +24,9 @@ type Repository interface {
 	Push(ctx context.Context, updates []rollout.Update) (map[string]string, error)
 }
 
-// Past relates commits, and fetches missing ones. Merge returns the effect of merging commit into onto. Between returns
-// the commits from one commit to another, both included, oldest first along first parents; after an error they are
-// unknown. Outside returns which of the given commits are not ancestors of commit along any parents.
+// Past compares commits and fetches missing commits. Merge returns the effect of merging commit into onto. Between
+// returns the commits from one commit to another along first parents, oldest first and both included. Outside returns
+// the given commits that are not ancestors of commit along any parents.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)
@@ -36,9 +36,9 @@ type Past interface {
 // Renderer renders one app at one commit.
 type Renderer = source.Renderer
 
-// Observer returns the cluster's objects from watched caches. Routes are objects whose status their routers write.
-// Serves asks the API server whether a Service has a ready endpoint among the pods whose Pin is podHash. SameTemplate
-// asks the server if applying a workload keeps the running template. OtherOwners returns other tools that own objects.
+// Observer reads the cluster's objects from watched caches. Routes are objects whose status a router writes. Serves
+// asks the API server whether a Service has a ready endpoint among the pods whose Pin is podHash. SameTemplate asks
+// whether applying a workload keeps the running template. OtherOwners returns other tools that own objects.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
@@ -46,10 +46,10 @@ type Observer interface {
 	OtherOwners(ctx context.Context, app string, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
-// Applier writes to the cluster. Check is a dry run on the server: an error that wraps a *rollout.InvalidError is
-// final, any other error leaves the objects undecided. Apply sends no request for objects that are as desired. Its
-// error names an object; all objects before that object are applied, and Apply may be repeated. Prune deletes
-// candidates, and returns all that no longer exist. Evict deletes a pod by its uid.
+// Applier writes to the cluster. Check is a dry run on the server. A Check error that wraps a *rollout.InvalidError is
+// final, and any other error decides nothing. Apply sends no request for objects that are as desired. An Apply error
+// names an object. All objects before this object are applied, and Apply may be repeated. Prune deletes candidates, and
+// returns all candidates that no longer exist. Evict deletes a pod by its uid.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
@@ -58,16 +58,16 @@ type Applier interface {
 }
 
 // Jobs manages the Jobs around releases. CheckJob asks the API server whether it would accept a Job. EnsureJob returns
-// a Job's state, and creates the Job unless begun is set or it exists. A Job whose annotation has another value belongs
-// to another run: its state is Taken. DeleteJob deletes a Job with its pods; a missing Job counts as deleted.
+// a Job's state. It creates a missing Job unless begun is set. A Job with another value of the annotation belongs to
+// another run, and its state is Taken. DeleteJob deletes a Job with its pods, and ignores a missing Job.
 type Jobs interface {
 	CheckJob(ctx context.Context, object map[string]any) error
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// Analyzer takes measurements. Measure starts due measurements in the background, keeps running ones, and stops the
-// measurements of ended analyses. Measured returns each result of an app once; when a result is ready, Touch is called.
+// Analyzer takes measurements in the background. Measure starts due measurements and stops the measurements of ended
+// analyses. Measured returns each result of an app once. Touch is called when a result is ready.
 type Analyzer interface {
 	Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure)
 	Measured(app string) []strategies.Measured

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded returns the app's entry, with folder and permissions, from the configuration at its recorded commit, or
-// else at its stable commit. Only commits of the users' branch count. unread is true while neither commit can be read.
+// asRecorded returns the app's entry in the configuration at its recorded commit, or else at its stable commit. Only
+// commits of the users' branch count. unread is true until one of the two commits can be read.
 func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -22,7 +22,7 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 			continue
 		}
 		if _, err := l.reader.ConfigAt(tree); err == nil {
-			then = l.reader.AppAt(tree, s.Named(a)) // the app may have had another name and folder there
+			then = l.reader.AppAt(tree, s.Named(a)) // the app may have had another name and folder
 			then.Path, then.Formerly = a.Path, a.Formerly
 			return then, false
 		}
@@ -30,8 +30,8 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 	return a, s.Source != ""
 }
 
-// wasRemoved returns the recorded error of an app that had left the configuration when it was held, otherwise nil.
-// unread is true while the commit of that hold is not fetched.
+// wasRemoved returns the recorded error if the app was held because it left the configuration. unread is true until the
+// commit of that hold is fetched.
 func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unread bool) {
 	if s.Held == nil {
 		return nil, false
@@ -41,14 +41,14 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 		return nil, errors.Is(err, source.ErrNotReady)
 	}
 	lists, err := l.reader.Lists(tree, s.App)
-	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // as source.Branch.Removed writes
+	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // source.Branch.Removed writes this text
 	if lists || err != nil && !saysSo {
-		return nil, false // the configuration at that commit may be unreadable
+		return nil, false // the configuration may be unreadable at this commit
 	}
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }
 
-// viewOfRecord fills in the view of a recorded app while no configuration can be read.
+// viewOfRecord sets the view of a recorded app while no configuration can be read.
 func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	e, _ := l.states.of(a.Name)
 	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {
@@ -61,7 +61,7 @@ func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	a.App = b.WithProject(a.App)
 }
 
-// locate reads the entries of unread apps whose commits have been fetched meanwhile.
+// locate reads the entries of unread apps whose commits were fetched.
 func (l *poller) locate(v *gitView) {
 	next := *v
 	next.apps = maps.Clone(v.apps)

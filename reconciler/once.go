@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries limits how often RunOnce decides again after it lost the race for the state branch to another writer.
+// maxTries limits how often RunOnce decides. It decides again if another writer was faster on the state branch.
 const maxTries = 5
 
-// RunOnce runs each pump once, in order. Without fetch, the pumps use the last view, for example after a change in the
-// cluster. Each app makes at most one transition. The error joins all failures; an app that the error does not name was
-// handled. The clock is read for each app, because earlier apps may take long.
+// RunOnce runs each pump once, in order. Without fetch, the pumps use the last view. Each app makes at most one
+// transition. The error joins all failures. An app that the error does not name was handled. The clock is read for each
+// app, because earlier apps may take long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
@@ -62,7 +62,7 @@ const (
 	PumpOut  Pump = "out"  // records the transitions of passes
 )
 
-// Turn runs one pump once, for deterministic schedulers like the simulator. Only turns of different pumps may overlap.
+// Turn runs one pump once, for a simulator that schedules pumps itself. Only turns of different pumps may overlap.
 func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time) error {
 	switch pump {
 	case PumpIn:
@@ -88,11 +88,11 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// reconcileDue reconciles the due apps, and repeats passes whose missing commit or render is available now.
+// reconcileDue reconciles the due apps. It repeats a pass if a missing commit or render is available now.
 func (r *Reconciler) reconcileDue(
 	ctx context.Context, clock func() time.Time, results map[string]error,
 ) (err error) {
-	due := clock() // apps that become due meanwhile belong to the next pass
+	due := clock() // apps that become due later belong to the next pass
 	var done []string
 	defer func() {
 		for _, app := range done {
@@ -100,7 +100,7 @@ func (r *Reconciler) reconcileDue(
 		}
 	}()
 	for {
-		r.renders.drain() // so that a hold's reason comes from the newest head, not from an older head
+		r.renders.drain() // so that a hold has the reason of the newest head
 		for _, app := range r.queue.due(due) {
 			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // recorded before a later push lost the race
 				done = append(done, app)

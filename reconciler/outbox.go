@@ -8,27 +8,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// outbox passes transitions and their results between passes and the committer, on any goroutine.
+// outbox passes transitions from passes to the committer, and results back. Any goroutine may use it.
 type outbox struct {
 	record *stateStore
 	touch  func(app string)
 
 	mu       sync.Mutex
-	isBehind bool                  // another writer was faster: nothing is pushed before the next fetch
-	notYet   time.Time             // no push before this time, because the last one failed
-	refused  map[string]refusal    // by app, transitions that the server refuses while it accepts others
+	isBehind bool                  // another writer was faster, so nothing is pushed before the next fetch
+	notYet   time.Time             // no push before this time, because the last push failed
+	refused  map[string]refusal    // transitions that the server refuses while it accepts others, by app
 	waiting  map[string]transition // transitions to push, by app
 	pushing  map[string]bool
 	answered map[string]recorded
-	reverts  map[string]recorded // to be pushed to the users' branch
-	proposes map[string]recorded // transitions whose proposals are to be compared
-	reverted map[string]string   // by app, the head that a revert was pushed or tried on
-	compared map[string]string   // by app, the key of the last comparison of its proposals
-	failed   []string            // apps whose proposals could not be read or pushed: retried after the next fetch
+	reverts  map[string]recorded // reverts for the users' branch
+	proposes map[string]recorded // transitions whose proposals must be compared
+	reverted map[string]string   // the head on which a revert was pushed or tried, by app
+	compared map[string]string   // the key of the last comparison of proposals, by app
+	failed   []string            // apps with unread or unpushed proposals, to retry after the next fetch
 	news     chan struct{}
 }
 
-// refusal is since when the server refuses one app's transitions, and when the next one is pushed.
+// refusal has the time of the first refusal of an app's transitions, and the time of the next try.
 type refusal struct{ since, until time.Time }
 
 func newOutbox(record *stateStore, touch func(app string)) *outbox {
@@ -40,8 +40,8 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue queues a transition, which replaces an older transition of the app. While an older one is being pushed,
-// enqueue does nothing: the new base is unknown, and the app is reconciled again.
+// enqueue queues a transition. It replaces an older transition of the app. It does nothing while an older transition is
+// being pushed, because the new base is unknown. The app is reconciled again in this case.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *outbox) enqueue(t transition) {
 	h.notify()
 }
 
-// queued returns the app's queued state if it was decided from the state with this serial number, otherwise nil.
+// queued returns the app's queued state if it was decided from the state with this serial number, or else nil.
 func (h *outbox) queued(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,6 @@ func (h *outbox) forget(app string) {
 	delete(h.refused, app)
 }
 
-// result takes the result of an app's transition, if there is one.
 func (h *outbox) result(app string) (done recorded, exists bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +88,7 @@ func (h *outbox) result(app string) (done recorded, exists bool) {
 	return done, exists
 }
 
-// isRecorded reports whether an app's transition was recorded and its result not taken yet.
+// isRecorded reports whether an app's transition was recorded and its result was not taken yet.
 func (h *outbox) isRecorded(app string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +102,7 @@ func (h *outbox) notify() {
 	}
 }
 
-// waits reports whether anything is to be pushed, whether a rollback is (urgent), and the earliest time of a push.
+// waits reports whether anything must be pushed, whether a rollback must be (urgent), and the earliest time of a push.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +120,7 @@ func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	return (due || !notYet.IsZero()) && !h.isBehind, urgent, rollout.Later(h.notYet, notYet)
 }
 
-// isNewRefusal reports whether the refusal of any of these apps is new, while the server accepts other apps.
+// isNewRefusal reports whether any of these apps has no refused transition yet.
 func (h *outbox) isNewRefusal(all []transition) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +134,7 @@ func (h *outbox) retryRefused() {
 	clear(h.refused)
 }
 
-// holdOff sets the time before which nothing is pushed; zero when Git answers again.
+// holdOff sets the time before which nothing is pushed. The time is zero once Git answers again.
 func (h *outbox) holdOff(until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +142,7 @@ func (h *outbox) holdOff(until time.Time) {
 	h.notify()
 }
 
-// looked notes that the record in memory is up to date with Git.
+// looked records that the record in memory is up to date with Git.
 func (h *outbox) looked() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +155,8 @@ func (h *outbox) looked() {
 	h.notify()
 }
 
-// dequeue removes and returns the due transitions, by app. An outdated one is dropped, and its app is due again.
+// dequeue removes the due transitions and returns them by app. An outdated transition is dropped, and its app is due
+// again.
 func (h *outbox) dequeue(now time.Time) (all []transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +176,7 @@ func (h *outbox) dequeue(now time.Time) (all []transition) {
 	return all
 }
 
-// mayRename reports, under mu, whether the former name's record, if any, is unchanged and has no transition to push.
+// mayRename reports whether the record of the former name is unchanged and has no transition to push. mu is held.
 func (h *outbox) mayRename(former *rename) bool {
 	if former == nil {
 		return true

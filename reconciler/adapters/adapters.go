@@ -1,5 +1,6 @@
-// Package adapters implements package reconciler's interfaces with packages git and cluster, and connects the consumers
-// of reports. Started writes are finished even after a stop. A permanent API server error becomes an InvalidError.
+// Package adapters implements package reconciler's interfaces with packages git and cluster. It also connects the
+// consumers of reports. Started writes are finished even after a stop. A permanent API server error becomes an
+// InvalidError.
 package adapters
 
 import (
@@ -28,7 +29,7 @@ var (
 // Repository adapts a git.Repo to package reconciler.
 type Repository struct{ *git.Repo }
 
-// Snapshot returns a commit, and fetches it if the mirror lacks it.
+// Snapshot returns a commit. It fetches the commit if the mirror does not have it.
 func (r *Repository) Snapshot(ctx context.Context, commit string) (reconciler.Snapshot, error) {
 	s, err := r.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -83,7 +84,7 @@ func final(err error) error {
 // Observer reads the cluster with a cluster.Client.
 type Observer struct{ *cluster.Client }
 
-// OtherOwners implements reconciler.Observer. A kind that may not be read is an InvalidError.
+// OtherOwners implements reconciler.Observer. It returns an InvalidError for a kind that may not be read.
 func (c Observer) OtherOwners(
 	ctx context.Context, app string, o []rollout.Object, t time.Time,
 ) ([]rollout.Foreign, error) {
@@ -103,7 +104,7 @@ var held = map[cluster.Reason]rollout.HeldReason{
 	cluster.Forbidden: rollout.HeldForbidden, cluster.Contested: rollout.HeldContested,
 }
 
-// Apply implements reconciler.Applier. An object of another owner is an InvalidError.
+// Apply implements reconciler.Applier. It returns an InvalidError for an object of another owner.
 func (a Applier) Apply(ctx context.Context, app string, objects []rollout.Object) error {
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
@@ -130,7 +131,7 @@ func (a Applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	return a.Client.Evict(ctx, namespace, pod)
 }
 
-// Beating returns a RoundTripper that records a heartbeat of the caller's work at each request to the cluster.
+// Beating returns a RoundTripper that records a heartbeat for each request to the cluster.
 func Beating(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		reconciler.Heartbeat(r.Context())
@@ -138,16 +139,15 @@ func Beating(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// roundTrip is a function as an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Spread lengthens a duration by up to a tenth, so that processes do not all retry at one moment after an outage.
+// Spread lengthens a duration by up to a tenth, so that processes do not retry together after an outage.
 func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
-// Grace is how long a pass may go on after a stop. Kubernetes kills a pod after 30 seconds.
+// Grace is how long a pass may go on after a stop. Kubernetes kills a pod 30 seconds after a stop.
 const Grace = 20 * time.Second
 
 // Outlive returns a context that ends Grace after its parent.

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of an app's encrypted files from the Secret and namespace that the app's entry names. It uses
-// the app's own account, so that no app decrypts with another's key.
+// Keyring reads the keys of an app's encrypted files from a Secret. The app's entry names the Secret and the namespace.
+// Keyring uses the app's own account, so that no app can decrypt with the key of another app.
 type Keyring struct {
 	App    func(name string) rollout.App // returns the app at the newest commit
 	Client func() *cluster.Client
@@ -30,10 +30,10 @@ type heldKeys struct {
 	err    error
 }
 
-// keysFor is how long keys are cached: a render needs the keys once for each of its files.
+// keysFor is how long keys are cached, because a render needs the keys for each of its files.
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. Errors that hold the app are recorded, so one problem has one text.
+// Unlock is the callback of render.InProcess. Its errors are recorded, so the same problem must have the same text.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {
@@ -43,7 +43,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // a render's app has no account, and an older commit's app may have another namespace
+	now := k.App(app.Name) // a render's app has no account, and an older commit may name another namespace
 	k.mu.Lock()
 	held, known := k.known[app.Name]
 	k.mu.Unlock()

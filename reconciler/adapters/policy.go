@@ -17,10 +17,10 @@ import (
 
 // Policy reads a reconciler's policy at each fetch.
 type Policy struct {
-	File string // a file of this machine, used if Ref is ""
-	Ref  string // branch:path of the repository
+	File string // a local file, used if Ref is empty
+	Ref  string // a file in the repository, as branch:path
 	Repo *git.Repo
-	Keys *git.Keys // the keys that may sign the policy's branch; nil: no check
+	Keys *git.Keys // the keys that may sign the policy's branch; nil disables the check
 
 	data   []byte // the content at the last read
 	policy *rollout.Policy
@@ -45,7 +45,7 @@ func (r *Policy) Read(heads rollout.Heads) (*rollout.Policy, error) {
 	return p, err
 }
 
-// onBranch returns the file at a commit of the policy's branch. With --verify-commits the commit must be signed.
+// onBranch returns the policy at a commit of the policy's branch. With --verify-commits, the commit must be signed.
 func (r *Policy) onBranch(commit string) ([]byte, error) {
 	branch, path, _ := strings.Cut(r.Ref, ":")
 	if commit == "" {
@@ -67,7 +67,7 @@ func (r *Policy) onBranch(commit string) ([]byte, error) {
 	return data, err
 }
 
-// Approver finds a promotion file's signer among the project's promoters or --promoters. With neither, any user counts.
+// Approver finds the promoter who signed a promotion file. If no promoters are configured, any user may approve.
 func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 	return func(ctx context.Context, commit, path, promoters string) (string, error) {
 		switch {

@@ -11,16 +11,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Sinks pass reports on: to the forge, to the notifier, as Events, and to functions registered before the first pass.
+// Sinks pass reports to the forge, to the notifier, to Kubernetes Events, and to functions in Others.
 type Sinks struct {
 	Forge    ForgeReader
-	Notifier Notifier // nil: no notifications
+	Notifier Notifier // nil disables notifications
 	Client   *cluster.Client
 	Others   []func(report.Report)
 	Tracers  []report.Tracer
 
 	mu     sync.Mutex
-	head   string // the last head passed to the notifier
+	head   string // the last head that the notifier got
 	config *rollout.Config
 }
 
@@ -30,8 +30,8 @@ type ForgeReader interface {
 	Resume(forge rollout.Forge, transitions []rollout.ForgeUpdate, branches []string)
 }
 
-// Notifier notifies users of the state branch's content. Notify is called when the configuration or the head changes,
-// and for each commit of this process, with made set. Notify does not block.
+// Notifier notifies users of changes on the state branch. Notify is called when the configuration or the head changes.
+// For a commit of this process, made is set. Notify does not block.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }
@@ -72,7 +72,7 @@ func (o *Sinks) notify(r report.Report) {
 // eventPatience bounds how long a pass waits for an Event.
 const eventPatience = 5 * time.Second
 
-// record writes an Event on each workload of a transition, for kubectl describe.
+// record writes an Event for each workload of a transition. "kubectl describe" shows these Events.
 func (o *Sinks) record(a report.App) {
 	ctx, cancel := context.WithTimeout(context.Background(), eventPatience)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Supervised returns a function that runs work, but abandons work if hung names a problem, or Grace + graceToEnd after
-// the context ended. The process then ends: decisions are in Git or will be repeated.
+// Supervised returns a function that runs work. The function stops waiting for work if hung names a problem, or Grace +
+// graceToEnd after the context ended. The process may end then, because decisions are in Git or will be repeated.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {
@@ -36,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is the time for the rest of the work after its last request was cancelled.
+// graceToEnd is how long the work may continue after its last request was cancelled.
 const graceToEnd = 5 * time.Second

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// lastWork is how long a program may publish after a stop. The next start publishes the rest.
+// lastWork is how long a program may still publish after a stop. The next start publishes the rest.
 const lastWork = 5 * time.Second
 
-// Worker publishes in the background after a pass. Flush finishes the pending work, but ends with its context.
+// Worker publishes in the background after a pass. Flush waits for the pending work or for the end of its context.
 type Worker interface {
 	Run(ctx context.Context)
 	Flush(ctx context.Context)
 }
 
-// Start starts a worker, and returns a function to stop it.
+// Start starts a worker. It returns a function that stops the worker.
 func Start(w Worker) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -1,5 +1,5 @@
 // Package measure takes measurements of analyses in the background, so that a slow metrics server delays no pass. The
-// reconciler passes due measurements to a Worker and collects results later.
+// reconciler passes due measurements to a Worker and collects the results later.
 package measure
 
 import (
@@ -24,10 +24,10 @@ import (
 type Options struct {
 	Deps provider.Deps
 	Own  string // gitrollout's namespace; default rollout.OwnNamespace
-	// As returns an app's context for requests to the cluster; nil: the worker's context.
+	// As returns an app's context for requests to the cluster. If As is nil, the worker's context is used.
 	As       func(ctx context.Context, app rollout.App) context.Context
 	Touch    func(app string)                    // called when a result can be collected
-	Trouble  func(app, metric string, err error) // receives errors that are no result: a panic, or a failed cleanup
+	Trouble  func(app, metric string, err error) // gets errors that are no result, such as a panic or a failed cleanup
 	Parallel int                                 // concurrent measurements of an app; default 8
 	Again    time.Duration                       // the interval between requests for a running measurement; default 2s
 	Judging  time.Duration                       // the time limit for judging a result; default 1s
@@ -44,8 +44,8 @@ type Worker struct {
 
 // station holds the measurements of one app.
 type station struct {
-	slots chan struct{}    // limits requests: a slow server blocks only the app that uses it
-	tasks map[string]*task // tasks that have begun and are not collected
+	slots chan struct{}    // limits requests, so that a slow server only blocks its own app
+	tasks map[string]*task // tasks that have begun and were not collected yet
 	left  []leftover
 }
 
@@ -55,12 +55,12 @@ type task struct {
 	app    rollout.App
 	slots  chan struct{}
 	end    context.CancelFunc
-	waits  bool // the measurement waits for its Job, or for a user to open a gate
+	waits  bool // the measurement waits for a Job or for a gate
 	isDone bool
 	found  strategies.Measured
 }
 
-// leftover is a failed or abandoned request whose objects, such as a Job, may still exist.
+// leftover is a failed or abandoned request. Its objects, such as a Job, may still exist.
 type leftover struct {
 	strategies.Measure
 	provider.Request
@@ -76,8 +76,8 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts due measurements, except running or uncollected ones. going lists the unfinished runs. Measurements of
-// other runs or removed metrics are cancelled, and their objects deleted.
+// Measure starts the due measurements that are not running and have no uncollected result. going lists the unfinished
+// runs. Measure cancels measurements of other runs and of removed metrics, and deletes their objects.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +123,7 @@ func isGoing(going []rollout.AnalysisRun, m strategies.Measure) bool {
 	})
 }
 
-// Measured returns and forgets the results of an app.
+// Measured returns the results of an app and removes them from the Worker.
 func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	return got
 }
 
-// Settle waits until all running measurements wait for a Job or a gate, and reports whether there are results.
+// Settle waits until every running measurement waits for a Job or a gate. It reports whether there are results.
 func (w *Worker) Settle(ctx context.Context) (found bool) {
 	for w.isBusy(&found) && ctx.Err() == nil {
 		select {
@@ -186,7 +186,7 @@ func (w *Worker) clear(app string) {
 	}
 }
 
-// measure takes one measurement. A panic's text is not part of its error, because error texts are written to Git.
+// measure takes one measurement. Its error does not contain the text of a panic, because errors are written to Git.
 func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
 	failed := func(text string) strategies.Measured {
 		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
@@ -217,7 +217,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 	return got
 }
 
-// within limits the time of a computation on third-party texts. A late computation goes on; its result is dropped.
+// within limits the time of a computation on texts by third parties. It drops the result of a late computation.
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
 	type outcome struct {
 		got      T
@@ -241,7 +241,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 			panic(o.panicked)
 		}
 		select {
-		case <-late: // on a busy machine both may be ready: the limit then wins, not chance
+		case <-late: // the limit wins if both are ready, as may happen on a busy machine
 		default:
 			return o.got, o.err
 		}
@@ -250,7 +250,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request returns the request to the provider. latest is the hash of the version to measure.
+// request returns the request for the provider. latest is the hash of the version to measure.
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace
@@ -278,7 +278,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	}, err
 }
 
-// ask sends a request, and repeats it while the result is Running.
+// ask sends a request. It repeats the request while the result is Running.
 func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (result provider.Result, err error) {
 	request, err := w.request(ctx, t, latest, suffix)
 	if err != nil {
@@ -296,7 +296,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		case <-ctx.Done():
 			return result, ctx.Err()
 		}
-		asked = asked || ctx.Err() == nil // a slot may become free just when the analysis ends
+		asked = asked || ctx.Err() == nil // a slot may become free just as the analysis ends
 		result, err = within(provider.Timeout(request)+grace, func() (provider.Result, error) {
 			defer func() { <-t.slots }()
 			return provider.Measure(ctx, w.Deps, request)
@@ -306,7 +306,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		}
 		request.Metadata = result.Metadata
 		w.mu.Lock()
-		t.waits = true // a gate that stays shut for hours holds no slot
+		t.waits = true // waiting takes no slot, because a gate may stay shut for hours
 		w.mu.Unlock()
 		select {
 		case <-time.After(w.Again):
@@ -316,11 +316,11 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 	}
 }
 
-// grace is a provider's time beyond its timeout, which covers requests but not the evaluation of responses.
+// grace is how long a provider may evaluate responses after its timeout. The timeout covers only requests.
 const grace = 5 * time.Second
 
-// leave deletes a finished request's objects, such as a Job. A failed request keeps its objects, because its repetition
-// has the same ID and finds them. They are deleted when a repetition succeeds, or when the analysis ends.
+// leave deletes the objects of a finished request, such as a Job. A failed request keeps its objects, because a
+// repetition has the same ID and finds them. They are deleted after a success or the end of the analysis.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()
@@ -345,7 +345,7 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 	}
 }
 
-// id names a measurement, so that its repetition after a crash finds the first try's objects.
+// id returns the same ID for a measurement after a crash, so that the objects of the first try are found.
 func (t *task) id() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
 		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number))
