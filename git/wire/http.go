@@ -176,7 +176,6 @@ func (d drained) Close() error {
 	return d.ReadCloser.Close()
 }
 
-// authorize adds the credentials to a request and returns the secrets in them.
 func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
 		return nil, nil // a redirect to another origin gets no credentials

@@ -26,7 +26,7 @@ type Refused struct {
 	Reasons []string // one for each ref that failed for its own reason, not because another ref failed
 	Remarks string   // output of hooks
 	Moved   bool     // a reason says that a ref was not at Old
-	Race    bool     // a reason says moved, but another push's lock may be the cause
+	Race    bool     // like Moved, but another push's lock may be the cause
 }
 
 func (e *Refused) Error() string {
@@ -101,7 +101,6 @@ func (e encodable) EncodedObject(_ plumbing.ObjectType, id plumbing.Hash) (plumb
 	return o, err
 }
 
-// report reads the outcome of each command.
 func (s *Session) report(body io.Reader, commands []Command) error {
 	var remarks tail
 	p := newPktReader(body)

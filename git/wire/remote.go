@@ -128,7 +128,6 @@ func (r Remote) loopback() bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// hostPort returns the address to dial. port is used if the host has none.
 func (r Remote) hostPort(port string) string {
 	if h, p, err := net.SplitHostPort(r.host); err == nil {
 		return net.JoinHostPort(h, p)
