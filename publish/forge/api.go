@@ -22,7 +22,7 @@ const (
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if Git uses the same token")
 
-// api sends requests to one forge. During a break, which a forge's rate limit requires, it sends none.
+// api sends requests to one forge. If the forge's rate limit requires a break, api sends nothing during the break.
 type api struct {
 	client  func(insecure bool) *http.Client
 	base    string // the address, without a slash at the end

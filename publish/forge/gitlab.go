@@ -214,7 +214,7 @@ func standardSignature(r hookRequest, signatures string) bool {
 	return false
 }
 
-// signingKey returns the key in a secret. A secret that begins with "whsec_" has the key in base64.
+// signingKey returns the key in a secret: the decoded base64 after "whsec_", or the whole secret without this prefix.
 func signingKey(secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {

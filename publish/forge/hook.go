@@ -80,7 +80,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	default:
 		return http.StatusServiceUnavailable
 	}
-	// Deadlines fail in tests, because the recorder of tests does not support deadlines.
+	// The error is ignored, because the recorder of tests does not support deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {

@@ -62,7 +62,7 @@ type host struct {
 type finder interface {
 	// find returns the open pull request of a branch. If none is open, it returns the newest pull request.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
-	// open lists the open pull requests. It reads at most maxPages pages.
+	// open returns the open pull requests, from at most maxPages pages.
 	open(ctx context.Context) ([]pull, error)
 }
 

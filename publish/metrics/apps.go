@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// known is the state of an app after the last pass that reported it.
+// known holds the state of an app after the last pass that reported it.
 type known struct {
 	state   rollout.State
 	wait    Wait

@@ -22,7 +22,7 @@ const (
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Superseded} }
 
-// On is the user action for which an app waits.
+// On names the user action for which an app waits.
 type On string
 
 // Apps wait for these user actions.

@@ -176,7 +176,7 @@ func isFinal(status int) bool {
 	return status < 500
 }
 
-// plain changes the Markdown in a text by other authors, so that it hides no link behind words and mentions no user.
+// plain returns a text by other authors with harmless Markdown. It hides no link behind words and mentions no user.
 func plain(text string) string {
 	return strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(text)

@@ -147,7 +147,7 @@ func (w *Worker) writeDown(n *rollout.Notified) {
 	w.sign(n)
 }
 
-// sign sets the process that holds the claims in a record. It is empty if there are no claims.
+// sign sets By to this process, or to an empty string if there are no claims.
 func (w *Worker) sign(n *rollout.Notified) {
 	n.By = ""
 	for _, c := range n.Receivers {
