@@ -24,10 +24,10 @@ type queue interface {
 	AddAfter(app string, wait time.Duration)
 }
 
-// after makes an app due after a wait, by the real clock. In RunOnce, the app is due immediately.
 func (a *appQueue) after(app string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// Without a queue, as in RunOnce, the app is due immediately.
 	if a.queue != nil {
 		a.queue.AddAfter(app, wait)
 		return
@@ -35,10 +35,10 @@ func (a *appQueue) after(app string, wait time.Duration) {
 	a.now[app] = true
 }
 
-// at sets the time when an app is due. A zero time means never. RunOnce keeps the last time, and Run the earliest time.
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// A zero time means never. RunOnce keeps the last time, and Run keeps the earliest time.
 	switch {
 	case a.queue == nil && when.IsZero():
 		delete(a.timers, app)

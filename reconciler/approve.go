@@ -42,11 +42,11 @@ func newApprovals(ask Approver, touch func(app string), wanted func()) *approval
 	}
 }
 
-// of returns the app's approved promotion if it is for the release at the head or in flight. Otherwise it returns nil.
-// refused is why a promotion of the head's release does not count.
 func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
+	// Only an approved promotion for the release at the head or in flight counts. refused is why a promotion of the head's
+	// release does not count.
 	p = a.promotion.File
 	if p == nil || q.ask == nil {
 		return p, nil, nil
@@ -73,11 +73,10 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 	return &by, nil, nil
 }
 
-// said returns the answer to a question, or source.ErrNotReady. An approval stays valid on newer commits. A missing
-// approval is checked again on each newer commit.
 func (q *approvals) said(app string, about question) (approval, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	// An approval stays valid on newer commits. A missing approval is checked again on each newer commit.
 	known, answered := q.known[app]
 	switch {
 	case !answered || known.file != about.file || known.promoters != about.promoters,

@@ -97,8 +97,8 @@ func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion,
 	return file, fmt.Errorf("who wrote %s %w", a.promotion.Path, source.ErrNotReady)
 }
 
-// changed returns the newest commit in line that changed any path, or zero. It does not examine the first commit.
 func changed(line []Snapshot, paths ...string) rollout.Commit {
+	// The first commit is skipped, because the line has no earlier commit to compare it with.
 	for i := len(line) - 1; i > 0; i-- {
 		for _, name := range paths {
 			is, _, err := line[i].Lookup(name)

@@ -72,12 +72,12 @@ func isLater(ctx context.Context, err error) bool {
 // maxRefused is how many single transitions may fail in a row. The server is then assumed to refuse all transitions.
 const maxRefused = 3
 
-// apart records transitions one by one after the server refused them together. The server may refuse one of them for
-// ever, for example because its text looks like a credential. Each call starts with another transition. own has the
-// errors by app if the server accepts other apps. Otherwise err is the server's error.
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
+	// The server refused the transitions together. It may refuse one of them for ever, for example because its text looks
+	// like a credential. So push them one by one, and begin with another transition each time. own has the errors by app
+	// if the server accepts other apps. Otherwise err is the server's error.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {
@@ -103,7 +103,6 @@ func (r *committer) apart(
 	return done, own, nil
 }
 
-// after pushes reverts, reports to a new forge, renews proposals, and removes proposals that were merged a while ago.
 func (r *committer) after(ctx context.Context, now time.Time) error {
 	r.pushReverts(ctx)
 	r.resume(ctx, now)

@@ -46,10 +46,10 @@ func (c *errorLog) isNew(what, problem string) bool {
 	return !said || was != problem
 }
 
-// before returns a subject's last text, or now if there is none. It then stores now, or deletes the entry if isOver.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// The result is the subject's last text, or now if there is none.
 	was := cmp.Or(c.said[what], now)
 	if delete(c.said, what); !isOver {
 		c.note(what, now)

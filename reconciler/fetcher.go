@@ -90,7 +90,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow records commits of the users' branch, for example after a fetch. Unavailable commits may be requested again.
+// follow marks commits as part of the users' branch. Unavailable commits may be requested again afterwards.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -31,7 +31,7 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 }
 
 // wasRemoved returns the recorded error if the app was held because it left the configuration. unread is true until the
-// commit of that hold is fetched.
+// commit of this hold is fetched.
 func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unread bool) {
 	if s.Held == nil {
 		return nil, false

@@ -102,7 +102,7 @@ func (h *outbox) notify() {
 	}
 }
 
-// waits reports whether anything must be pushed, whether a rollback must be (urgent), and the earliest time of a push.
+// waits reports whether anything must be pushed. urgent means that a rollback must be. notYet is the earliest time.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,7 +142,7 @@ func (h *outbox) holdOff(until time.Time) {
 	h.notify()
 }
 
-// looked records that the record in memory is up to date with Git.
+// looked is called when the record in memory is up to date with Git.
 func (h *outbox) looked() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -217,8 +217,8 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 	return got
 }
 
-// within limits the time of a computation on texts by third parties. It drops the result of a late computation.
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
+	// The computation may be slow, because it handles texts by third parties. A late result is dropped.
 	type outcome struct {
 		got      T
 		err      error
