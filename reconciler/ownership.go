@@ -8,17 +8,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Git decides which app owns an object. If the newest commit has it in two apps, the app whose record has the object
-// keeps it. Objects that are never deleted, such as Namespaces, are shared.
+// Git decides which app owns an object. If two apps have the object in the newest commit, the app with the object in
+// its record keeps it. Apps may share objects that are never deleted, such as Namespaces.
 
-// claim is the claim of an app to an object in the app's head.
 type claim struct {
 	ref   rollout.Ref
 	app   string
-	isOld bool // the head is of an older commit; the newest commit may not have the object any more
+	isOld bool // the head is older than the newest commit, which may not have the object
 }
 
-// updateOwners records the objects of an app's new head, and touches the other apps with an object of either head.
+// updateOwners records the objects of an app's new head. It touches the other apps that have an object of the new head
+// or of the former one.
 func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {
@@ -49,7 +49,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 		return nil
 	}
 	for _, o := range r.Objects {
-		// A hook's Job has another name in each run, so that two apps may have hooks with the same name.
+		// Each run of a hook has its own Job name, so two apps may have hooks with the same name.
 		if ref := o.Ref(); !ref.HoldsData() && !(hook.Is(o) && ref.Kind == "Job") {
 			refs = append(refs, ref)
 		}
@@ -57,7 +57,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// conflicts returns the claims of other apps, as far as known, to the objects of a head.
+// conflicts returns the known claims of other apps to the objects of a head.
 func (c *renderCache) conflicts(app string, head *rollout.Render, commit string) (all []claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,8 +71,8 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	return all
 }
 
-// comesFirst reports whether app may keep an object that the head of other has as well. The app whose record has the
-// object may. If both records have it, both may and the cluster decides; if neither, the name that sorts first.
+// comesFirst reports whether app may keep an object that other's head has too. It may if the object is only in app's
+// record. If both records have the object, both apps may keep it. If neither has it, the name that sorts first may.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	return has || app < other
 }
 
-// conflict returns an error if another app owns an object of a head. known is false until that app is rendered.
+// conflict returns an error if another app owns an object of a head. known is false until the other app is rendered.
 func (p preparer) conflict(v *gitView, app string, head *rollout.Render) (conflict *rollout.InvalidError, known bool) {
 	for _, rival := range p.renders.conflicts(app, head, v.main()) {
 		other := v.apps[rival.app]

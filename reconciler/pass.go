@@ -16,27 +16,27 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// appCache holds an app's rebuildable values between passes. Only the app's passes, which never overlap, write here.
+// appCache holds values of an app that a restart can rebuild. Only the app's passes write to it, and they never
+// overlap.
 type appCache struct {
 	runs    []rollout.AnalysisRun // the record's runs, with later measurements
 	health  strategies.Health     // since when the app is healthy or unhealthy
 	routing routing               // the last applied routing
-	pending *strategies.Decision  // a rollback that was applied and is not in Git yet
+	pending *strategies.Decision  // an applied rollback that Git does not have yet
 	on      rollout.State         // the record that pending was decided on
 	told    bool                  // pending was reported
 	failing time.Time             // when the current series of failed passes began; zero after a success
-	kept    error                 // why the last prune of objects that left Git failed
-	fought  error                 // the error about another writer of the release's objects; nil if there is none
+	kept    error                 // why the last prune failed
+	fought  error                 // the error about another writer of the release's objects, or nil
 }
 
-// pass is the working state of one pass of one app.
 type pass struct {
 	transition
 	cache *appCache
 }
 
-// pass applies an app's record, observes the app and decides. It returns nil for a removed app without a record, and
-// for an app with an unreadable record. A rollback is applied here, before it is recorded.
+// pass applies an app's record, observes the app and decides. It applies a rollback before the rollback is recorded. It
+// returns nil if the app's record is unreadable, or if the app is removed and has no record.
 func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *pass) {
 	v := r.in.current()
 	if v == nil {
@@ -60,7 +60,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	return s
 }
 
-// rescue turns a panic in an app's pass into an error that holds the app.
+// rescue turns a panic in a pass into an error that holds the app.
 func (r *Reconciler) rescue(s *transition) {
 	problem := recover()
 	if problem == nil {
@@ -119,7 +119,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 	unknown = errors.Join(unknown, r.withheld(s))
 	isComplete := s.input.State.Phase == rollout.Aborting && next.Release == nil && s.input.Observed.Unseen == ""
-	if unknown != nil && !s.decision.Rollback && !isComplete { // only a rollback and its end are allowed
+	if unknown != nil && !s.decision.Rollback && !isComplete { // only a rollback may begin or end
 		s.err = errors.Join(s.err, unknown)
 		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: strategies.Due(s.input)}
 		return
@@ -138,7 +138,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 }
 
-// withheld returns why a decision may not be recorded: the history or the configuration has not been read.
+// withheld returns why a decision may not be recorded yet. The history or the configuration may still be unread.
 func (r *Reconciler) withheld(s *pass) (why error) {
 	held := s.decision.State.Held // isHeld: the hold is new, and its cause is the head
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
@@ -151,8 +151,8 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 	return why
 }
 
-// stays reports whether a decision neither advances, begins nor follows anything. Examples: an abort of a release that
-// waits, the end of a hook, Git's replicas during a release.
+// stays reports whether a decision neither advances nor begins nor follows a release. For example, an abort of a
+// waiting release and the end of a hook stay.
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
 	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {
@@ -164,7 +164,6 @@ func (s *pass) stays() bool {
 	return s.decision.Subject != "" && !begins && was.Equal(&next)
 }
 
-// list sets the next state's inventory to the objects that this state requires.
 func (k *applier) list(ctx context.Context, s *pass) {
 	next := &s.decision.State
 	if next.Source == "" || s.app.removed != nil {
@@ -175,12 +174,12 @@ func (k *applier) list(ctx context.Context, s *pass) {
 	}
 }
 
-// gather collects the decision's input. unknown is why the head, approval or cluster is unknown: only a rollback may
-// happen. err means that the recorded commit is still being read: even a rollback needs it, to wait for proxies.
+// gather collects the input of a decision. unknown says why the head, approval or cluster is unknown. Then only a
+// rollback may happen. err means that the recorded commit is still being read, and even a rollback needs that commit.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
-		m.pending = nil // Git's record has changed since
+		m.pending = nil // Git's record has changed
 	}
 	switch {
 	case m.pending != nil:
@@ -206,7 +205,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	m.health = m.health.Seen(s.input)
 	s.input.Health = m.health
 	m.routing.looked(now)
-	if a.removed == nil || state.Phase == rollout.Aborting { // else no routing is applied that proxies could learn
+	if a.removed == nil || state.Phase == rollout.Aborting { // otherwise no proxy has a routing to learn
 		s.input.Applied = m.routing.since(state, s.input.Source, now)
 	}
 	s.takeMeasurements(r.Analyzer)
@@ -253,7 +252,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	return err
 }
 
-// adoptable reports for each running workload whether its running template is the template in Git.
+// adoptable reports which running workloads have the template in Git.
 func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {
@@ -280,7 +279,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted asks the API server to check a commit before it is recorded or applied. A refusal holds the app.
+// accepted asks the API server to check a commit before the commit is recorded or applied. A refusal holds the app.
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
 	objects, err := k.desired(ctx, s.transition, s.cache, s.decision.State, s.input.Now)
 	if err != nil {
@@ -312,7 +311,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// takeMeasurements adds new measurements to the analyses. A decision records only the ones that a restart needs.
+// takeMeasurements adds new measurements to the analyses. The record gets only measurements that a restart needs.
 func (s *pass) takeMeasurements(by Analyzer) {
 	if by == nil {
 		return
@@ -324,7 +323,8 @@ func (s *pass) takeMeasurements(by Analyzer) {
 	s.cache.runs = s.input.Runs
 }
 
-// measure starts due measurements, only of recorded analyses: other start times may change. It stops ended analyses.
+// measure starts the due measurements of recorded analyses, and stops ended analyses. It skips analyses that are not
+// recorded yet, because their start times may still change.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

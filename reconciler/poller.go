@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// poller is the first pump: it fetches Git and publishes an immutable view. Other goroutines may only call current.
+// poller fetches Git and publishes an immutable view. Other goroutines may only call current.
 type poller struct {
 	*Options
 	preparer
@@ -26,18 +26,18 @@ type poller struct {
 	config      *rollout.Config // the last readable configuration
 	hasRead     bool            // the state branch was read once
 	unreachable bool            // the last fetch failed
-	judged      string          // the refused head, and reason, for which all apps were checked
+	judged      string          // the refused head and the reason that all apps were checked for
 }
 
-// gitView is the content of Git at one moment, without the record. It is immutable.
+// gitView is the immutable content of Git at one moment, without the record.
 type gitView struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
 	keys    string
 	apps    map[string]*appView
-	behind  error // why this view is known to be outdated: nothing advances
-	failed  bool  // outdated because a commit could not be read
-	// the users' branch from the former commit to this one; nil if unknown
+	behind  error // why this view is outdated; while it is set, nothing advances
+	failed  bool  // the view is outdated because a commit could not be read
+	// the commits of the users' branch since the last view; nil if unknown
 	line []Snapshot
 }
 
@@ -54,7 +54,7 @@ func (v *gitView) settings(cluster string) *rollout.Config {
 	}
 }
 
-// promotionOf returns an app's promotion file; empty before the first fetch or for an unknown app.
+// promotionOf returns an app's promotion file. The result is empty before the first fetch and for unknown apps.
 func (v *gitView) promotionOf(app string) source.Promotion {
 	if v == nil || v.apps[app] == nil {
 		return source.Promotion{}
@@ -62,7 +62,6 @@ func (v *gitView) promotionOf(app string) source.Promotion {
 	return v.apps[app].promotion
 }
 
-// appView is one app as the users' branch has it.
 type appView struct {
 	rollout.App
 	promotion source.Promotion
@@ -72,7 +71,7 @@ type appView struct {
 	unread    bool                  // its folder and permissions are not known yet
 	prunes    bool                  // it left the configuration, and its objects are to be deleted
 	refused   *rollout.InvalidError // why the head of the users' branch is not followed
-	head      *strategies.Head      // replaces the branch's head, unless nil
+	head      *strategies.Head      // if set, replaces the branch's head
 }
 
 // named returns the app with a state's former names.
@@ -92,10 +91,10 @@ func sameText(a, b *rollout.InvalidError) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
 }
 
-// current returns the latest view, nil before the first fetch.
+// current returns the latest view, or nil before the first fetch.
 func (l *poller) current() *gitView { return l.seen.Load() }
 
-// look fetches Git once and publishes a view, or keeps the last view. After an unreadable commit nothing advances.
+// look fetches Git once and publishes a view. If a commit is unreadable, the last view stays and nothing advances.
 func (l *poller) look(ctx context.Context) error {
 	_, pushes := l.states.at()
 	heads, err := l.fetch(ctx)
@@ -131,7 +130,7 @@ func (l *poller) fetch(ctx context.Context) (rollout.Heads, error) {
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
 	next := &gitView{refused: heads.Refused, keys: heads.Keys}
-	// A head that was read only for its configuration is now followed.
+	// The last view read this head only for its configuration. Now apps follow the head.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
 	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
@@ -150,13 +149,13 @@ func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) 
 	}
 	next.behind = errors.Join(next.branch.Behind, unknown)
 	if was != nil && was.main() != heads.Main {
-		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // after an error, releases name the newest commit
+		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // after an error, releases name only the newest commit
 	}
 	l.judged = ""
 	return next, nil
 }
 
-// readPolicy puts the current policy in force and reports a change. If it is unreadable, the last policy stays.
+// readPolicy applies the current policy and reports a change. If the policy is unreadable, the last policy stays.
 func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil
@@ -168,7 +167,7 @@ func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	return l.reader.Policy.Swap(p) != p, nil
 }
 
-// behind notes that the view is older than Git, because a newer commit could not be read.
+// behind marks the view as older than Git, because a newer commit could not be read.
 func (l *poller) behind(was *gitView, err error) {
 	if was != nil {
 		next := *was
@@ -183,7 +182,7 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 		return l.states.read(heads, pushes, nil)
 	}
 	states := &source.States{}
-	if heads.State != "" { // else the first transition creates the branch
+	if heads.State != "" { // without a branch, the first transition creates it
 		tree, err := snapshotOf(ctx, l.Repository, heads.State)
 		if err != nil {
 			return nil, fmt.Errorf("read state commit %s: %w", rollout.ShortID(heads.State), err)
@@ -201,7 +200,8 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 	return touched, err
 }
 
-// verifyState returns an error for all apps if the branch has an untrusted head: the next commit would vouch for it.
+// verifyState returns an error for all apps if the state branch's head is untrusted. Otherwise gitrollout's next commit
+// would vouch for that head.
 func (l *poller) verifyState(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil
@@ -219,7 +219,7 @@ func (l *poller) verifyState(tree Snapshot) error {
 	return nil
 }
 
-// findApps builds the view of each app that Git lists or has on record. An app that left Git is only reported.
+// findApps builds the view of each app in Git or on record. An app that left Git is only reported.
 func (l *poller) findApps(was, next *gitView) {
 	next.apps = map[string]*appView{}
 	for _, a := range next.branch.Apps {
@@ -245,7 +245,7 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// removedApp returns the view of a recorded app that Git does not list, or that an unreadable configuration may list.
+// removedApp returns the view of a recorded app that Git does not list. An unreadable configuration may still list it.
 func (l *poller) removedApp(was, next *gitView, name string) *appView {
 	e, _ := l.states.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
@@ -266,7 +266,6 @@ func (l *poller) removedApp(was, next *gitView, name string) *appView {
 	return a
 }
 
-// publish publishes a view, and touches the apps that it changes.
 func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	moved := was == nil || was.main() != next.main()
 	judged := was != nil && was.branch.Policy != next.branch.Policy
@@ -302,7 +301,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 		touched = append(touched, l.states.names()...)
 	}
 	l.renders.prepare(l.states, next, touched)
-	if l.hasRead { // reported before any decision depends on it
+	if l.hasRead { // report this before any decision depends on it
 		head, _ := l.states.at()
 		l.tell(report.Report{Config: next.branch.Config, Head: head})
 	}
@@ -311,8 +310,8 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 }
 
-// bring fetches all wanted commits in one request, checks which are on the users' branch, answers open approvals and
-// reads history. It reports whether there was anything to do.
+// bring fetches all wanted commits in one request and checks which are on the users' branch. Then it answers open
+// approvals and reads history. It reports whether there was anything to do.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
 	if v == nil { // nothing is wanted before the first fetch
@@ -342,7 +341,8 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	return true, failed
 }
 
-// leaving returns likely rollbacks: apps in flight at the sorted commits, with a changed folder or an abort in Git.
+// leaving returns the apps that probably roll back. Their commits are in commits, which is sorted, and their folder has
+// changed or Git has an abort.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// preparer combines apps with what this process knows of their heads and promotions, for passes and the forge.
+// preparer combines an app with its head and promotion, as far as this process knows them.
 type preparer struct {
 	states    *stateStore
 	renders   *renderCache
@@ -18,7 +18,7 @@ type preparer struct {
 	approvals *approvals
 }
 
-// prepare returns an app with a state. unknown is why the app's head or approval is unknown, nil if both are known.
+// prepare returns an app with a state. unknown says why the app's head or approval is unknown, or is nil.
 func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.App, unknown error) {
 	t := source.Trust{IsKnown: true, Refused: a.refused}
 	if v.refused != nil {
@@ -34,7 +34,7 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.A
 	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
 }
 
-// head returns an app's head, and a conflict if another app owns an object of the head. ready: both apps are rendered.
+// head returns an app's head, and a conflict if another app owns one of its objects. ready: both apps are rendered.
 func (p preparer) head(v *gitView, a *appView) (head strategies.Head, conflict *rollout.InvalidError, ready bool) {
 	switch {
 	case a.head != nil:

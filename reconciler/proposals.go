@@ -12,11 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals returns a transition's branch updates: a promotion at a shut gate, a revert of a rejected head, removals.
+// proposals returns the updates of proposal branches for a transition: promotions at shut gates, reverts and removals.
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
-	// Only recorded analyses count: a verdict shuts a gate when it is recorded, and the proposal follows the record.
+	// Only recorded analyses count, because a gate shuts when the verdict is recorded. The proposal follows the record.
 	before.Runs, after.Runs = nil, nil
 	if s.app.removed != nil {
 		return r.withdrawn(s.app.Name)
@@ -28,7 +28,7 @@ func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []r
 	return updates
 }
 
-// withdrawn returns updates that delete the proposals of a former name, or of an app that is not in Git.
+// withdrawn returns updates that delete all proposals of an app that was renamed or has left Git.
 func (r *committer) withdrawn(app string) (updates []rollout.Update) {
 	for _, branch := range proposalsOf(r.Cluster, app) {
 		if old := r.states.isProposed(branch); old != "" {
@@ -69,17 +69,16 @@ func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []r
 		if revert != nil && autoRevert == rollout.AutoRevertPush && !doubtful && p.IsNew {
 			return nil // the revert is pushed, not proposed
 		}
-		p.Wanted, p.IsKept = revert, after.Head.Render == nil // without a revert, a rendered head is another release
+		p.Wanted, p.IsKept = revert, after.Head.Render == nil // if no revert is wanted, a rendered head is another release
 	}
 	return r.planned(ctx, v, s.app.Name, rollout.ProposeRevert, p)
 }
 
-// ordered returns the update that pushes a change to a branch at commit old, as a commit on parent.
 func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update that a proposal's branch needs, if any. An unreadable branch is read again after a fetch.
+// planned returns the update of a proposal's branch, if it needs one. If the branch is unreadable, a fetch comes first.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {
@@ -106,7 +105,7 @@ func (r *committer) planned(
 	return nil
 }
 
-// wantProposals notes that an app's proposals may be outdated: the users' branch, a proposal or the record has changed.
+// wantProposals notes that the users' branch, a proposal or the record has changed, so proposals may be outdated.
 func (r *committer) wantProposals(s recorded) {
 	existing := ""
 	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
@@ -122,7 +121,7 @@ func (r *committer) wantProposals(s recorded) {
 	}
 }
 
-// proposalsOf returns the branches of an app's proposals, whether they exist or not.
+// proposalsOf returns the branches that an app's proposals may have.
 func proposalsOf(cluster, app string) []string {
 	return []string{
 		rollout.ProposalBranch(rollout.ProposePromotion, cluster, app),
@@ -130,7 +129,7 @@ func proposalsOf(cluster, app string) []string {
 	}
 }
 
-// renewProposals replaces unmergeable or outdated proposals, and removes unwanted ones. Only transitions add proposals.
+// renewProposals replaces or removes outdated proposals. It adds no new ones, because only transitions do.
 func (r *committer) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes
@@ -170,7 +169,7 @@ func (r *committer) retry(app string) {
 	r.failed = append(r.failed, app)
 }
 
-// pushProposals pushes proposals without a transition, and reports them to the forge.
+// pushProposals pushes proposals without a transition and reports them to the forge.
 func (r *committer) pushProposals(ctx context.Context, s transition, updates []rollout.Update) error {
 	defer r.states.begin()()
 	commits, err := r.send(ctx, updates)
@@ -183,7 +182,6 @@ func (r *committer) pushProposals(ctx context.Context, s transition, updates []r
 	return nil
 }
 
-// removedBy returns the proposals that the updates delete.
 func removedBy(updates []rollout.Update) (removed []rollout.Proposal) {
 	for _, u := range updates {
 		if u.Delete {

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes unused objects that have left the app or, as configured, all or no objects of a removed app. The
-// decision's subject names the deleted objects. left means that the app's record is to be removed.
+// prune deletes unused objects that have left the app. For a removed app, the configuration says whether it deletes all
+// objects or none. The decision's subject names the deleted objects. left means that the app's record is to be removed.
 func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
 	d = t.decision
 	next := &d.State
@@ -31,7 +31,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	case t.app.removed == nil:
 		objects, err := k.desired(ctx, t, m, *next, t.input.Now)
 		if err != nil {
-			return d, false, nil // apply has reported the error
+			return d, false, nil
 		}
 		all = strategies.Prunable(*next, objects)
 	}
@@ -63,7 +63,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	return k.leave(t, d)
 }
 
-// leave drops a pruned app's record when only data and other apps' objects remain. A later app of that name is new.
+// leave drops a pruned app's record once only data and other apps' objects remain. A later app of that name is new.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
@@ -74,21 +74,21 @@ func (k *applier) leave(t transition, d strategies.Decision) (left strategies.De
 	return d, leaves, nil
 }
 
-// remove deletes objects of an app, even if labeled with a former name. It returns the objects that no longer exist.
+// remove deletes objects with the app's present or former name, and returns the objects that no longer exist.
 func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{t.app.Name}, strings.Fields(t.app.Formerly)...) {
 		if name != t.app.Name && k.isAnother(name, t.view) {
 			continue
 		}
-		absent, failed := k.Applier.Prune(ctx, name, refs) // Prune does not delete objects labeled with another name
+		absent, failed := k.Applier.Prune(ctx, name, refs) // Prune deletes only objects that have this name as a label
 		gone = slices.DeleteFunc(gone, func(ref rollout.Ref) bool { return !slices.Contains(absent, ref) })
 		err = errors.Join(err, failed)
 	}
 	return gone, err
 }
 
-// isAnother reports whether another app has a former name now. A removed app without a record is the renamed app.
+// isAnother reports whether another app now has a former name. A removed app without a record is not another app.
 func (k *applier) isAnother(name string, v *gitView) bool {
 	a := v.apps[name]
 	e, _ := k.states.of(name)
@@ -103,8 +103,8 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants returns an app's object at the newest commit, or nil: another app may have it. If the app cannot be rendered,
-// an object on record is returned empty. An error means that the answer is not known yet. Any goroutine may call Wants.
+// Wants returns an app's object at the newest commit, or nil if the app does not have it. If the app cannot be
+// rendered, Wants returns an empty object for an object on record. An error means that the answer is not known yet.
 func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -131,7 +131,7 @@ func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	return head.Render.Objects[i], nil
 }
 
-// App returns an app with the newest view's permissions; an unknown app has none. Any goroutine may call App.
+// App returns an app with the newest view's permissions. An unknown app has no permissions.
 func (k *applier) App(name string) rollout.App {
 	if v := k.current(); v != nil && v.apps[name] != nil {
 		return v.apps[name].App
@@ -139,8 +139,8 @@ func (k *applier) App(name string) rollout.App {
 	return rollout.App{Name: name}
 }
 
-// MayHave returns why an app may not have objects of a cluster-scoped kind, nil if it may. The app's entry and project
-// must list the kind. Any goroutine may call MayHave.
+// MayHave returns why an app may not have objects of a cluster-scoped kind, or nil. The app's entry and project must
+// list the kind.
 func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 	if !k.App(app).MayHave(kind) {
 		return &rollout.InvalidError{Reason: rollout.HeldForbidden,
@@ -160,8 +160,9 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has an object or may have it: that app is not rendered yet, or fails and its
-// files name the object. Such an object stays. why is a constant text if a user must mend that app first.
+// isElsewhere reports whether another app has an object or may have it. An app may have the object if it is not
+// rendered yet, or if its render fails and its files name the object. why is a fixed text if a user must correct that
+// app.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
@@ -182,7 +183,6 @@ func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool,
 	return why != "", why
 }
 
-// ownFolder returns the topmost folder that contains no other app: apps/shop for apps/shop/overlays/prod.
 func ownFolder(v *gitView, app string) string {
 	own := app
 	for up := path.Dir(app); up != "."; up = path.Dir(up) {
@@ -196,7 +196,7 @@ func ownFolder(v *gitView, app string) string {
 	return own
 }
 
-// names reports whether a file below a folder contains a text. An unreadable file counts as containing it.
+// names reports whether a file in a folder contains a text. It reports true for an unreadable file.
 func names(tree Snapshot, dir, text string) bool {
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options configures a Reconciler. The caller completes them before New.
+// Options configures a Reconciler.
 type Options struct {
 	Cluster string         // the folder under .gitrollout/
-	UID     string         // the cluster's UID: a state branch with another UID is refused
+	UID     string         // the cluster's UID; a state branch with another UID is refused
 	Source  rollout.Source // the users' branch, as cluster.yaml names it
 
 	Namespace  string   // gitrollout's own namespace, where no app may write; default rollout.OwnNamespace
-	Namespaces []string // the only namespaces in scope; none: the whole cluster
+	Namespaces []string // the namespaces in scope; default all
 
-	// As returns an app's context for requests and writes to the cluster; nil: the caller's context.
+	// As returns an app's context for requests to the cluster. If As is nil, the caller's context is used.
 	As func(ctx context.Context, app rollout.App) context.Context
 
 	Repository Repository
@@ -34,43 +34,43 @@ type Options struct {
 	Renderer   Renderer
 	Observer   Observer
 	Applier    Applier
-	Jobs       Jobs                 // nil: no Job can be created
-	Believe    func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
-	Approve    Approver             // nil: every promotion file counts
+	Jobs       Jobs                 // if nil, no Job can be created
+	Believe    func(Snapshot) error // returns why a commit of the state branch is not trusted; if nil, all are
+	Approve    Approver             // if nil, every promotion file counts
 	// Nodes returns the labels of the cluster's nodes by name, for releases that select nodes by label.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know receives kinds of workloads before the Observer observes them, as in source.Gatherer.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy returns the operators' policy as of a fetch, the same pointer while it is unchanged; a nil func means no
-	// policy. One goroutine calls it. After an error the last policy counts, and nothing advances.
+	// Policy returns the operators' policy as of a fetch. The pointer changes only with the policy. If Policy is nil,
+	// there is no policy. One goroutine calls it. After an error the last policy counts, and nothing advances.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
-	Analyzer   Analyzer            // nil: nothing is measured, and analyses stay pending
-	Tell       func(report.Report) // nil, or called with each result, from several goroutines; must not block
+	Analyzer   Analyzer            // if nil, nothing is measured and analyses stay pending
+	Tell       func(report.Report) // if set, gets each result; several goroutines call it, and it must not block
 	ShowsForge bool                // Tell publishes to the forge in the configuration
-	Trace      report.Tracer       // nil, or receives the parts of each pass
+	Trace      report.Tracer       // if set, receives the parts of each pass
 	Ends       bool                // the process ends after RunOnce: it records all results, and measures only with fetch
 	Log        *slog.Logger
 
-	Writer    string // the writer in cluster.yaml: a host's or a pod's name
+	Writer    string // the name of this host or pod, for the writer in cluster.yaml
 	Exclusive bool   // stand down when another writer takes over, as an elected leader does
 	Workers   int    // apps reconciled concurrently; default 16
 
-	// Spread lengthens intervals of fetches and retries, so that processes do not retry together after an outage; or nil.
+	// Spread lengthens intervals, so that processes do not fetch and retry together after an outage. It may be nil.
 	Spread func(time.Duration) time.Duration
 }
 
-// Reconciler is three pumps: the poller reads Git, workers reconcile the apps, and the committer writes Git. They share
-// the record, the renders and the view, and never wait for each other. Run runs them concurrently, RunOnce in order.
+// Reconciler has three parts. The poller reads Git, workers reconcile the apps, and the committer writes Git. They
+// share the record, the renders and the view. They run concurrently in Run and in order in RunOnce.
 type Reconciler struct {
 	Options
 	*applier
 	in       *poller
 	out      *committer
 	queue    *appQueue
-	collects bool          // the pass is the last one: no later pass would record new measurements
-	asked    chan bool     // requests a fetch; true: immediately
+	collects bool          // this is the last pass, so no later pass can record new measurements
+	asked    chan bool     // requests a fetch, at once if true
 	wanted   chan struct{} // a commit or an approval is missing
 	stats    counters
 	errorLog errorLog
@@ -82,7 +82,7 @@ type Reconciler struct {
 
 type counters struct{ passes, commits, decided, lost atomic.Int64 }
 
-// New returns a reconciler without any state, and gives each part the other parts that it calls.
+// New returns a Reconciler without any state.
 func New(o Options) *Reconciler {
 	o.Workers = cmp.Or(o.Workers, 16)
 	if o.Spread == nil {
@@ -124,11 +124,11 @@ func (r *Reconciler) Stats() report.Stats {
 	}
 }
 
-// ErrDeposed is returned by an exclusive process's RunOnce and Run when another writer has taken the state branch.
+// ErrDeposed is returned by Run and RunOnce of an exclusive process when another writer has taken the state branch.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// reconcile is one pass of an app: it applies the last recorded transition, decides, and queues the next transition. It
-// reports whether it decided, and returns the app's failure.
+// reconcile runs one pass of an app. It applies the last recorded transition, decides, and queues the next transition.
+// It reports whether it decided, and returns the app's error.
 func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() time.Time) (decided bool, err error) {
 	if !r.isOurs(app) {
 		return false, nil
@@ -137,7 +137,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	defer func() { end(err) }()
 	ctx = r.as(ctx, r.App(app))
 	if done, exists := r.out.result(app); exists {
-		_ = r.applyRecorded(ctx, done, clock()) // reported, and retried by this pass
+		_ = r.applyRecorded(ctx, done, clock()) // the error is reported, and this pass retries
 	}
 	now := clock()
 	s := r.pass(ctx, app, now)
@@ -167,7 +167,7 @@ func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
 	return o.As(ctx, app)
 }
 
-// isOurs reports whether this process knows an app: an object in the cluster may name an unknown app.
+// isOurs reports whether this process knows an app. An object in the cluster may name an unknown app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil {
@@ -178,16 +178,16 @@ func (r *Reconciler) isOurs(app string) bool {
 	return v.apps[app] != nil || r.caches[app] != nil
 }
 
-// whileWaiting is the interval between passes while a transition waits for its push: a rollback may become necessary.
+// whileWaiting is the interval between passes while a push is pending. An app may have to roll back meanwhile.
 const whileWaiting = time.Second
 
-// applyRecorded applies a recorded transition. A rollback that was decided after the transition is newer and stays.
+// applyRecorded applies a recorded transition, unless a rollback was decided after it.
 func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.Time) error {
 	m, isRecorded := r.cacheOf(done.app.Name), done.commit != ""
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// The process never applies the recorded advance: the pending rollback starts from the advance's state and is newer.
+		// Do not apply the recorded advance. The pending rollback is newer and starts from that advance's state.
 		m.on, m.pending.State.Serial = done.after, done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {
@@ -203,7 +203,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 // requeue reports the result of a pass, and schedules the app's next pass.
 func (r *Reconciler) requeue(s recorded, now time.Time) {
 	app, m := s.app.Name, r.cacheOf(s.app.Name)
-	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the app is touched when the render is done
+	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the render touches the app when it is done
 		r.queue.at(app, s.decision.Requeue)
 		return
 	}
@@ -223,13 +223,13 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try: the time since the first failure, but 1 s to 1 min. So tries come 1, 2,
-// 4 … s after that failure. Changes in Git or the cluster start extra passes, whose failures do not lengthen the wait.
+// backoff returns the wait before the next try. The wait is the time since the first failure, but at least 1 s and at
+// most 1 min. Extra passes after changes do not lengthen it, although they may fail.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
 
-// Unreadable joins the errors of apps that are left alone because their recorded state is unreadable.
+// Unreadable returns the errors of apps that are left alone because their records are unreadable.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable()...) }
 
 // Touch marks an app as changed in the cluster. Any goroutine may call it.
@@ -246,7 +246,6 @@ func (r *Reconciler) Poll() {
 	}
 }
 
-// want makes Run fetch the commits and approvals that passes wait for.
 func (r *Reconciler) want() {
 	select {
 	case r.wanted <- struct{}{}:
@@ -254,7 +253,7 @@ func (r *Reconciler) want() {
 	}
 }
 
-// NextDue returns the earliest timer of an app or of tidy, zero if there is none, for callers of RunOnce.
+// NextDue returns the earliest timer of an app or of tidy, for callers of RunOnce. It is zero without a timer.
 func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.queue.next()) }
 
 func (r *Reconciler) cacheOf(app string) *appCache {
@@ -292,7 +291,7 @@ func (o *Options) gatherer(from *renderCache) source.Gatherer {
 	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
-// begin records a heartbeat, and begins a part of a trace. Without a Tracer it costs nothing.
+// begin records a heartbeat and begins a part of a trace.
 func (o *Options) begin(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	Heartbeat(ctx)
 	if o.Trace == nil {

@@ -10,14 +10,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// rename is the record of an app under its former name.
 type rename struct {
 	from  string
 	state rollout.State
 }
 
-// formerName returns the record of a removed app whose objects app a has now, nil if there is none. App a, which has no
-// record yet, continues that record, even in flight. The rename is recorded before anything else.
+// formerName returns the record of a removed app whose objects app a has now, or nil. App a has no record yet and
+// continues the former record, even if a release is in flight. The rename is recorded first.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
@@ -29,14 +28,14 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 			continue
 		}
 		heir, _, _ := p.newName(v, e.state)
-		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer an unrecorded removal
+		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer unrecorded removals
 			state := e.state
 			state.App, state.Path, state.Held = a.Name, a.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
 			state.Hooks = append(rollout.Mapped(e.state.Hooks, func(run rollout.HookRun) rollout.HookRun {
 				run.App = cmp.Or(run.App, name)
 				return run
-			}), before.Hooks...) // Jobs that ran before the new name's first deployment, and their objects
+			}), before.Hooks...) // Jobs from before the new name's first deployment
 			state.Inventory = slices.Concat(e.state.Inventory, before.Inventory)
 			state.Inventory = strategies.Inventory(state, nil)
 			if former = (&rename{from: name, state: state}); !gone {
@@ -47,8 +46,8 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 	return former
 }
 
-// settled returns an app; a removed app's error names apps that may be its new name. err is ErrNotReady while the new
-// name is unknown, or until the new app continues the record. Until then nothing happens to the old app.
+// settled returns an app. If the app is removed, its error names apps that may be its new name. err is ErrNotReady
+// until the new name is known and has taken over the record. Until then the old app stays as it is.
 func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {
 		return a, nil
@@ -65,8 +64,8 @@ func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appVie
 	return a, nil
 }
 
-// newName returns the newest commit's app that has an old app's objects and no record, "" if none. known is false while
-// a candidate is being rendered. empty lists candidates without objects: the new name may be among them.
+// newName returns the app at the newest commit that has an old app's objects and no record, or "". known is false while
+// a candidate is being rendered. empty lists candidates without objects, because any may be the new name.
 func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
@@ -87,11 +86,11 @@ func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []s
 	return "", empty, known
 }
 
-// isOfSomething reports whether a state has objects. A folder may be renamed before it has any.
+// isOfSomething reports whether a state has objects. A folder may be renamed before it has any objects.
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports whether objects include a workload of an inventory or, if the inventory has no workload, any of
-// its objects. Namespaces and CustomResourceDefinitions, which apps may share, do not count.
+// sharesObjects reports whether objects include a workload of an inventory. If the inventory has no workload, any
+// object counts except Namespaces and CustomResourceDefinitions, which apps may share.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {
 		return ref.Kind == "Namespace" || ref.Kind == "CustomResourceDefinition"

@@ -14,7 +14,7 @@ import (
 )
 
 // renderCache holds renders of apps at commits. Workers render in the background, so that no pass waits for another
-// app's files. The error for a missing render is source.ErrNotReady; when the render is done, its app is touched.
+// app. A missing render gives source.ErrNotReady, and its app is touched when the render is done.
 type renderCache struct {
 	*builder
 	fetcher *fetcher
@@ -27,43 +27,41 @@ type renderCache struct {
 	named map[rollout.Ref][]string // the apps whose heads name an object
 }
 
-// headRender is the render of one app at the head of the users' branch.
 type headRender struct {
-	want       string     // the newest commit, which is to be rendered
+	want       string     // the newest commit, which gets rendered
 	line       []Snapshot // the commits from "of" to "want", nil if unknown
 	of         string     // the commit of head, "" before the first render
 	app        rollout.App
 	policy     *rollout.Policy // the policy that the render was checked against
 	head       strategies.Head
 	missed     bool // a pass asked for the render and waits
-	looks      int  // fetches since the last try of a failed render, which is tried again after pause fetches
+	looks      int  // fetches since a failed render; it is tried again after pause fetches
 	pause      int
-	isUnblamed bool // the head names the newest commit because the commits since an older head were unknown
+	isUnblamed bool // the head names the newest commit, because older commits were unknown
 }
 
-// isOf reports whether h is the render of an app at a commit under a policy.
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
 	return h != nil && h.of == tree.Commit().ID && h.app == app && h.policy == policy
 }
 
-// built is the render of an app at a commit, or the error of that render.
+// built is a render of an app at a commit, or its error.
 type built struct {
 	commit string
 	render *rollout.Render
 	err    error
 }
 
-// kept is how many renders of older commits each app keeps, the most recently used ones. They cover stable, the release
-// and the release before it. Each pass uses the render of a rollback's target, so newer heads do not evict it.
+// kept limits each app's renders of older commits, which cover stable, the release and the one before. Newer heads do
+// not evict the render of a rollback's target, because each pass uses that render.
 const kept = 4
 
-// head returns an app's render at the head of the users' branch. ready is false while the head is being rendered: an
-// older head is no reason to advance or roll back.
+// head returns an app's render at the head of the users' branch. ready is false while the head is being rendered,
+// because no app may advance or roll back on an older head.
 func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tree := v.branch.Tree
-	app.Formerly = "" // the head has the app under its present name
+	app.Formerly = "" // the head knows the app by its present name
 	h := c.heads[app.Name]
 	if h.isOf(tree, app, c.reader.Policy.Load()) {
 		return h.head, true
@@ -84,7 +82,7 @@ func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	}
 }
 
-// prepare queues renders of apps at recorded commits, so that one fetch brings all. Callers put urgent apps first.
+// prepare queues renders of apps at recorded commits, so that one fetch gets all commits. Urgent apps come first.
 func (c *renderCache) prepare(record *stateStore, v *gitView, apps []string) {
 	for _, name := range apps {
 		a := v.apps[name]
@@ -107,7 +105,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 	}
 	if commit := tree.Commit().ID; h.want != commit {
 		if n := len(h.line); h.want != h.of && n > 0 && len(line) > 0 && line[0].Commit().ID == h.want {
-			line = append(h.line[:n:n], line[1:]...) // append to the line that is not rendered yet
+			line = append(h.line[:n:n], line[1:]...) // continue the line that is not rendered yet
 		}
 		h.want, h.line = commit, line
 	}
@@ -145,7 +143,6 @@ func (c *renderCache) forget(app string) {
 	delete(c.at, app)
 }
 
-// all returns the renders of all heads that could be rendered.
 func (c *renderCache) all() []*rollout.Render {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,11 +155,11 @@ func (c *renderCache) all() []*rollout.Render {
 	return out
 }
 
-// mostLooks is the most fetches of Git between two tries of a failing render.
+// mostLooks limits the fetches between two tries of a failing render.
 const mostLooks = 32
 
-// retry queues apps whose heads could not be decrypted, because their keys may have arrived. Renders that failed for a
-// reason outside the repository are retried after 1, 2, 4 … fetches.
+// retry queues apps whose heads could not be decrypted, because their keys may have arrived. It also retries renders
+// with errors from outside the repository, after 1, 2, 4 … fetches.
 func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,16 +185,16 @@ func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) 
 	}
 }
 
-// work renders until the queue is closed. Several workers may run; no two workers render one app at a time.
+// work renders until the queue is closed. Several workers may run, but each app has at most one.
 func (c *renderCache) work() { c.queue.run(c.do, true) }
 
-// drain renders all queued jobs in the caller's goroutine, and reports whether there were any.
+// drain renders all queued jobs in the caller's goroutine. It reports whether there were any.
 func (c *renderCache) drain() bool { return c.queue.run(c.do, false) }
 
 func (c *renderCache) do(j job) {
 	if j.tree == nil {
 		var held bool
-		if j.tree, held = c.Repository.Held(j.commit); !held { // the mirror has been renewed since
+		if j.tree, held = c.Repository.Held(j.commit); !held { // the mirror was renewed
 			c.touch(j.app.Name)
 			return
 		}
@@ -220,7 +217,7 @@ func (c *renderCache) keep(app string, b built) {
 	c.at[app] = all[:min(len(all), kept)]
 }
 
-// headIs stores a rendered head. If its objects are unchanged, the head keeps the commit that last changed them.
+// headIs stores a rendered head. If the objects did not change, the head keeps the commit that last changed them.
 func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := c.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
@@ -249,8 +246,8 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// isBlamed reports whether an app's head names the commit that last changed the app, as far as can be known. A new
-// process lacks older commits, and requests them here when the app follows the head or is held at the head.
+// isBlamed reports whether an app's head names the commit that last changed the app, or cannot name it. A new process
+// does not have older commits. It requests them here if the app follows the head or is held at the head.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,7 +258,7 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory sets the line of commits that leads to an app's head. An empty line means unknown history.
+// setHistory sets the commits that lead to an app's head. If line is empty, the history is unknown.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,7 +275,6 @@ func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.touch(app)
 }
 
-// builder renders an app at a commit. It has no state.
 type builder struct {
 	*Options
 	reader *source.Reader
@@ -287,7 +283,7 @@ type builder struct {
 	panics func(app string, problem any, stack []byte)
 }
 
-// build renders a job. A panic becomes an error of this app only.
+// build renders a job. A panic becomes an error of that app only.
 func (b *builder) build(j job) (made strategies.Head) {
 	made.Commit = j.tree.Commit()
 	_, end := b.begin(context.Background(), report.PartRender, j.app.Name)
@@ -312,7 +308,7 @@ func (b *builder) build(j job) (made strategies.Head) {
 	return b.blame.head(j, made)
 }
 
-// orSealed renders an app at its current or stable commit. If the app's key is missing, its Secrets stay as they are.
+// orSealed renders an app at its current or stable commit. If the key is missing, the app's Secrets stay unchanged.
 func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	r, err := b.reader.Render(tree, app)
 	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
@@ -322,7 +318,7 @@ func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// rollbackRender returns the head's render if it equals stable's render: new rules or lost keys block no rollback.
+// rollbackRender returns the head's render if it equals stable's. So new rules and lost keys do not block a rollback.
 func (b *builder) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := b.states.of(app.Name)

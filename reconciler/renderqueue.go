@@ -13,14 +13,14 @@ type what struct {
 	head   bool
 }
 
-// job is one render to make, with the commit's tree if the commit is the head.
+// job is one render to make. tree is set if the commit is the head.
 type job struct {
 	what
 	tree Snapshot
 	line []Snapshot // the commits from the former head to this one
 }
 
-// renderQueue holds jobs, apps in flight first. One worker per app at most: a slow app does not occupy all workers.
+// renderQueue holds jobs. Apps in flight come first. An app has at most one worker, so a slow app leaves workers free.
 type renderQueue struct {
 	isInFlight func(app string) bool
 
@@ -56,7 +56,7 @@ func (q *renderQueue) add(jobs ...job) {
 	}
 }
 
-// run does jobs until close or, unless waits is set, until no job is left. It reports whether there were any.
+// run does jobs until close or, if waits is false, until the queue is empty. It reports whether there were any jobs.
 func (q *renderQueue) run(do func(job), waits bool) (any bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +76,6 @@ func (q *renderQueue) run(do func(job), waits bool) (any bool) {
 	return any
 }
 
-// next takes the first job whose app no worker is rendering.
 func (q *renderQueue) next() (j job, exists bool) {
 	for _, from := range []*[]job{&q.first, &q.jobs} {
 		i := slices.IndexFunc(*from, func(j job) bool { return !q.busy[j.app.Name] })
@@ -93,7 +92,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves jobs of some apps to the front of the list first, which may hold a thousand apps after a restart.
+// hasten moves the jobs of some apps to the front of first, which may hold a thousand apps after a restart.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,7 +106,7 @@ func (q *renderQueue) close() {
 	q.news.Broadcast()
 }
 
-// putFirst moves some elements to the front, and keeps the order otherwise.
+// putFirst moves the matching elements to the front, and otherwise keeps the order.
 func putFirst[T any](all []T, is func(T) bool) (first []T) {
 	var rest []T
 	for _, x := range all {

@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// report logs and publishes the result of a pass.
 func (r *Reconciler) report(s recorded, m *appCache) {
 	in := s.input
 	in.App, in.State, in.Runs = s.app.App, s.after, m.runs
@@ -24,7 +23,7 @@ func (r *Reconciler) report(s recorded, m *appCache) {
 	}}})
 }
 
-// happened reports whether a pass has news for users. A rollback is news when it is applied, and not when recorded.
+// happened reports whether a pass has news for users. A rollback is news when it is applied, not when it is recorded.
 func (m *appCache) happened(isRecorded, isRollback bool) bool {
 	if !isRecorded && !isRollback {
 		return false
@@ -34,7 +33,7 @@ func (m *appCache) happened(isRecorded, isRollback bool) bool {
 	return !told
 }
 
-// facts returns the fields of a transition's log line without empty ones, so that queries find only values.
+// facts returns the fields of a transition's log line. It omits empty fields, so that queries find only values.
 func facts(cluster string, s rollout.State) []any {
 	all := []any{"app", s.App, "cluster", cluster, "phase", string(s.Shown())}
 	add := func(key, value string) {
@@ -69,7 +68,7 @@ func facts(cluster string, s rollout.State) []any {
 	return all
 }
 
-// stepAndWeight returns a release's progress: "2/5", and the slowest workload's weight in percent.
+// stepAndWeight returns a release's step, such as "2/5", and the slowest workload's weight in percent.
 func stepAndWeight(progress []rollout.Progress) (step string, weight int) {
 	var steps []string
 	weight = progress[0].Weight

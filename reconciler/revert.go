@@ -10,8 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// revert returns the change that restores the app's files from the stable commit, nil unless the head is the rejected
-// release with an unchanged folder. A doubtful revert may affect other apps or changes, so users must review it.
+// revert returns the change that restores the app's files from the stable commit. It returns nil unless the head is the
+// rejected release with an unchanged folder. Users must review a doubtful revert, which may affect more than the
+// release.
 func (r *committer) revert(
 	ctx context.Context, v *gitView, s transition,
 ) (c *propose.Change, doubtful bool, err error) {
@@ -41,7 +42,6 @@ func (r *committer) revert(
 	return &change, reversion.IsDoubtful(), nil
 }
 
-// editsBetween returns the edits that restore an app's files from stable, and the other apps that use these files.
 func (r *committer) editsBetween(
 	ctx context.Context, v *gitView, head, stable *rollout.Render,
 ) (propose.Reversion, error) {
@@ -52,7 +52,7 @@ func (r *committer) editsBetween(
 	return propose.NewReversion(v.branch.Tree, tree, head, stable, r.renders.all())
 }
 
-// wantRevert notes an app whose rejected release may have to be reverted.
+// wantRevert notes an app whose rejected release may need a revert.
 func (r *committer) wantRevert(s recorded) {
 	config, in := s.view.branch.Config, s.input
 	in.State = s.after
@@ -68,8 +68,8 @@ func (r *committer) wantRevert(s recorded) {
 	}
 }
 
-// pushReverts commits reverts of rejected releases to the users' branch, if they affect only the app's folder and the
-// release. It pushes one revert at a time, each on the new head. A refused push becomes a proposal.
+// pushReverts pushes reverts that affect only an app's folder and its rejected release. It pushes one revert at a time,
+// each on the new head. If a push is refused, the revert becomes a proposal.
 func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
@@ -89,7 +89,7 @@ func (r *committer) pushReverts(ctx context.Context) {
 	}
 }
 
-// pushRevert pushes the revert of one app, and reports whether the users' branch has moved.
+// pushRevert pushes the revert of one app. It reports whether the users' branch has moved.
 func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	app, v := s.app.Name, s.view
 	change, doubtful, err := r.revert(ctx, v, s)
@@ -102,7 +102,7 @@ func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	r.reverted[app] = v.main()
 	r.mu.Unlock()
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, app)
-	if doubtful && isNew && r.states.isProposed(branch) == "" { // the revert was not doubtful at the rollback
+	if doubtful && isNew && r.states.isProposed(branch) == "" { // the revert became doubtful after the rollback
 		r.proposeInstead(ctx, s, change)
 	}
 	if change == nil || doubtful {
@@ -132,7 +132,7 @@ func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose
 	}
 }
 
-// undoes reports whether a revert proposal is a user's undo of the head's release, which needs no rejection.
+// undoes reports whether a revert proposal is a user's undo of the head's release. An undo needs no rejection.
 func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.states.isProposed(branch)
 	if commit == "" {

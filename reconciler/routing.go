@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// routing is the routing of an app that this process knows to be applied.
+// routing holds an app's routing, as far as this process has applied it.
 type routing struct {
-	held  string    // the routing of the last apply without an error
+	held  string    // the routing that was last applied without an error
 	key   string    // the routing at the last pass
 	began time.Time // the first pass after key was applied
 }
 
-// since returns when proxies could first learn a state's routing: at the first pass after the routing was applied. If
-// the routing is not applied, or after a restart, since returns now. Without routing it returns zero.
+// since returns the first pass after a state's routing was applied. Proxies could learn the routing since then. It
+// returns now if the routing is not applied or after a restart, and zero without routing.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}
@@ -30,14 +30,14 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	}
 }
 
-// looked dates a newly applied routing at the start of the next pass. The time of the apply itself would be too early.
+// looked sets when a new routing began: at the start of the next pass, because the apply itself is too early.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now
 	}
 }
 
-// applying notes that a routing is about to be applied. Even a failed apply may have replaced the former routing.
+// applying notes that a routing gets applied. Even a failed apply may have replaced the former routing.
 func (r *routing) applying(key string) {
 	if key != r.held {
 		*r = routing{}

@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// debounce collects changes that arrive together: a ready pod changes itself, its ReplicaSet and its Deployment.
+// debounce joins changes that arrive together. A ready pod also changes its ReplicaSet and its Deployment.
 const debounce = 20 * time.Millisecond
 
-// pollSpacing is the least time between two fetches that Poll requests: a flood of webhooks costs one fetch a second.
+// pollSpacing is the least time between two fetches that Poll requests, so many webhooks cost one fetch a second.
 const pollSpacing = time.Second
 
-// gathering is how long a transition waits for another to share its push; mostGathering bounds the first one's wait.
-// Fifty apps that change together are rendered in turn: most would otherwise miss the push. A rollback does not wait.
+// gathering is how long a transition waits for another one, so that both share a push. mostGathering limits the wait of
+// the first one. Apps that change together are rendered in turn, and most would miss the push without a wait.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
@@ -29,9 +29,9 @@ const (
 
 func until(when time.Time) time.Duration { return time.Until(when) }
 
-// Run runs the pumps concurrently until the context ends. It fetches Git at each interval, reconciles an app after a
-// change or at a timer, and records decisions. It returns when the passes and the push in progress have ended. Failures
-// are logged and retried; the only error is ErrDeposed.
+// Run runs the three parts until the context ends. It fetches Git at each interval, reconciles apps after changes and
+// at timers, and records decisions. It waits for the current passes and push. Run logs and retries failures, and
+// returns no error except ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -43,7 +43,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	for range r.Workers {
 		visits.Go(func() { r.pumpApps(ctx, apps) })
 	}
-	for range max(2, runtime.GOMAXPROCS(0)) { // one slow app never blocks all workers
+	for range max(2, runtime.GOMAXPROCS(0)) { // a slow app must not block all workers
 		go r.renders.work()
 	}
 	<-ctx.Done()
@@ -52,15 +52,14 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	visits.Wait()
 	pumps.Wait()
 	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
-		return err // and records nothing any more
+		return err
 	}
-	// Record the decisions of the last passes: the next process needs to know of a rollback that was applied.
+	// Record the decisions of the last passes, because the next process must know of applied rollbacks.
 	r.out.retryRefused()
 	r.flush(context.WithoutCancel(ctx))
 	return nil
 }
 
-// moveTo moves the due apps to a queue.
 func (a *appQueue) moveTo(q queue) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,7 +74,7 @@ func (a *appQueue) moveTo(q queue) {
 	clear(a.now)
 }
 
-// pumpApps reconciles apps. The queue never gives an app to two workers at a time.
+// pumpApps reconciles apps. The queue never gives one app to two workers.
 func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface[string]) {
 	for {
 		app, ended := apps.Get()
@@ -97,7 +96,7 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 	}
 }
 
-// pumpIn fetches Git at each interval and on request, and the commits that passes wait for. The error is ErrDeposed.
+// pumpIn fetches Git at each interval and on request, and fetches commits for passes. Its only error is ErrDeposed.
 func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
@@ -121,7 +120,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if err != nil && ctx.Err() == nil {
 				failing = cmp.Or(failing, time.Now())
 				r.errorLog.about("commits that apps are at", err)
-				// waiting passes request the commits again after a fetch
+				// After a fetch, waiting passes request the commits again.
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				r.errorLog.about("commits that apps are at", nil)
@@ -143,7 +142,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			looked = time.Now()
 			wait := r.in.interval(interval)
 			switch {
-			case err != nil && !rollout.IsInvalid(err): // an invalid folder or configuration slows no other app down
+			case err != nil && !rollout.IsInvalid(err): // invalid folders and configurations do not slow down other apps
 				away = cmp.Or(away, looked)
 				wait = max(wait, backoff(looked.Sub(away)))
 			case !away.IsZero():
@@ -161,9 +160,9 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }
 
-// pumpOut records transitions, which gather while a push runs and, except for rollbacks, during the push interval.
+// pumpOut records transitions. They gather during a push and the push interval, but a rollback does not wait for it.
 func (r *Reconciler) pumpOut(ctx context.Context) {
-	var since, last, pushed time.Time // first waiting transition; newest one; end of the last push
+	var since, last, pushed time.Time // the first and newest waiting transitions, and the end of the last push
 	var failing time.Time             // since when pushes fail
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
@@ -211,8 +210,8 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt returns when transitions are pushed. since and last are the arrivals of the first and the last transition.
-// Unless one is urgent, none is pushed before earliest, the end of the push interval.
+// pushAt returns when to push. since and last are the arrivals of the first and the last transition. earliest is the
+// end of the push interval, which only urgent transitions ignore.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since
@@ -220,7 +219,7 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	return rollout.Later(rollout.Soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
 }
 
-// flush records the waiting transitions. If another writer was faster, it requests an immediate fetch and returns nil.
+// flush records the waiting transitions. If another writer was faster, it requests a fetch and returns nil.
 func (r *Reconciler) flush(ctx context.Context) error {
 	refused, err := r.out.flush(ctx, time.Now())
 	if errors.Is(err, rollout.ErrConflict) {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// forgeUpdates returns a push's updates for the forge, nil without a forge. removed lists deleted proposals by app.
+// forgeUpdates returns a push's updates for the forge, or nil without a forge. removed has deleted proposals by app.
 func (r *committer) forgeUpdates(
 	ctx context.Context, v *gitView, all []transition, removed map[string][]rollout.Proposal,
 ) *report.Shown {
@@ -30,8 +30,8 @@ func (r *committer) forgeUpdates(
 	return shown
 }
 
-// resume reports all apps to the forge after a start or a change of the forge's configuration. It omits a healthy app
-// without proposals, unless the newest commit is the app's last release, whose end may be unreported.
+// resume reports all apps to the forge after a start or a change of the forge. It omits healthy apps without proposals.
+// But it reports an app whose last release is the newest commit, because that release's end may be unreported.
 func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {
@@ -48,7 +48,7 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 			continue
 		}
 		app, _ := r.prepare(v, a, e.state)
-		in, _ := r.gatherer(r.renders).Gather(ctx, app, now) // without the recorded commit, the pull request has less text
+		in, _ := r.gatherer(r.renders).Gather(ctx, app, now) // on an error, the pull request has less text
 		r.markStale(ctx, in, lastChange(e.state), "")
 		proposals := r.proposed(ctx, v, in)
 		isNewest := e.state.Stable != nil && e.state.Stable.Commit == v.main()
@@ -61,7 +61,7 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 	r.show(v, shown)
 }
 
-// show passes updates to the forge that belong to no commit of the state branch.
+// show sends the forge updates that belong to no commit of the state branch.
 func (r *committer) show(v *gitView, shown *report.Shown) {
 	head, _ := r.states.at()
 	r.tell(report.Report{Config: v.branch.Config, Head: head, Forge: shown})
@@ -94,7 +94,7 @@ func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Inpu
 	return all
 }
 
-// stableOf returns the render of the app's stable commit, nil if unavailable.
+// stableOf returns the render of the app's stable commit, or nil if it is missing.
 func (r *committer) stableOf(ctx context.Context, in strategies.Input) *rollout.Render {
 	if in.State.Stable == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stateStore holds the state branch as this process has read or pushed it. Any goroutine may call its methods.
+// stateStore holds the state branch as this process last read or pushed it. Any goroutine may call its methods.
 type stateStore struct {
 	cluster, uid, id string // the cluster of the record, and the writer's id
 	exclusive        bool
@@ -21,8 +21,8 @@ type stateStore struct {
 	mu        sync.Mutex
 	isKnown   bool
 	head      string            // the head of the state branch
-	pushes    int               // how many pushes this process has begun or ended
-	isPushing bool              // a push runs: a fetch may be older or newer than this record
+	pushes    int               // the count of push starts and push ends in this process
+	isPushing bool              // a push is running, so a fetch may be older or newer than the record
 	proposals map[string]string // the commits of proposals, by branch
 	apps      map[string]appState
 	isClaimed bool           // cluster.yaml exists
@@ -30,11 +30,10 @@ type stateStore struct {
 	epoch     int            // the epoch of this process; 0 before its first commit
 }
 
-// appState is the record of one app.
 type appState struct {
 	state rollout.State
-	id    string // the id of the blob that was read last
-	err   error  // the state cannot be read: leave the app alone
+	id    string // the id of the last read blob
+	err   error  // if set, the state is unreadable and the app is left alone
 }
 
 func newStateStore(o *Options) *stateStore {
@@ -68,14 +67,13 @@ func (r *stateStore) isOfAnother(app string, ref rollout.Ref) bool {
 	return false
 }
 
-// names returns the apps on record, sorted.
 func (r *stateStore) names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return sortedKeys(r.apps)
 }
 
-// at returns the head of the state branch, and how many pushes have begun or ended.
+// at returns the head of the state branch, and the count of push starts and push ends.
 func (r *stateStore) at() (head string, pushes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,10 +87,10 @@ func (r *stateStore) proposed() map[string]string {
 	return r.proposals
 }
 
-// isProposed returns the commit of a proposal's branch, "" if there is none.
+// isProposed returns the commit of a proposal's branch, or "" if there is none.
 func (r *stateStore) isProposed(branch string) string { return r.proposed()[branch] }
 
-// setProposals stores the commits that a push gave to proposal branches. A branch without a commit is deleted.
+// setProposals stores the new commits of proposal branches after a push. A branch without a commit was deleted.
 func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +103,8 @@ func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]s
 	r.proposals = next
 }
 
-// read stores a fetch's proposals and changed state files, and returns the apps that have changed. pushes is the count
-// of pushes before the fetch: if the count differs now, or a push is running, the fetch is outdated and ignored.
+// read stores a fetch's proposals and changed state files, and returns the changed apps. pushes is the count of pushes
+// before the fetch. A fetch is outdated and ignored if the count differs now or a push is running.
 func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +137,7 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 	return touched, nil
 }
 
-// ownersOf returns the recorded apps to which any of the proposals belongs.
+// ownersOf returns the recorded apps that own any of the proposals.
 func (r *stateStore) ownersOf(proposals map[string]string) (apps []string) {
 	for _, app := range sortedKeys(r.apps) {
 		if slices.ContainsFunc(proposalsOf(r.cluster, app), func(branch string) bool { return proposals[branch] != "" }) {
@@ -149,7 +147,7 @@ func (r *stateStore) ownersOf(proposals map[string]string) (apps []string) {
 	return apps
 }
 
-// moved returns the entries of now with a new branch or another commit than before.
+// moved returns the entries of now that are new or differ from before.
 func moved(before, now map[string]string) map[string]string {
 	all := maps.Clone(now)
 	maps.DeleteFunc(all, func(branch, commit string) bool { return before[branch] == commit })
@@ -172,10 +170,10 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 		return true
 	}
 	r.apps[name] = appState{state: s, id: id}
-	return was.err != nil || !s.Equal(&was.state) // an equal state was written by this process
+	return was.err != nil || !s.Equal(&was.state) // this process wrote an equal state
 }
 
-// check refuses a state branch of another cluster: its states would be applied to this cluster.
+// check refuses the state branch of another cluster, because its states do not fit this cluster.
 func (r *stateStore) check(c *rollout.Cluster) error {
 	r.isClaimed = c != nil
 	if c == nil {
@@ -192,7 +190,7 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 }
 
 // noteWriter compares the writer in Git with this process. Two alternating writers are safe, because every push names
-// the expected head. Nevertheless an exclusive process stands down, and any other process logs a warning.
+// the expected head. But an exclusive process stands down, and any other process logs a warning.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
 	r.writer = w
@@ -210,7 +208,8 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process as writer with its own epoch, the epoch of a writer with the same id, or a new epoch.
+// nextWriter returns this process as the writer. It keeps its epoch or the epoch of a writer with its id, or begins
+// one.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
@@ -222,11 +221,10 @@ func (r *stateStore) nextWriter() rollout.Writer {
 	}
 }
 
-// draft is the base of the next commit of the state branch.
 type draft struct {
 	head   string
 	writer rollout.Writer
-	claims bool // cluster.yaml is to be written as well
+	claims bool // the commit also writes cluster.yaml
 }
 
 func (r *stateStore) draft() draft {
@@ -236,7 +234,7 @@ func (r *stateStore) draft() draft {
 	return draft{head: r.head, writer: writer, claims: !r.isClaimed || writer != r.writer}
 }
 
-// begin notes the start of a push, and returns a function that notes its end.
+// begin notes the start of a push. It returns a function that notes the end of the push.
 func (r *stateStore) begin() (end func()) {
 	note := func(is bool) {
 		r.mu.Lock()
@@ -248,7 +246,7 @@ func (r *stateStore) begin() (end func()) {
 	return func() { note(false) }
 }
 
-// setRecorded stores the states that a push has recorded on top of a draft's head.
+// setRecorded stores the states that a push has recorded on a draft's head.
 func (r *stateStore) setRecorded(on draft, head string, states map[string]rollout.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -258,11 +256,11 @@ func (r *stateStore) setRecorded(on draft, head string, states map[string]rollou
 			delete(r.apps, app)
 			continue
 		}
-		r.apps[app] = appState{state: state} // without a blob id, so that a fetch of another head reads its file again
+		r.apps[app] = appState{state: state} // no blob id, so that a fetch of another head reads the file again
 	}
 }
 
-// unreadable returns the errors of apps left alone because their state is unreadable.
+// unreadable returns the errors of apps with unreadable states.
 func (r *stateStore) unreadable() (errs []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -274,7 +272,6 @@ func (r *stateStore) unreadable() (errs []error) {
 	return errs
 }
 
-// unique keeps the first of equal texts.
 func unique(texts []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(texts, func(t string) bool {
@@ -284,7 +281,7 @@ func unique(texts []string) []string {
 	})
 }
 
-// lastChange returns when a state last began a release or a step, zero if unknown.
+// lastChange returns when a release or a step last began, or zero if unknown.
 func lastChange(s rollout.State) time.Time {
 	var last time.Time
 	for _, release := range []*rollout.Release{s.Stable, s.Release} {

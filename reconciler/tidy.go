@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// tidyAfter is how long a merged proposal's branch is kept. A forge moves main first and records the merge later;
-// without the branch the pull request would end as closed.
+// tidyAfter is how long a merged proposal's branch stays. Forges move main first and record the merge later. If the
+// branch is missing then, the pull request ends as closed.
 const tidyAfter = 10 * time.Second
 
 type stale struct {
 	due     time.Time // when the branch is removed
-	failing time.Time // since when the server refuses the removal, zero if it does not
+	failing time.Time // the first refused removal; zero without refusals
 	why     string
 }
 
@@ -32,8 +32,8 @@ func (r *committer) hasForge(v *gitView) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }
 
-// keepsFor reports whether an unwanted proposal's branch is kept, because the forge may be merging it. An abandoned
-// branch is deleted immediately: approvals of its proposal must not count for the next one.
+// keepsFor reports whether an unwanted proposal's branch stays, because the forge may be merging it. An abandoned
+// branch is deleted at once, so that its approvals do not count for the next proposal.
 func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Rollback != nil {
 		return false
@@ -51,7 +51,7 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// markStale notes branches of an app's unwanted proposals, even from before a restart. tidy removes them after a while.
+// markStale notes the branches of unwanted proposals, also from before a restart. tidy removes these branches later.
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	w := propose.WantedBy(in)
 	for kind, isWanted := range map[rollout.ProposalKind]bool{
@@ -68,7 +68,7 @@ func (r *committer) markStale(ctx context.Context, in strategies.Input, since ti
 	}
 }
 
-// tidy removes branches of proposals merged a while ago, and tells the forge. After a conflict it tries again.
+// tidy removes the branches of proposals that merged a while ago, and tells the forge. A conflict makes it try again.
 func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {
@@ -111,7 +111,7 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// nextTidy returns when the first stale branch is due, zero if there is none.
+// nextTidy returns when the first stale branch is due, or zero if none is stale.
 func (r *committer) nextTidy() time.Time {
 	var next time.Time
 	for _, s := range r.stale {

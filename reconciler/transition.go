@@ -5,31 +5,30 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// transition is the decision of one pass. It is recorded in Git if it changes the state.
+// transition is the decision of one pass. If it changes the state, Git records it.
 type transition struct {
 	app         *appView
 	view        *gitView
 	before      rollout.State // the record at the start of the pass
 	input       strategies.Input
 	decision    strategies.Decision
-	applied     *strategies.Decision // the rollback that the pass has applied; nil for other decisions
-	changed     bool                 // the state is to be recorded
-	leaves      bool                 // the record is to be removed: no object of the app is left
-	renamedFrom *rename              // the record under a former name, which the app continues; or nil
+	applied     *strategies.Decision // the rollback that the pass has applied, or nil
+	changed     bool                 // the state must be recorded
+	leaves      bool                 // the record must be removed, because no object is left
+	renamedFrom *rename              // the former name's record, which the app continues; or nil
 	refused     bool                 // the cluster refuses objects, so they are checked again later
-	err         error                // the failure of this app
+	err         error                // the app's error
 }
 
-// recorded is the result of a transition.
 type recorded struct {
 	transition
 	after    rollout.State // the record after the transition
-	commit   string        // the commit that recorded it; "" if none did
-	unpushed error         // why the Git server does not accept the transition
+	commit   string        // the commit with this record; "" if there is none
+	unpushed error         // why the Git server refuses the transition
 }
 
-// numbered returns the decided state with its serial. A rollback is applied first, and its record gets a serial, so
-// that a process without the record cannot undo the rollback. Without a record, the serial in the cluster continues.
+// numbered returns the decided state with its serial. A rollback is applied before it is recorded. Its serial keeps a
+// process without that record from undoing it. If there is no record, the serial in the cluster continues.
 func (t *transition) numbered() rollout.State {
 	state := t.decision.State
 	if t.before.IsTransition(&state) {

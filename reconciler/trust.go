@@ -46,8 +46,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns recorded commits that are no ancestors of the followed commit; after an error, all recorded commits.
-// It returns none unless no trusted head is known, as after a restart (Blind).
+// foreign returns the recorded commits that are not ancestors of the followed commit. It returns none if a trusted head
+// is known. After an error it returns all recorded commits.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -64,7 +64,7 @@ func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err
 	return outside, nil
 }
 
-// judge decides whether an app goes on while the head is refused. tree is that head, nil if it is unreadable.
+// judge decides whether an app goes on while the head is refused. tree is the head, or nil if it is unreadable.
 func (l *poller) judge(
 	ctx context.Context, v *gitView, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {
@@ -73,7 +73,7 @@ func (l *poller) judge(
 	}
 	var at *rollout.Render
 	var err error
-	if v.refused.Blind { // after a restart the state is the only trusted source
+	if v.refused.Blind { // after a restart, only the state is trusted
 		if at, err = l.recorded(ctx, a, foreign); err != nil {
 			a.head, a.refused = &strategies.Head{Err: why}, why
 			return
@@ -87,7 +87,7 @@ func (l *poller) judge(
 	}
 }
 
-// recorded returns an app's render at its recorded commit, or an error if foreign contains that commit.
+// recorded returns an app's render at its recorded commit. It is an error if foreign contains that commit.
 func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
 	e, _ := l.states.of(a.Name)
 	if slices.Contains(foreign, e.state.Source) {
@@ -100,7 +100,7 @@ func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*r
 	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
-// changes reports whether a commit would change an app, given its current render or the error instead of a render.
+// changes reports whether a commit would change an app. held is why the app's current render is missing.
 func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {

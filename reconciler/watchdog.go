@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// watchdog holds the last heartbeat of each piece of work that a pump is doing.
+// watchdog holds the last heartbeat of each piece of work.
 type watchdog struct {
 	mu    sync.Mutex
 	signs map[string]time.Time
 }
 
-// inWatchdog is the context key of the func() that records a heartbeat.
+// inWatchdog is the context key of the function that records a heartbeat.
 type inWatchdog struct{}
 
-// during runs a piece of work named what. A panic becomes an error: one app's input must not end the process.
+// during runs a piece of work named what. It turns a panic into an error, so that one app cannot end the process.
 func (p *watchdog) during(ctx context.Context, what string, do func(context.Context) error) (err error) {
 	sign := func() {
 		p.mu.Lock()
@@ -39,17 +39,17 @@ func (p *watchdog) during(ctx context.Context, what string, do func(context.Cont
 	return do(context.WithValue(ctx, inWatchdog{}, sign))
 }
 
-// Heartbeat records that the work of a context, if any, makes progress: a request was sent or answered.
+// Heartbeat records that a context's work makes progress, because a request was sent or answered.
 func Heartbeat(ctx context.Context) {
 	if sign, is := ctx.Value(inWatchdog{}).(func()); is {
 		sign()
 	}
 }
 
-// leastTimeout is the least time without a heartbeat after which work counts as stuck. Requests end within 2 minutes.
+// leastTimeout is the least time before silent work counts as stuck. Requests end within 2 minutes.
 const leastTimeout = 5 * time.Minute
 
-// Stuck names Run's work without a heartbeat for ten of Run's intervals and at least 5 minutes; "" if there is none.
+// Stuck names the work of Run that sent no heartbeat for ten intervals, but at least 5 minutes. "" means no such work.
 func (r *Reconciler) Stuck(interval time.Duration) string {
 	timeout := max(leastTimeout, 10*r.in.interval(interval))
 	r.watchdog.mu.Lock()

@@ -10,17 +10,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Violations holds the objects in Git that an app's configuration entry does not allow. It is zero if there are none.
+// Violations holds the objects in Git that an app's configuration entry does not allow.
 type Violations struct {
-	Namespaces       []string // of the objects that are not allowed, sorted
+	Namespaces       []string // the namespaces of these objects, sorted
 	ClusterResources []string // cluster-scoped kinds, written as in the configuration, sorted
 
-	First *rollout.Ref // the first object that is not allowed, nil if there is none
-	own   *rollout.Ref // an object in gitrollout's own namespace, nil if there is none
+	First *rollout.Ref // the first such object, or nil
+	own   *rollout.Ref // an object in gitrollout's own namespace, or nil
 }
 
 // BeyondOf returns the objects of a render that the app's entry does not allow. own is gitrollout's namespace, which no
-// entry can allow. Unknown kinds count as namespaced here: before an apply, the API server gives the kind's scope.
+// entry can allow. An unknown kind counts as namespaced here. The API server gives its scope before an apply.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -62,13 +62,13 @@ func (b *Violations) note(ref rollout.Ref) {
 	}
 }
 
-// Add merges the violations of another app that has the same configuration entry.
+// Add merges the violations of another app with the same configuration entry.
 func (b *Violations) Add(o Violations) {
 	b.Namespaces = distinct(slices.Concat(b.Namespaces, o.Namespaces))
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
-// Lines returns, as YAML, the fields of an entry that would allow the objects. It ignores gitrollout's own namespace.
+// Lines returns the YAML fields that would allow the objects in an entry. It ignores gitrollout's own namespace.
 func (b Violations) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {
@@ -81,7 +81,7 @@ func (b Violations) Lines(namespaces, clusterResources []string) (lines []string
 	return lines
 }
 
-// Quoted returns a text as a YAML scalar, quoted where needed: an unquoted leading * would be an alias.
+// Quoted returns a text as a YAML scalar. It quotes the text where needed, because an unquoted leading * is an alias.
 func Quoted(text string) string {
 	data, err := yaml.Marshal(text)
 	if err != nil { // cannot happen for a string
@@ -91,7 +91,7 @@ func Quoted(text string) string {
 }
 
 // Allow returns an InvalidError with the reason Forbidden unless all objects of an app are allowed. config is the
-// entry's file, own is gitrollout's namespace. Call Allow only for the newest commit: new rules forbid no rollback.
+// entry's file. own is gitrollout's namespace. Allow is only for the newest commit, as new rules forbid no rollback.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
@@ -141,7 +141,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame adds to an error the file that defines the object.
+// Blame adds the file that defines the object to an error.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {

@@ -9,13 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// isTemplate reports whether an object is an analysis template. Templates are not applied, so they need no CRD.
+// isTemplate reports whether an object is an analysis template. Templates need no CRD, because they are not applied.
 func isTemplate(ref rollout.Ref) bool {
 	return (ref.Kind == "AnalysisTemplate" || ref.Kind == "ClusterAnalysisTemplate") &&
 		(ref.Group == ownGroup || ref.Group == argoGroup)
 }
 
-// takeTemplate records a template for the Rollout documents that name it.
 func (a *assembly) takeTemplate(object rollout.Object) error {
 	t, err := analysis.ParseTemplate(object.Ref(), object["spec"])
 	if err != nil {
@@ -32,12 +31,12 @@ type measured struct {
 	args      []argument
 	rules     analysis.Rules // the document's own rules for metrics
 	into      *rollout.Analysis
-	finite    bool // a step waits for the end of the analysis
+	finite    bool // a step waits until the analysis ends
 
-	experiment bool // the analysis belongs to an experiment: its arguments may name the experiment's pods
+	experiment bool // arguments may name the pods of the analysis' experiment
 }
 
-// readAnalysis returns an analysis of a document, or nil if form is nil. instantiate finds the templates later.
+// readAnalysis returns an analysis of a document, or nil if form is nil. Later, instantiate finds its templates.
 func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rollout.Analysis {
 	if form == nil {
 		return nil
@@ -116,7 +115,7 @@ func fieldAt(object map[string]any, path string) (string, bool) {
 	}
 }
 
-// instantiate fills in the metrics of a document's analyses from their templates.
+// instantiate fills the analyses of a document with the metrics of their templates.
 func (a *assembly) instantiate(d *document) error {
 	for _, m := range d.analyses {
 		find := func(ref analysis.TemplateRef) *analysis.Template { return a.findTemplate(d.ref, ref) }
@@ -149,14 +148,14 @@ func (m measured) values(document rollout.Object) analysis.Values {
 			values.Plain[arg.Name] = *arg.Value
 		case arg.ValueFrom != nil && arg.ValueFrom.PodTemplateHashValue != "":
 			values.Pods[arg.Name] = arg.ValueFrom.PodTemplateHashValue
-		case arg.ValueFrom != nil && arg.ValueFrom.FieldRef != nil: // a label that is missing now and may be added later
+		case arg.ValueFrom != nil && arg.ValueFrom.FieldRef != nil: // a missing label may be added later
 			values.Pods[arg.Name] = "{{" + arg.ValueFrom.FieldRef.FieldPath + "}}"
 		}
 	}
 	return values
 }
 
-// findTemplate finds the template that a document names. Kustomize may have added an affix to the template's own name.
+// findTemplate finds the template that a document names. Kustomize may have added an affix to the template's name.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {
@@ -169,7 +168,7 @@ func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *ana
 	return nil
 }
 
-// blameAnalysis adds to an error its place: a field of a template, or of the document that uses the template.
+// blameAnalysis adds the place of an error: a field of a template or of the document that uses the template.
 func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		if invalid.Field == "templates" {

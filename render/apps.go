@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// InvalidName is a matched folder that cannot be an app: its name is invalid or taken, or it is a symbolic link.
+// InvalidName is a matched folder that cannot be an app. Its name is invalid or taken, or it is a symbolic link.
 type InvalidName struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
 
-// FindApps returns the apps of a configuration, sorted by name. An app is a matched folder with a kustomization, with a
-// chart if the entry has helm, or with manifests if the entry has directory. An InvalidName of FindAll is an error.
+// FindApps returns the apps of a configuration, sorted by name. An app is a matched folder with a kustomization. It may
+// be a chart if the entry has helm, or manifests if the entry has directory. Any InvalidName of FindAll is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -28,7 +28,7 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	return apps, nil
 }
 
-// FindAll returns the apps and the folders that cannot be apps. If two folders have one name, the first is the app.
+// FindAll returns the apps and the folders that cannot be apps. If folders share a name, the first one is the app.
 func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []InvalidName, err error) {
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
@@ -54,7 +54,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			if err != nil {
 				return nil, nil, err
 			}
-			if found && entry.Kind == rollout.Dir { // an explicit folder is an app: its render reports missing manifests
+			if found && entry.Kind == rollout.Dir { // an explicit folder is an app, and rendering reports missing manifests
 				dirs = []string{glob.Path}
 			}
 		}
@@ -69,7 +69,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			case !taken:
 				byName[app.Name] = app
 				apps = append(apps, app)
-			case other.Path != app.Path: // if the paths are equal, an earlier entry matched the folder, and its settings win
+			case other.Path != app.Path: // else an earlier entry matched the folder, and its settings win
 				unnamed = append(unnamed, InvalidName{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
 					other.Path, app.Path, app.Name).WithFix("give one app another name")})
 			}
@@ -79,12 +79,12 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	return apps, unnamed, nil
 }
 
-// linksTo returns the symbolic links that match an entry and lead to a folder. Such links are not apps.
+// linksTo returns the symbolic links to folders that match an entry. Such links are not apps.
 func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err error) {
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
-		return nil, err // dir is missing, or is a glob: links below a glob are not searched
+		return nil, err // dir is missing or a glob, and links below globs are not searched
 	}
 	entries, err := tree.ReadDir(dir)
 	for _, e := range entries {
@@ -102,17 +102,17 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err
 	return links, err
 }
 
-// LinkedApp returns the error for a symbolic link to a folder.
+// LinkedApp returns the error for an app that is a symbolic link.
 func LinkedApp(dir string) *rollout.InvalidError {
 	return rollout.Invalidf(dir, "", "is a symbolic link, and links to apps are not followed").
 		WithFix("list the folder that it leads to, or make it a folder")
 }
 
-// mostFolders bounds the matched folders: nested folders that share one Git tree object can expand to millions.
+// mostFolders limits the matched folders. Nested folders that share a Git tree object can expand to millions.
 const mostFolders = 20_000
 
-// expand returns the apps' folders below dir that match a glob's segments: kustomizations, and charts and manifests if
-// the entry allows them. It decrements left for each folder that a wildcard matches, and stops if left is negative.
+// expand returns the apps' folders below dir that match a glob's segments. Charts and manifests count if the entry
+// allows them. Each folder that a wildcard matches decrements left, and expand stops when left is negative.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)
@@ -158,7 +158,7 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	return out, nil
 }
 
-// lookupFunc looks up a path in a tree. An implementation may record the lookup as an input of the build.
+// lookupFunc looks up a path in a tree. It may record the lookup as an input of the build.
 type lookupFunc func(path string) (rollout.Entry, bool, error)
 
 func isKustomization(lookup lookupFunc, dir string) (bool, error) {

@@ -21,22 +21,22 @@ type assembly struct {
 	origins
 	app      rollout.App
 	warnings []string
-	unopened []string // encrypted files that were read without a key
+	unopened []string // encrypted files that had no key
 	content  rollout.Hash
 	hooked   bool
 
 	objects           []rollout.Object // the objects to apply
 	documents         []*document      // the Rollout documents among the built objects
 	analysisTemplates []*analysis.Template
-	named             []*analysis.Template                           // used by a Rollout, or by another named template
-	checkProvider     func(kind string, config map[string]any) error // nil accepts every provider
+	named             []*analysis.Template                           // used by a Rollout or by another used template
+	checkProvider     func(kind string, config map[string]any) error // nil accepts all
 	deployments       map[rollout.Workload]rollout.Object
 	specs             []rollout.Spec
 	templates         map[rollout.Workload]rollout.Hash
 	generated         []rollout.Ref // the objects that routers generate in releases
 }
 
-// assemble makes the Render from the built objects. It may change these objects.
+// assemble makes a Render from the built objects, and may change these objects.
 func (a *assembly) assemble(built []rollout.Object) error {
 	schema.shared(func() { defaultNamespaces(built, a.app.Namespace) })
 	built, err := a.withHooks(built)
@@ -73,7 +73,7 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	return a.hash()
 }
 
-// unique refuses objects whose Ref is the same after the default namespace is set. Kustomize treats them as different.
+// unique refuses objects that have the same Ref after they get a default namespace. Kustomize allows such objects.
 func unique(objects []rollout.Object, file string) error {
 	seen := make(map[rollout.Ref]bool, len(objects))
 	for _, object := range objects {
@@ -87,7 +87,7 @@ func unique(objects []rollout.Object, file string) error {
 	return nil
 }
 
-// take consumes a Rollout document or an analysis template, and adds any other object to the objects to apply.
+// take handles one built object. It keeps Rollout documents and analysis templates apart from the objects to apply.
 func (a *assembly) take(object rollout.Object) error {
 	ref := object.Ref()
 	if err := a.checkSpelling(object); err != nil {
@@ -122,18 +122,18 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	isJob := ref.Group == "batch" && ref.Kind == "Job" && !hook.Is(object)
 	if spec := object.Map("spec"); isJob && spec["ttlSecondsAfterFinished"] != nil {
-		delete(spec, "ttlSecondsAfterFinished") // a Job that the cluster deletes would be created and run again
+		delete(spec, "ttlSecondsAfterFinished") // the cluster would delete the Job, and it would run again
 		a.warn("%s: ttlSecondsAfterFinished is left out: the Job runs once, and stays while it is in Git", shortRef(ref))
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.app), object.APIVersion(), ref.Kind); is || p != nil {
-		a.deployments[w] = object // a workload that no document names must not count as removed
+		a.deployments[w] = object // otherwise a workload without a document counts as removed
 	}
 	a.objects = append(a.objects, object)
 	return nil
 }
 
-// dropOwned removes annotations that controllers write, because they would conflict. kubectl get -o yaml prints them.
+// dropOwned removes annotations of controllers, because they cause conflicts. Output of kubectl get has them.
 func dropOwned(object rollout.Object) (dropped []string) {
 	annotations := object.Map("metadata", "annotations")
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
@@ -168,7 +168,7 @@ func (a *assembly) render() (*rollout.Render, error) {
 	}
 	sum := sha256.Sum256(raw)
 	app := a.app
-	app.Sealed = false // Sealed says how the app was rendered, which is no property of the app
+	app.Sealed = false // Sealed describes the render, not the app
 	return &rollout.Render{
 		App:       app,
 		Objects:   a.objects,

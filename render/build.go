@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// schema guards kustomize's OpenAPI schema, a global variable. A build with an `openapi:` field replaces it, which
-// would change the merges of parallel builds. Such builds run alone; all others share the built-in schema, parsed once.
+// schema guards kustomize's OpenAPI schema, which is a global variable. A build with an "openapi:" field replaces the
+// schema and would change parallel builds, so it runs alone. All other builds share the built-in schema.
 var schema schemaGuard
 
 type schemaGuard struct {
@@ -22,7 +22,7 @@ type schemaGuard struct {
 	parsed bool // the built-in schema is set
 }
 
-// shared runs f with the built-in schema, in parallel with other calls of shared.
+// shared runs f with the built-in schema, and in parallel with other shared calls.
 func (g *schemaGuard) shared(f func()) {
 	for {
 		g.mu.RLock()
@@ -43,7 +43,7 @@ func (g *schemaGuard) shared(f func()) {
 	f()
 }
 
-// alone runs f with no schema set, while no other build runs.
+// alone runs f without a schema and without other builds.
 func (g *schemaGuard) alone(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -53,7 +53,7 @@ func (g *schemaGuard) alone(f func()) {
 	f()
 }
 
-// kustomize builds a folder's kustomization and returns its objects in kustomize's order, with variables substituted.
+// kustomize builds a folder's kustomization. It returns the objects in kustomize's order, with variables substituted.
 func kustomize(fs *treeFS, dir string, p *plan, v variables) ([]rollout.Object, error) {
 	built, err := buildMap(fs, dir, *p)
 	if err != nil {
@@ -62,7 +62,7 @@ func kustomize(fs *treeFS, dir string, p *plan, v variables) ([]rollout.Object, 
 	return decode(fs, built, p, v)
 }
 
-// decode returns the built objects as plain values. It decodes JSON, like kustomize's printer, to get the same scalars.
+// decode returns the built objects as plain values. Like kustomize's printer, it decodes JSON, for the same scalars.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
@@ -112,8 +112,8 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	return built, nil
 }
 
-// options returns the options of the kustomize command: no plugins, no Helm, only files below the kustomization.
-// Objects are in legacy order unless sortOptions are set; the library's default order differs.
+// options returns the options of the kustomize command: no plugins, no Helm, and only files below the kustomization.
+// Without sortOptions the objects are in legacy order, which is not the library's default.
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

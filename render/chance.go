@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A chart may generate a random password. If a chart's output depends on randomness, the app is built again with other
-// random values. All differences must be values of create-only Secrets (rollout.AnnotationCreateOnly). A third build
-// draws the real values. Digests and comparisons contain such a Secret without its data (rollout.Object.Told).
+// A chart may generate a random password. If a chart calls random functions, a second build uses other random values.
+// The builds may differ only in values of create-only Secrets (rollout.AnnotationCreateOnly). A third build draws the
+// real values. Digests and comparisons omit the Secrets' data (rollout.Object.Told).
 
-// byChance returns the indices of the Secrets that need random values. Any other random difference is an InvalidError.
+// byChance returns the indices of Secrets that need random values. Other random differences give an InvalidError.
 func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, error) {
 	for _, object := range objects {
 		if err := o.madeOnce(object); err != nil {
@@ -46,7 +46,7 @@ func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, err
 	return drawn, nil
 }
 
-// madeOnce refuses the create-only annotation where it has no effect.
+// madeOnce refuses the create-only annotation on objects where it has no effect.
 func (o origins) madeOnce(object rollout.Object) error {
 	once := object.Annotation(rollout.AnnotationCreateOnly)
 	invalid := &rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationCreateOnly + "]"}
@@ -62,7 +62,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance returns the error for an object that differs at each render. Kustomize may have extended its name.
+// blameChance returns the error for an object that differs at each render. Kustomize may have extended the name.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {
@@ -78,7 +78,6 @@ func (o origins) blameChance(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// withoutValues returns a Secret without its values.
 func withoutValues(o rollout.Object) rollout.Object {
 	out := maps.Clone(o)
 	for _, field := range valueFields {
@@ -87,7 +86,7 @@ func withoutValues(o rollout.Object) rollout.Object {
 	return out
 }
 
-// draw sets random values in the objects at the given indices. Its error contains no values.
+// draw sets random values in the objects at the given indices. Its error never contains a value.
 func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	if len(at) == 0 {
 		return nil

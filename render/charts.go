@@ -21,13 +21,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Annotations that gitrollout puts on a chart's objects while kustomize processes them, and removes afterwards.
+// These annotations are on a chart's objects only while kustomize processes the objects.
 const (
 	noteHook      = "chart.gitrollout.dev/hook"      // Helm's hook events, separated by commas
-	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the default for its objects
+	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace
 )
 
-// charts renders a kustomization's charts. Their objects become the kustomization's last resources: it may patch them.
+// charts renders a kustomization's charts. Their objects come last among its resources, so that it may patch them.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -65,7 +65,6 @@ func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	return nil
 }
 
-// chart renders one chart of a kustomization into a generated file whose name contains the chart's field.
 func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmChart) error {
 	if c.Debug || c.Devel {
 		in.warn("%s: debug and devel of %s are ignored: no helm program runs", at.file, at.field)
@@ -116,7 +115,7 @@ func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
 	return dir, err
 }
 
-// chartValues returns the values that a kustomization gives to a chart, merged as kustomize merges them.
+// chartValues returns the values that a kustomization gives to a chart. It merges them as kustomize does.
 func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (map[string]any, error) {
 	file, content, err := path.Join(dir, "values.yaml"), []byte(nil), error(nil)
 	if c.ValuesFile != "" {
@@ -179,7 +178,7 @@ func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// chartApp turns an app that is a chart's folder into a kustomization of the chart's objects. Other apps are unchanged.
+// chartApp turns an app that is a chart's folder into a kustomization. Other apps stay as they are.
 func (in *inspector) chartApp() error {
 	dir := in.app.Path
 	is, err := isKustomization(in.fs.ask, dir)
@@ -226,7 +225,7 @@ func isChart(lookup lookupFunc, dir string) (bool, error) {
 	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }
 
-// inflate renders the chart in folder dir and writes the objects to the generated file named into.
+// inflate renders the chart in folder dir. It writes the objects to the generated file into.
 func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) error {
 	files, err := in.fs.chartFiles(dir)
 	if err != nil {
@@ -275,7 +274,6 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 	return nil
 }
 
-// within prefixes the file of an error with the chart's folder.
 func within(dir string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		invalid.File = path.Join(dir, invalid.File)
@@ -283,10 +281,10 @@ func within(dir string, err error) error {
 	return err
 }
 
-// noted annotates a chart's object with its hook events and namespace. It returns "" if the text holds no object.
+// noted annotates a chart's object with its hook events and namespace. It returns "" for a text without an object.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
-	if len(in.stack) > 0 { // in a kustomization: tell kustomize that Helm has set the namespace
+	if len(in.stack) > 0 { // kustomize must know that Helm has set the namespace
 		notes[konfig.HelmGeneratedAnnotation] = "true"
 	}
 	if hook != "" {
@@ -300,7 +298,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	}
 	node, err := kyaml.Parse(text)
 	if err != nil || node.IsNilOrEmpty() {
-		return "", nil // the text is only a comment: measure has parsed it without an error
+		return "", nil // the text is only a comment, because measure has parsed it
 	}
 	objects := []*kyaml.RNode{node}
 	if items := node.Field("items"); items != nil && strings.HasSuffix(node.GetKind(), "List") {
@@ -345,7 +343,7 @@ type chartWalk struct {
 	files   []chart.File
 }
 
-// folder reads a folder and follows symlinks. real is the folder's path in the tree; below is its path in the chart.
+// folder reads a folder and follows symlinks. real is its path in the tree, and below is its path in the chart.
 func (w *chartWalk) folder(real, below string) error {
 	entries, err := w.fs.tree.ReadDir(real)
 	if err != nil {
@@ -381,7 +379,7 @@ func (w *chartWalk) folder(real, below string) error {
 	return nil
 }
 
-// takeNote removes an annotation from an object and returns its value, or "" if there is none.
+// takeNote removes an annotation from an object. It returns the annotation's value, or "".
 func takeNote(o rollout.Object, key string) string {
 	notes := o.Map("metadata", "annotations")
 	note, noted := notes[key].(string)

@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// check validates the app's objects together: for example, that selectors match labels and that Services exist.
+// check validates the app's objects together. For example, selectors must match labels, and Services must exist.
 func (a *assembly) check() error {
 	if err := a.checkNames(); err != nil {
 		return err
 	}
 	for i := range a.specs {
-		d := a.documents[i] // stage has appended one spec for each document, in order
+		d := a.documents[i] // stage has appended one spec per document, in order
 		if err := a.checkWorkload(d); err != nil {
 			return err
 		}
@@ -36,8 +36,8 @@ func (a *assembly) check() error {
 	return checkTemplates(a)
 }
 
-// checkTemplates validates the templates that no Rollout uses. Arguments without a value stay unresolved. If a
-// template has arguments or uses other templates, only errors in its providers' blocks count.
+// checkTemplates validates templates that no Rollout uses. Arguments without a value stay unresolved. So errors outside
+// providers' blocks do not count if a template has arguments or uses other templates.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
@@ -59,7 +59,7 @@ func checkTemplates(a *assembly) error {
 	return nil
 }
 
-// checkNames refuses invalid namespaces (RFC 1123 labels) and object names that are no path segment, such as "../".
+// checkNames refuses invalid namespaces (RFC 1123 labels), and names that are not a path segment, such as "../".
 func (a *assembly) checkNames() error {
 	format := rollout.Formats()["label"]
 	for _, object := range a.objects {
@@ -124,7 +124,7 @@ func (d *document) services() []serviceField {
 	return slices.DeleteFunc(all, func(s serviceField) bool { return *s.name == "" })
 }
 
-// checkService refuses a Service that is missing, or whose selector does not match the pod template's labels.
+// checkService refuses a missing Service, and a Service whose selector does not match the pod template's labels.
 func (a *assembly) checkService(d *document, field, name string) error {
 	ref := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: name}
 	i := slices.IndexFunc(a.objects, func(o rollout.Object) bool { return o.Ref() == ref })
@@ -138,7 +138,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 			"Service/%s/%s selects no pods, so it cannot be switched", d.ref.Namespace, name)
 	}
 	if selector[rollout.LabelPodHash] != nil || selector[rollout.LabelRevision] != nil {
-		return nil // checkPins has a better error
+		return nil // checkPins gives a better error
 	}
 	labels := a.deployments[d.workload].Map("spec", "template", "metadata", "labels")
 	if why := experiment.Mismatch(map[string]any{"matchLabels": selector}, labels); why != "" {
@@ -148,10 +148,10 @@ func (a *assembly) checkService(d *document, field, name string) error {
 	return nil
 }
 
-// pins are the labels that identify the pods of one version.
+// pins are the labels that select the pods of one version.
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
-// checkPins refuses Services in Git that select one revision: releases set the label; a fixed value selects old pods.
+// checkPins refuses Services in Git that select one revision, because a fixed value would select old pods.
 func (a *assembly) checkPins() error {
 	if len(a.specs) == 0 {
 		return nil

@@ -7,18 +7,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// closure records a build's lookups at one path and below. A folder's id covers the folder's whole content, so an
-// unchanged app costs about one lookup per folder. asked is false for a folder that only leads to recorded paths.
+// closure records a build's lookups at one path and below. A folder's id covers its whole content, so an unchanged app
+// costs about one lookup per folder. asked is false if the folder only leads to recorded paths.
 type closure struct {
 	asked    bool
 	was      string // the mark of the recorded result
 	lists    bool   // the build uses the folder's whole content
-	isDir    bool   // the path was a folder; set only with children or lists
+	isDir    bool   // the path was a folder; set only if children or lists is set
 	folder   string // the folder's id
 	children map[string]*closure
 }
 
-// newClosure returns the closure of a build's lookups, with their results in a tree.
+// newClosure returns the closure of a build's lookups and their results in a tree.
 func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	root := &closure{}
 	for _, p := range looked.At {
@@ -35,7 +35,7 @@ func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	return root, root.fill("", tree)
 }
 
-// at returns the closure of a path below n. It creates missing closures on the way.
+// at returns the closure of a path below n, and creates missing ones.
 func (n *closure) at(p string) *closure {
 	for _, name := range segments(p) {
 		next := n.children[name]
@@ -51,7 +51,7 @@ func (n *closure) at(p string) *closure {
 	return n
 }
 
-// fill records the ids of the closure's folders. It stops at a path that is no folder: all lookups below it failed.
+// fill records the ids of the closure's folders. It stops at a path that is not a folder, where all lookups failed.
 func (n *closure) fill(p string, tree rollout.Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil
@@ -69,7 +69,7 @@ func (n *closure) fill(p string, tree rollout.Tree) error {
 	return nil
 }
 
-// holds reports whether all recorded lookups have the same result in another tree. p is the closure's path.
+// holds reports whether all recorded lookups give the same result in another tree. p is the closure's path.
 func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {
@@ -84,7 +84,7 @@ func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	case len(n.children) == 0:
 		return true, nil
 	case (mark == markDir) != n.isDir:
-		return false, nil // the folder was added or removed, perhaps with recorded paths below it
+		return false, nil // the folder was added or removed, and recorded paths may be in it
 	case !n.isDir || entry.ID == n.folder && entry.ID != "":
 		return true, nil
 	}

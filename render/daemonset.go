@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads a DaemonSet's update strategy. At a step, up to maxUnavailable nodes may lack a ready pod
-// (default 1), or one node if the DaemonSet uses maxSurge.
+// mergeDaemonSet reads a DaemonSet's update strategy. At each step, up to maxUnavailable nodes (default 1) may lack a
+// ready pod. With maxSurge, one node may.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {
@@ -26,7 +26,7 @@ func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, othe
 // nodesElsewhere is the error for a nodeOrder on another kind of workload.
 const nodesElsewhere = "nodes can be chosen only for a DaemonSet of apps/v1"
 
-// mergeNodes reads the strategy of a workload with one pod per node. It refuses replicas and the canary's Services.
+// mergeNodes reads the strategy of a workload with one pod per node, which cannot have replicas or canary Services.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
 		second: "a node has only one of its pods", beside: "beside the pod on each node",

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Undo is the verb of a proposal to revert a release in Git. The other verbs are a promotion file's decisions.
+// Undo is the verb that proposes to revert a release in Git. The other verbs are the decisions of promotion files.
 const Undo rollout.Verb = "undo"
 
 // Verbs lists the verbs of all actions.
@@ -21,17 +21,17 @@ func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 
 // Action is a user's request for one app.
 type Action struct {
-	Verb    rollout.Verb `json:"verb"`              // among Verbs
+	Verb    rollout.Verb `json:"verb"`              // one of Verbs
 	Release rollout.Hash `json:"release"`           // the release that the user sees, for StillAbout
 	Reason  string       `json:"reason,omitempty"`  // for hold, abort and undo
-	Full    bool         `json:"full,omitempty"`    // for promote: all gates, and the remaining weights
-	Through string       `json:"through,omitempty"` // for promote: up to this step, a name or a number from 1
-	// AdoptAnyway, for promote, adopts an app whose objects another controller owns.
+	Full    bool         `json:"full,omitempty"`    // for promote: opens all gates and skips the remaining weights
+	Through string       `json:"through,omitempty"` // for promote: the last step to pass, by name or by number from 1
+	// AdoptAnyway makes promote adopt an app whose objects another controller owns.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
-	Off         bool `json:"off,omitempty"` // for hold: end the hold
+	Off         bool `json:"off,omitempty"` // for hold: ends the hold
 }
 
-// StillAbout returns an error if the action was meant for another release than the current one.
+// StillAbout returns an error if the user acted on an older release than the current one.
 func (a Action) StillAbout(in strategies.Input) error {
 	if now := about(in, a.Verb); a.Release != now {
 		return fmt.Errorf("the page shows release %q, but the current release is %q; reload the page", a.Release, now)
@@ -39,7 +39,7 @@ func (a Action) StillAbout(in strategies.Input) error {
 	return nil
 }
 
-// about returns the release that an action with this verb is for, "" if there is none.
+// about returns the release that an action with this verb applies to, or "" without such a release.
 func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	switch coming := strategies.Coming(in); {
 	case verb == rollout.Retry && in.Head.Render != nil:
@@ -52,7 +52,7 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	return ""
 }
 
-// Possible returns the actions that fit the app's state, for the current release. Users add reasons and steps.
+// Possible returns the actions that the app's state allows for the current release. Users add reasons and steps.
 func Possible(in strategies.Input) (out []Action) {
 	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
@@ -66,7 +66,7 @@ func Possible(in strategies.Input) (out []Action) {
 	return out
 }
 
-// UnknownStepError is the error for a Through that names no step.
+// UnknownStepError is returned when Through names no step.
 type UnknownStepError struct {
 	Through string
 	Steps   []string // the valid names and numbers
@@ -76,21 +76,20 @@ func (e *UnknownStepError) Error() string {
 	return fmt.Sprintf("--through %q is not a step; the steps are: %s", e.Through, strings.Join(e.Steps, ", "))
 }
 
-// decision is a promotion file to write, with its subject and its effect.
 type decision struct {
 	promotion *rollout.Promotion // nil removes the file
 	subject   string
 	then      string
 }
 
-// Decide returns the Change for an action with any verb but Undo. It fails if the action does not fit the app's state.
+// Decide returns the Change for any action except Undo. It fails if the app's state does not allow the action.
 func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	d, err := decide(in, a)
 	if err != nil {
 		return Change{}, err
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.At == "" && in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else the file may equal a former file that was used already
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // without a time, the file may equal an older file that is used up
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -130,7 +129,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates. In an app held for adoption or renaming, the head replaces a version not in Git.
+// promoteFully opens all gates. If the app is held for adoption or renaming, the head replaces a version not in Git.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -204,7 +203,7 @@ func promoted(in strategies.Input, p *rollout.Promotion) decision {
 	}
 }
 
-// upTo describes the steps through which a promotion lets a release pass.
+// upTo describes the steps that a promotion lets a release pass.
 func upTo(p *rollout.Promotion) string {
 	switch {
 	case p.Workloads != nil:
@@ -232,7 +231,7 @@ func skips(in strategies.Input, p *rollout.Promotion) string {
 	return ", and skips " + strings.Join(all, ", ") + "; "
 }
 
-// notAtGate returns the error for a release that waits for no promotion. The error names the current step.
+// notAtGate returns the error for promoting a release that does not wait for a promotion.
 func notAtGate(in strategies.Input) error {
 	if in.Promotion.Says(rollout.Hold, in.State.Release.Hash) {
 		return fmt.Errorf("it does not wait for a promotion, because it is on hold; to end the hold: "+
@@ -301,7 +300,7 @@ func hold(in strategies.Input, reason string) (decision, error) {
 	}, nil
 }
 
-// endHold removes a promotion file with the decision hold. Passed steps are on record and stay passed.
+// endHold removes a promotion file that holds the release. Passed steps stay passed, because they are on record.
 func endHold(in strategies.Input) (decision, error) {
 	if in.Promotion == nil || in.Promotion.Decision != rollout.Hold {
 		return decision{}, errors.New("there is no hold to end")
@@ -351,7 +350,7 @@ func retry(in strategies.Input) (decision, error) {
 		return decision{}, errors.New("nothing to try again: the version in Git was not rejected")
 	}
 	return decision{
-		// The time makes the file of a second retry differ from the first.
+		// The time makes the file of a second retry different from the first file.
 		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry,
 			At: rollout.Second(in.Now).Format(time.RFC3339)},
 		subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),
@@ -359,7 +358,7 @@ func retry(in strategies.Input) (decision, error) {
 	}, nil
 }
 
-// inFlight returns the release that a decision can apply to. The error says why there is none.
+// inFlight returns the release in flight, or an error that says why there is none.
 func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {

@@ -14,8 +14,8 @@ type Change struct {
 	Edits   map[string][]byte // path to content; nil content deletes
 	Message string            // the commit's message
 	When    time.Time         // the commit's time
-	Subject string            // the action, without the cluster: "Promote shop past step 2"
-	Effect  string            // the change's effect, for the user
+	Subject string            // the action without the cluster, such as "Promote shop past step 2"
+	Effect  string            // what the change does, for the user
 }
 
 // Target is the destination of a Change.
@@ -43,14 +43,14 @@ func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, whe
 	return o, nil
 }
 
-// releaseLine names a release in a commit's message, and puts the text what after the author.
+// releaseLine describes a release in a commit's message. The text what follows the author.
 func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion returns the proposal to open gates, dated by the newest step's start: equal gates give equal commits.
+// Promotion returns the proposal to open gates. Its time is the newest step's start, so equal gates give equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
-	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // texts can always be encoded
+	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // encoding texts never fails
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
 	o.Subject = "Promote " + s.App + " " + upTo(key)
 	var b strings.Builder
@@ -66,7 +66,6 @@ func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
 	return o
 }
 
-// measured returns a line for each result of the release's analyses.
 func measured(s rollout.State) string {
 	text := ""
 	for _, line := range rollout.Evidence(s.Analyses) {
@@ -75,7 +74,7 @@ func measured(s rollout.State) string {
 	return text
 }
 
-// logged returns the last log lines, if recorded, of the hook that rejected a release, formatted as code.
+// logged returns the recorded last log lines of the hook that rejected a release, formatted as code.
 func logged(s rollout.State, why rollout.Rejection) string {
 	for _, run := range s.Hooks {
 		if run.Name == why.Hook && run.Release == why.Hash && run.Phase == rollout.HookFailed && run.Log != "" {
@@ -86,7 +85,8 @@ func logged(s rollout.State, why rollout.Rejection) string {
 	return ""
 }
 
-// Revert returns the proposal to revert a rejected release, dated by its rejection. canRetry adds a hint to retry it.
+// Revert returns the proposal to revert a rejected release. Its time is the rejection's time. If canRetry, it mentions
+// that users can retry the release.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Change {
 	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,

@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Mergeable reports whether merging a promotion's branch has exactly the proposed effect. Users may change the branch.
+// Mergeable reports whether merging a promotion's branch has only the proposed effect. Users may change the branch.
 func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	key := strategies.Key(in)
 	return key != nil && m.Does(Promotion(cluster, in.State, key).Edits)
 }
 
-// Restores reports whether a merge changes head only like a reversion. from and to are the renders of head and old.
+// Restores reports whether a merge changes head only as a reversion would. from and to are the renders of head and old.
 func Restores(m rollout.Merge, head, old Tree, from, to *rollout.Render) bool {
 	wanted, err := comparing(from, to).differing(head, old, slices.Concat(from.Files, to.Files))
 	for path, content := range m.Edits {

@@ -1,6 +1,5 @@
-// Package propose builds the commits that change the users' branch: users' actions (promote, hold, abort, retry, undo)
-// and the reconciler's proposals (a promotion to merge, a revert to merge).
+// Package propose builds the commits that change the users' branch. Users cause some of them with actions such as
+// promote and abort. The reconciler proposes the others: promotions and reverts to merge.
 //
-// The package is pure: it returns a Change, which package reconciler or, for users' actions, cmd/gitrollout pushes.
-// Package strategies computes a release's state.
+// The package is pure. It returns a Change, which package reconciler or cmd/gitrollout pushes.
 package propose

@@ -5,14 +5,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Wanted holds the proposals that an app's state requires.
+// Wanted holds the proposals that an app's state asks for.
 type Wanted struct {
-	Promotion *rollout.Promotion // opens the shut gates; nil if none is shut
+	Promotion *rollout.Promotion // opens the shut gates; nil if no gate is shut
 	Gate      int                // the furthest step with a shut gate
 	Revert    bool               // the app was rolled back from a release that the head may still have
 }
 
-// WantedBy returns the proposals that an app's state requires.
+// WantedBy returns the proposals that an app's state asks for.
 func WantedBy(in strategies.Input) Wanted {
 	s := in.State
 	step, _ := strategies.Gate(in)
@@ -20,12 +20,12 @@ func WantedBy(in strategies.Input) Wanted {
 	return Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
 }
 
-// Plan holds the facts that determine the next step for a proposal's branch.
+// Plan holds the facts that decide what happens to a proposal's branch.
 type Plan struct {
 	Existing string         // the commit of the proposal's branch; "" if there is none
 	Wanted   *Change        // nil if no proposal is wanted
-	IsNew    bool           // the proposal's reason began with this transition
-	IsKept   bool           // the branch stays although no proposal is wanted, because a forge may be merging it
+	IsNew    bool           // this transition gave the proposal's reason
+	IsKept   bool           // the branch stays even if unwanted, because a forge may be merging it
 	Merge    *rollout.Merge // the merge of the branch into the head; nil if it cannot be read
 }
 
@@ -34,13 +34,13 @@ type Step int
 
 // The steps.
 const (
-	Leave  Step = iota // leave the branch as it is, or missing
-	Push               // create it, or replace its commit
-	Delete             // delete it
+	Leave  Step = iota // no change
+	Push               // create the branch or replace its commit
+	Delete             // delete the branch
 )
 
-// Calculate returns the next step with its reason. A proposal that a user removed is not pushed again for the same
-// reason. A mergeable proposal with the same effect stays, because forges dismiss approvals when a branch moves.
+// Calculate returns the next step and its reason. If a user removed a proposal, only a new reason brings it back. A
+// mergeable proposal with the same effect stays, because forges dismiss approvals when a branch moves.
 func (p Plan) Calculate() (Step, string) {
 	switch {
 	case p.Wanted == nil && (p.Existing == "" || p.IsKept):

@@ -18,14 +18,14 @@ type Tree interface {
 	ReadBlob(id string) ([]byte, error)
 }
 
-// Reversion restores an app's files from an older commit, for rejected releases and users' undos.
+// Reversion restores an app's files from an older commit. Rejected releases and users' undos need it.
 type Reversion struct {
-	Edits   map[string][]byte // edits of the head, by path; nil content deletes the file
-	Sharers []string          // the other apps that use any of the edited files
+	Edits   map[string][]byte // path to content, for the head; nil content deletes the file
+	Sharers []string          // the other apps that use an edited file
 	Outside []string          // the edited files outside the app's own folder
-	Others  []rollout.Commit  // other commits whose changes it also reverts, oldest first; see Trace
+	Others  []rollout.Commit  // other commits that the reversion also reverts, oldest first; see Trace
 	Late    bool              // one of Others is newer than the release, or the history is unknown
-	Resized []string          // changed replicas that it may reset, because no file has their number
+	Resized []string          // replicas that the reversion may reset, because no file has their number
 
 	path   string
 	scaled bool // the app's replicas have changed since the older commit
@@ -37,8 +37,8 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Trace finds the other commits whose changes a reversion also reverts; changes of replicas do not count. line holds
-// the commits from the older commit, included, to the head. It is empty if the history is unknown.
+// Trace finds the other commits that a reversion also reverts. Changes of replicas do not count. line holds the commits
+// from the older commit to the head, both included. It is empty if the history is unknown.
 func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
 	v.Late = len(line) == 0
 	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
@@ -59,8 +59,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion restores an app at head from old, an older commit, but keeps present replicas. from and to are the app's
-// renders at head and old; all has every app at head. An unreadable file or a changed config entry is an error.
+// NewReversion restores an app from old, an older commit, but keeps the replicas at head. from and to are the app's
+// renders at head and old. all has all renders at head. An unreadable file or a changed config entry is an error.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path}
 	isOther, err := isConfigured(head, from, to)
@@ -85,7 +85,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 		for _, file := range other.Files {
 			switch content, touched := v.Edits[file]; {
 			case touched && content == nil:
-				delete(v.Edits, file) // the older version has no such file, but the other app needs it
+				delete(v.Edits, file) // the older version does not have the file, but the other app needs it
 			case touched:
 				shares = true
 			}
@@ -102,7 +102,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether the app's configuration entry has changed its renderer or a variable that files use.
+// isConfigured reports whether the app's entry has changed the renderer or a variable that the files use.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -132,13 +132,13 @@ func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	return false, nil
 }
 
-// Shared reports whether the reversion affects other apps, or may do so.
+// Shared reports whether the reversion may affect other apps.
 func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 
-// IsDoubtful reports whether users must review the reversion, which may do more than revert a release.
+// IsDoubtful reports whether users must review the reversion, because it may do more than revert a release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution returns a commit message's warnings: other apps, files outside, replicas, other reverted commits; "" if none.
+// Caution returns warnings for a commit message, or "". They name other apps, outside files, replicas and commits.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {
@@ -160,13 +160,13 @@ func (v Reversion) Caution() string {
 	return text
 }
 
-// comparison computes the edits that restore files but keep present replicas: scaling is not part of a release. The
-// renders tell which numbers are replicas. A 9 that was 3 is kept if an object has 9 replicas now and had 3 then.
+// comparison computes edits that restore files but keep the replicas at head, because releases do not include scaling.
+// The renders tell which numbers are replicas. A 9 that was 3 is kept if an object had 3 replicas and has 9 now.
 type comparison struct {
 	from, to string                // the app's folder in each commit
-	scaled   map[[2]int64][]string // by replicas then and now: descriptions of the scaled objects
+	scaled   map[[2]int64][]string // replicas then and now, to the descriptions of objects scaled so
 	kept     map[[2]int64]int
-	any      bool // without renders, each number counts as replicas
+	any      bool // there are no renders, so each number may be replicas
 }
 
 func comparing(from, to *rollout.Render) *comparison {
@@ -189,7 +189,6 @@ func comparing(from, to *rollout.Render) *comparison {
 	return c
 }
 
-// lost returns the changed replicas whose numbers were not found in a file.
 func (c *comparison) lost() (all []string) {
 	for pair, texts := range c.scaled {
 		if c.kept[pair] < len(texts) {
@@ -200,8 +199,8 @@ func (c *comparison) lost() (all []string) {
 	return all
 }
 
-// differing returns the edits of the tree from that produce the files' content in the tree to. If the app's folder was
-// renamed, replicas come from the same file in the present folder.
+// differing returns the edits that turn tree from into tree to at the given paths. If the app's folder was renamed,
+// replicas come from the same file in the present folder.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -241,7 +240,7 @@ func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte
 	return edits, nil
 }
 
-// Patterns of fields with replicas: of a manifest, patch or chart's values, a JSON patch (RFC 6902), a kustomization.
+// These patterns match replicas in manifests, patches, chart values, JSON patches (RFC 6902) and kustomizations.
 const (
 	sizes     = `\b(?:replicas|replicaCount|(?:min|max)Replicas|(?:min|max|idle)ReplicaCount)`
 	ofAField  = sizes + `"? *: *[0-9]+\b`
@@ -255,8 +254,8 @@ var (
 	counts  = regexp.MustCompile(ofAField + "|" + ofAnEntry + `|\bcount"? *: *[0-9]+\b`)
 )
 
-// keep returns an older version of a file with the present replicas. Numbers are matched by place, because parts may be
-// reordered. A number whose place no longer exists keeps its old value.
+// keep returns an older version of a file with the present replicas. It finds a number by its place, not by its line,
+// because lines may move. A number whose place no longer exists keeps its old value.
 func (c *comparison) keep(path string, then, now []byte) []byte {
 	number := numbers
 	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {
@@ -267,7 +266,7 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 		where := place(now, at)
 		has[where] = append(has[where], now[at[0]:at[1]])
 	}
-	out, end := []byte{}, 0 // nil would delete the file
+	out, end := []byte{}, 0 // not nil, which would delete the file
 	for _, at := range number.FindAllIndex(then, -1) {
 		where, was := place(then, at), then[at[0]:at[1]]
 		out = append(out, then[end:at[0]]...)
@@ -289,8 +288,8 @@ func (c *comparison) note(pair [2]int64) {
 	}
 }
 
-// place describes a number's position without digits: the text before it in its line or braces, the parent line, the
-// document's kind, and a name. The name right after the number is preferred to the last name before it.
+// place describes a number's position without digits. The text has the start of the line, the parent line, the
+// document's kind and a name. The name is after the number, or the last one before it.
 func place(content []byte, at []int) string {
 	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
 	lines := strings.Split(string(doc), "\n")

@@ -10,8 +10,8 @@ import (
 // Version is one past version of an app.
 type Version struct {
 	Hash   rollout.Hash // "" for a version without stages
-	Commit string       // of the users' branch
-	Served bool         // it was fully rolled out once: a release that became stable
+	Commit string       // a commit of the users' branch
+	Served bool         // the version was a release that became stable
 }
 
 func (v Version) String() string {
@@ -21,8 +21,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%s of %s", v.Hash, rollout.ShortID(v.Commit))
 }
 
-// Back finds the version to roll back to: the version with the hash or, if hash is "", the last version before the
-// current release. Back searches the state, then the recorded versions, newest first.
+// Back finds the version to roll back to. That is the version with the hash, or the last version if hash is "". Back
+// searches the state first, and then the recorded versions, newest first.
 func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
 	if hash == "" && s.Release != nil && s.Stable == nil {
 		return Version{},
@@ -49,7 +49,6 @@ func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)
 	return Version{}, fmt.Errorf("%s; name a commit with --to", what)
 }
 
-// backInState is Back without the recorded versions.
 func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
 	switch {
 	case s.Stable != nil && (hash == s.Stable.Hash || hash == "" && (s.Release != nil || s.Phase == rollout.Degraded)):
@@ -61,7 +60,7 @@ func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
 	return Version{Hash: hash, Commit: r.Commit}, found
 }
 
-// UndoSubject returns the start of an undo proposal's subject. The reconciler uses it to find undos that still apply.
+// UndoSubject returns the start of an undo's subject. The reconciler uses it to find undos that still apply.
 func UndoSubject(s rollout.State) string {
 	what := rollout.ShortID(s.Source)
 	switch {
@@ -75,7 +74,7 @@ func UndoSubject(s rollout.State) string {
 	return fmt.Sprintf("Undo %s of %s", what, s.App)
 }
 
-// Undo returns the proposal to roll an app back to a version. subject is its commit's subject. The caller sets When.
+// Undo returns the proposal to roll an app back to a version. The caller sets When.
 func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, reason string) Change {
 	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, t.Cluster, s.App), Edits: v.Edits,

@@ -10,25 +10,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot is one commit that can be read without a worktree.
+// Snapshot is one commit, which can be read without a worktree.
 type Snapshot interface {
 	rollout.Tree
 	Commit() rollout.Commit
 }
 
-// Branch is the users' branch at one commit, as one cluster reads it. It is immutable.
+// Branch is one commit of the users' branch, as one cluster reads it. It is immutable.
 type Branch struct {
 	Cluster      string
 	Tree         Snapshot
-	Config       *rollout.Config      // in force: the commit's configuration, or the last readable one
+	Config       *rollout.Config      // the configuration in force: the commit's, or else the last readable one
 	Freeze       *rollout.Freeze      // nil if there is none
 	Apps         []rollout.App        // listed by Config, sorted by name
-	InvalidNames []render.InvalidName // folders listed by Config that cannot be apps
-	Policy       *rollout.Policy      // in force; nil if there is none
-	Behind       error                // why the commit's configuration is not in force, so nothing advances; else nil
+	InvalidNames []render.InvalidName // folders that Config lists but that cannot be apps
+	Policy       *rollout.Policy      // the policy in force; nil if there is none
+	Behind       error                // if set, why the commit's configuration is not in force and nothing advances
 }
 
-// Open reads a commit of the users' branch. If the commit's configuration is invalid, last is in force, which may be
+// Open reads a commit of the users' branch. If the commit's configuration is invalid, last stays in force. last may be
 // nil. An error means that the commit is unreadable.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
@@ -52,7 +52,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {
-	case rollout.IsInvalid(err): // an unreadable freeze file was meant to stop something
+	case rollout.IsInvalid(err): // an invalid freeze file was meant to stop something
 		freeze = rollout.Unreadable(err)
 	case err != nil:
 		return nil, err
@@ -74,7 +74,7 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 	return app
 }
 
-// Promoters returns the file of allowed promoters of an app's project, "" if there is none.
+// Promoters returns the promoters' file of an app's project, or "" if there is none.
 func (b *Branch) Promoters(app string) string {
 	if project, _ := b.Policy.ProjectOf(app); project != nil {
 		return project.Promoters
@@ -90,8 +90,8 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 	return b.Config.CalendarOf(app, b.Freeze)
 }
 
-// Removed returns why a removed app is left alone: a typo in a glob must not take a service down. empty lists apps
-// without objects, any of which may be the app's new name.
+// Removed returns why a removed app is left alone, because a typo in a glob must not stop a service. empty lists apps
+// without objects. Any of them may be the app's new name.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -107,7 +107,7 @@ func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	}
 }
 
-// Prunes reports whether a removed app's objects are to be deleted: a glob with prune matches its removed folder.
+// Prunes reports whether a removed app's objects get deleted. A glob with prune must match the removed folder.
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {
@@ -118,17 +118,17 @@ func (b *Branch) Prunes(a rollout.App) bool {
 // Promotion is an app's promotion file.
 type Promotion struct {
 	Path string             // "" if there is none
-	ID   string             // the id of the blob, "" if there is none
+	ID   string             // the blob's id; "" if there is none
 	File *rollout.Promotion // nil if there is none, or if Err is set
-	Err  error              // why it cannot be parsed
-	By   rollout.Commit     // the commit that wrote it; zero if unknown
+	Err  error              // why the file is invalid
+	By   rollout.Commit     // the commit that wrote the file; zero if unknown
 }
 
-// Promotion reads an app's promotion file, or the file of a former name, so that a hold survives a rename.
+// Promotion reads an app's promotion file. It also tries the app's former names, so that a hold survives a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if _, listed := b.Find(name); listed && name != app.Name {
-			continue // that name belongs to another app now
+			continue // the name belongs to another app now
 		}
 		p := b.promotionAt(rollout.PromotionPath(b.Cluster, name))
 		if p == (Promotion{}) {
@@ -159,7 +159,7 @@ func (b *Branch) promotionAt(name string) Promotion {
 	return p
 }
 
-// ReadFreeze reads a cluster's freeze file, nil if there is none.
+// ReadFreeze reads a cluster's freeze file. It returns nil if there is none.
 func ReadFreeze(tree rollout.Tree, cluster string) (*rollout.Freeze, error) {
 	file := rollout.FreezePath(cluster)
 	data, found, err := ReadFile(tree, file)
@@ -169,7 +169,7 @@ func ReadFreeze(tree rollout.Tree, cluster string) (*rollout.Freeze, error) {
 	return rollout.ParseFreeze(file, data)
 }
 
-// ReadFile reads a file of a commit; found is false if there is none.
+// ReadFile reads a file of a commit.
 func ReadFile(tree rollout.Tree, name string) (data []byte, found bool, err error) {
 	entry, found, err := tree.Lookup(name)
 	if err != nil {
@@ -184,7 +184,7 @@ func ReadFile(tree rollout.Tree, name string) (data []byte, found bool, err erro
 	return data, true, nil
 }
 
-// ReadDir lists a folder of a commit, nil if the folder does not exist.
+// ReadDir lists a folder of a commit. The list is nil if the folder does not exist.
 func ReadDir(tree rollout.Tree, name string) ([]rollout.Entry, error) {
 	entry, found, err := tree.Lookup(name)
 	if err != nil {
@@ -219,7 +219,6 @@ func Clusters(tree rollout.Tree) ([]string, error) {
 	return clusters, nil
 }
 
-// missing returns the error for a commit without a configuration for a cluster.
 func missing(tree rollout.Tree, cluster string) error {
 	err := &rollout.InvalidError{
 		File: rollout.ConfigPath(cluster), Msg: "does not exist",

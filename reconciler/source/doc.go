@@ -1,3 +1,3 @@
-// Package source reads the users' and the state branch, for the reconciler and for the commands and pages that explain
-// its decisions. All share the same [Gatherer].
+// Package source reads the users' branch and the state branch. The reconciler uses it, and so do the commands and pages
+// that explain decisions. They all share one [Gatherer].
 package source

@@ -14,22 +14,22 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Gatherer collects the input of an app's decision for reconciler, commands and pages, which differ only in RenderAt.
+// Gatherer collects the input of an app's decision. The reconciler, commands and pages differ only in RenderAt.
 type Gatherer struct {
-	// RenderAt returns an app at a commit, as Reader.Render does. Its error is ErrNotReady until the render is done.
+	// RenderAt returns an app's render at a commit. Its error is ErrNotReady until the render is done.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
-	// Observe returns the observed cluster, as reconciler.Observer does; nil observes nothing.
+	// Observe returns the observed cluster, as reconciler.Observer does. If it is nil, the observation is empty.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
-	// Know receives kinds of workloads that not every cluster serves, before Observe is called. It may be nil.
+	// Know receives kinds of workloads that only some clusters serve, before Observe is called. It may be nil.
 	Know func(kinds []rollout.Partitioned)
 }
 
 // ErrNotReady is returned by RenderAt while a commit is being fetched or rendered.
 var ErrNotReady = errors.New("is still being read")
 
-// Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time. The
-// error is ErrNotReady while the recorded commit is being read; the rest of the input is complete. If that commit is
-// unavailable, Source and error are nil: the state follows the head.
+// Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time. Its
+// error is ErrNotReady while the recorded commit is being read, but the other input is complete. If that commit is
+// unavailable, Source and error are nil, and the state follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.App, Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
@@ -60,7 +60,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have. applied is when the routing was applied (workloads.View).
+// Desired returns the objects that the cluster should have. applied is the time of the last routing (workloads.View).
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
@@ -70,7 +70,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	view := workloads.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
 	switch {
 	case !strategies.NeedsStable(s, view):
-	case s.Stable != nil && source.Release() == s.Stable.Hash: // source is stable while pods of a former version are kept
+	case s.Stable != nil && source.Release() == s.Stable.Hash: // pods of a former version are kept, so source is stable
 		view.Stable = source
 	default:
 		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {
@@ -80,7 +80,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	return strategies.Desired(s, view)
 }
 
-// Workloads returns all workloads that the app has in Git or on record, sorted.
+// Workloads returns the app's workloads in Git and on record, sorted.
 func Workloads(in strategies.Input) []rollout.Workload {
 	set := map[string]rollout.Workload{}
 	if in.Head.Render != nil {

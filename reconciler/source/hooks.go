@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Jobs reads the state of a Job. Read-only callers pass begun, so that no Job is created.
+// Jobs reads the state of a Job. Callers that only read set begun, so that no Job is created.
 type Jobs interface {
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 }
 
-// Applied returns the objects of a commit to apply: all but the Jobs that run around releases.
+// Applied returns a commit's objects to apply, without the Jobs that run around releases.
 func Applied(r *rollout.Render) []rollout.Object { return hook.Without(r.Objects) }
 
-// LookAtHooks reads the Jobs of running hooks, for display. A Job that cannot be read is left out.
+// LookAtHooks reads the Jobs of running hooks, for display. It omits Jobs that it cannot read.
 func LookAtHooks(ctx context.Context, in *strategies.Input, cluster Jobs) {
 	for _, run := range in.State.Hooks {
 		if run.Phase != rollout.HookRunning {

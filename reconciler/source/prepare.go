@@ -5,7 +5,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// App is one app as Git has it: from the users' branch, with its recorded state.
+// App is one app on the users' branch, with its recorded state.
 type App struct {
 	rollout.App
 	Head      strategies.Head
@@ -14,18 +14,18 @@ type App struct {
 	State     rollout.State
 }
 
-// Trust holds the reconciler's knowledge of an app beyond its own files. Other callers pass the zero value: the record
-// then says why another app owns an object, and why a policy ignores the promotion file.
+// Trust holds the reconciler's knowledge of an app beyond its own files. Other callers pass the zero value. Then the
+// record says why another app owns an object or a policy ignores the promotion file.
 type Trust struct {
 	IsKnown    bool
-	Refused    *rollout.InvalidError // why the branch's newest commit is not followed
+	Refused    *rollout.InvalidError // why the newest commit is not followed
 	Newest     rollout.Commit        // the newest commit, if Refused is set
 	Conflict   *rollout.InvalidError // the other app that owns an object of the head
 	Unapproved *rollout.InvalidError // why the promotion of the head's release does not count
 	Unknown    error                 // why the head is not known yet
 }
 
-// Prepare returns an app as Gather's input. A head that may not be followed gets an error instead of its render.
+// Prepare returns an app as Gather's input. If the app may not follow the head, the head has an error and no render.
 func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, p Promotion, t Trust) App {
 	if !t.IsKnown {
 		p.By = head.Commit
@@ -46,7 +46,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // a known head is used, even if outdated: it may roll back
+	case head.Render == nil && t.Unknown != nil: // use a known head even if it is outdated, because it may roll back
 		head.Err = t.Unknown
 	}
 	if head.Err != nil {

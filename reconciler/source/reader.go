@@ -13,36 +13,36 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Renderer renders an app at a commit. While the app's files stay the same, its Renders differ only in Commit.
+// Renderer renders an app at a commit. If the app's files do not change, its Renders differ only in Commit.
 type Renderer interface {
 	Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
 }
 
 // Reader reads commits for one cluster. Any goroutine may call it.
 type Reader struct {
-	Policy atomic.Pointer[rollout.Policy] // the policy for heads from now on; nil for none
+	Policy atomic.Pointer[rollout.Policy] // the policy for later heads; nil if there is none
 
 	cluster  string
 	renderer Renderer
 	own      string   // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
-	within   []string // the namespaces in scope; none: the whole cluster
+	within   []string // the namespaces in scope; default all
 
 	mu      sync.Mutex
-	configs map[string]*rollout.Config // by the id of the blob
+	configs map[string]*rollout.Config // by blob id
 }
 
-// NewReader returns a Reader for a cluster, named by its folder below .gitrollout.
+// NewReader returns a Reader for a cluster. The cluster is a folder in .gitrollout.
 func NewReader(cluster string, renderer Renderer) *Reader {
 	return &Reader{own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
 }
 
-// In sets gitrollout's own namespace and the namespaces in scope. No namespace in scope means the whole cluster.
+// In sets gitrollout's own namespace and the namespaces in scope. Without any, the whole cluster is in scope.
 func (r *Reader) In(own string, within []string) *Reader {
 	r.own, r.within = own, within
 	return r
 }
 
-// maxConfigs bounds the cached configurations. The commits of a cluster's apps have few different configurations.
+// maxConfigs limits the cached configurations. The apps of a cluster are at few different configurations.
 const maxConfigs = 50
 
 // ConfigAt returns a commit's configuration, from a cache. A missing or invalid configuration is an InvalidError.
@@ -75,9 +75,9 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt returns an app at a commit, with the folder and namespace of that commit's configuration. Otherwise a moved
-// folder would make older commits unreadable, and a new namespace would apply before any decision. AppAt returns its
-// argument unchanged if that configuration lacks the app, and always keeps its limits and decryption.
+// AppAt returns an app with the folder and namespace from a commit's configuration, but keeps its limits and
+// decryption. So older commits stay readable after a folder moves, and a new namespace waits for a decision. If that
+// configuration does not have the app, AppAt returns the app unchanged.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 		then.Name, then.Limits, then.Decryption, then.Sealed = now.Name, now.Limits, now.Decryption, now.Sealed
 		return then
 	}
-	// Nearly always the folder is unchanged, which needs no search.
+	// The folder rarely changes, so try it before a search.
 	if entry, found, err := tree.Lookup(now.Path); err == nil && found && entry.Kind == rollout.Dir {
 		for _, glob := range config.Apps {
 			if !matches(glob, now.Path) {
@@ -112,7 +112,7 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// inFolder returns an app with its folder at a commit whose configuration is unreadable: the present folder, or a
+// inFolder returns an app's folder at a commit with an unreadable configuration. That is the present folder, or a
 // folder beside it with a former name.
 func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
@@ -135,12 +135,12 @@ func (r *Reader) Lists(tree Snapshot, app string) (bool, error) {
 	return slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == app }), err
 }
 
-// Render renders an app at a commit, in that commit's folder. Permissions were checked when the commit was the head.
+// Render renders an app in its folder at that commit. Permissions were checked when the commit was the head.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
 
-// RenderHead renders an app at the head, and checks its permissions. A forbidden object is an InvalidError.
+// RenderHead renders an app at the head and checks its permissions. A forbidden object gives an InvalidError.
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
 	if err == nil {
@@ -155,7 +155,7 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do with 0 to n-1, limits concurrent calls to most, and waits for all calls.
+// Each calls do with 0 to n-1 and waits for all calls. At most most calls run at a time.
 func Each(n, most int, do func(i int)) {
 	slots := make(chan struct{}, most)
 	var all sync.WaitGroup

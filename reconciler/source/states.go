@@ -10,12 +10,12 @@ import (
 // States holds the apps' states in one commit of the state branch.
 type States struct {
 	tree  Snapshot
-	files map[string]string // ids of the blobs, by app
+	files map[string]string // blob ids by app
 
-	Cluster *rollout.Cluster // the cluster of the state; nil without cluster.yaml
+	Cluster *rollout.Cluster // the cluster that owns the states; nil without cluster.yaml
 }
 
-// ReadStates lists a state commit's files; a nil tree has none. An invalid cluster.yaml is an InvalidError.
+// ReadStates lists the state files of a commit. tree may be nil. An invalid cluster.yaml gives an InvalidError.
 func ReadStates(tree Snapshot) (*States, error) {
 	s := &States{tree: tree, files: map[string]string{}}
 	if tree == nil {
@@ -48,10 +48,10 @@ func ReadStates(tree Snapshot) (*States, error) {
 	return s, nil
 }
 
-// Files returns the ids of the blobs of the apps' state files, by app.
+// Files returns the blob ids of the state files, by app.
 func (s *States) Files() map[string]string { return s.files }
 
-// Of returns an app's state, the zero value if it has none.
+// Of returns an app's state, or the zero value if the app has no state.
 func (s *States) Of(app string) (rollout.State, error) {
 	id := s.files[app]
 	if id == "" {

@@ -1,7 +1,7 @@
-// Package chart renders Helm charts as `helm template` does. It uses Helm's engine, and only a chart's files and
-// values: no cluster, clock, randomness, environment, network or file system. The function lookup finds nothing.
-// Objects with random or time-dependent content are listed for the caller to refuse. Memory and time are not bounded.
-// Package render reads a chart's files from a commit, calls package chart, and builds on the objects.
+// Package chart renders Helm charts as "helm template" does. It uses Helm's engine with only a chart's files and
+// values. It has no cluster, clock, randomness, environment, network or file system, and lookup finds nothing. Its
+// result lists objects with random or time-dependent content, so that callers can refuse them. Package chart does not
+// limit memory and time. Package render reads the chart's files from a commit.
 package chart
 
 import (
@@ -26,27 +26,27 @@ import (
 type Release struct {
 	Name, Namespace string
 	Values          map[string]any // merged over the chart's values
-	KubeVersion     string         // for .Capabilities: 1.36.3 or v1.36.3; "" for rollout.DefaultKubernetes
-	APIVersions     []string       // in addition to Kubernetes' own: group/version, group/version/Kind
+	KubeVersion     string         // for .Capabilities, such as 1.36.3; default rollout.DefaultKubernetes
+	APIVersions     []string       // more than Kubernetes' own: group/version, group/version/Kind
 	CRDs            bool           // include the objects in crds folders
 	Draw            Draw
 }
 
-// Draw selects the results of template functions that in Helm differ from call to call.
+// Draw selects the results of template functions that change from call to call in Helm.
 type Draw int
 
-// The results of Fixed and Other are constants, which never reach a cluster.
+// Fixed and Other give constants, which never reach a cluster.
 const (
-	Fixed Draw = iota // objects that depend on these results are in Rendered.ByChance
-	Other             // other constants than Fixed
+	Fixed Draw = iota // objects with these constants are in Rendered.ByChance
+	Other             // constants that differ from Fixed's
 	Drawn             // random results as in Helm
 )
 
 // Document is one rendered object.
 type Document struct {
-	Source string // the template: chart/templates/web.yaml, chart/charts/sub/templates/web.yaml
+	Source string // the template's path, such as chart/templates/web.yaml
 	Text   string // YAML, without a separator
-	Hook   string // Helm's hook events, separated by commas; "" if the object is no hook
+	Hook   string // Helm's hook events, separated by commas; "" if not a hook
 }
 
 // Rendered is the result of rendering a chart.
@@ -58,12 +58,12 @@ type Rendered struct {
 
 // Chance is an object that would differ at each render.
 type Chance struct {
-	Kind, Name string                // "" for a text that is no object
+	Kind, Name string                // "" if the text is not an object
 	Hook       string                // as in Document
 	Why        *rollout.InvalidError // the place, the functions, and the fix
 }
 
-// Render renders a chart. Errors are InvalidErrors whose file is relative to the chart's folder ("." is the folder).
+// Render renders a chart. Its errors are InvalidErrors with files relative to the chart's folder, which is ".".
 func Render(files []File, r Release) (*Rendered, error) {
 	if chartutil.ValidateReleaseName(r.Name) != nil {
 		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is not valid", r.Name),
@@ -87,7 +87,7 @@ func Render(files []File, r Release) (*Rendered, error) {
 	}
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
 	run := func(f *functions) ([]Document, error) {
-		// Values are computed for each run: templates may change them.
+		// Each run needs its own values, because templates may change them.
 		values, err := util.ToRenderValues(c, r.Values, options, caps)
 		if err != nil {
 			return nil, &rollout.InvalidError{File: ".", Msg: rollout.OneLine(err.Error()), Fix: "change the values"}
@@ -127,7 +127,6 @@ func capabilities(r Release) (*common.Capabilities, error) {
 	return caps, nil
 }
 
-// documents runs the templates once and returns the rendered objects.
 func documents(c *helm.Chart, values common.Values, f *functions) ([]Document, error) {
 	files, err := engine.Engine{CustomTemplateFuncs: f.table()}.Render(c, values)
 	if err != nil {
@@ -169,7 +168,7 @@ func invalid(file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
 }
 
-// ReleaseName renders a release name like helm's --name-template. A name that differs at each render is an error.
+// ReleaseName renders a release name like helm's --name-template. The name may not differ between renders.
 func ReleaseName(text string) (string, error) {
 	const file = "templates/name"
 	c := &helm.Chart{Metadata: &helm.Metadata{Name: "release"},

@@ -18,13 +18,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// functions overrides template functions whose results vary. Render compares the outputs for two sets of constants.
+// functions overrides template functions with varying results. Render compares the outputs for two sets of constants.
 type functions struct {
 	draw   Draw
-	called map[string]bool // the called functions, by name
+	called map[string]bool // by function name
 }
 
-// pick records the call of a function and returns first, or second if draw is Other.
+// pick records a function's call. It returns second if draw is Other, and first otherwise.
 func pick[T any](f *functions, name string, first, second T) T {
 	f.called[name] = true
 	if f.draw == Other {
@@ -37,7 +37,7 @@ var errNoClock = errors.New("durationRound is not rendered: there is no clock")
 
 type certificate struct{ Cert, Key string }
 
-// table returns the template functions that override functions of Helm's engine.
+// table returns the template functions that replace functions of Helm's engine.
 func (f *functions) table() template.FuncMap {
 	t := template.FuncMap{
 		"now": f.now, "ago": f.ago, "date": f.date, "dateInZone": f.dateInZone, "date_in_zone": f.dateInZone,
@@ -97,12 +97,12 @@ func (f *functions) table() template.FuncMap {
 // withoutChance lists the functions that are overridden even if draw is Drawn.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
-// now returns one of two constant times, which differ in every part.
+// now returns one of two constant times that differ in every part.
 func (f *functions) now() time.Time {
 	return pick(f, "now", time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC), time.Date(2012, 11, 10, 21, 32, 43, 54, time.UTC))
 }
 
-// at returns a template function's time argument, or now if the argument is no time.
+// at returns a template function's time argument, or now if the argument is not a time.
 func (f *functions) at(date any) time.Time {
 	switch date := date.(type) {
 	case time.Time:
@@ -131,7 +131,7 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 	return f.at(date).In(in).Format(layout)
 }
 
-// differences returns the objects that differ between two renders. Different sets of objects are an InvalidError.
+// differences returns the objects that differ between two renders. If the sets of objects differ, it is an error.
 func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chance, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
 	var all []Chance
@@ -203,7 +203,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix names values to set, from lines that call the functions: lines of source or, if it has none, of all templates.
+// fix suggests values to set. It finds them on lines of source that call the functions, or else in all templates.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

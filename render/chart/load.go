@@ -18,11 +18,11 @@ import (
 
 // File is one file of a chart.
 type File struct {
-	Name string // slash-separated, in the chart's folder
+	Name string // slash-separated, relative to the chart's folder
 	Data []byte
 }
 
-// The bounds of a chart with its subcharts, unpacked.
+// Limits of an unpacked chart with its subcharts.
 const (
 	MaxSize  = 20 << 20 // bytes
 	MaxFiles = 5_000
@@ -31,7 +31,7 @@ const (
 // Main is the file that makes a folder a chart.
 const Main = "Chart.yaml"
 
-// Ignored returns a function that reports whether .helmignore excludes a path in the chart's folder.
+// Ignored returns a function that reports whether .helmignore excludes a path in the chart.
 func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	rules, err := ignore.Parse(bytes.NewReader(helmignore))
 	if err != nil {
@@ -47,7 +47,7 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	}, nil
 }
 
-// Merge parses one or more YAML documents of values and returns them merged over values, which stays unchanged.
+// Merge parses YAML documents of values and returns them merged over values. It does not change values.
 func Merge(values map[string]any, text []byte) (map[string]any, error) {
 	more, err := loader.LoadValues(bytes.NewReader(text))
 	if err != nil {
@@ -73,7 +73,7 @@ func load(files []File) (*helm.Chart, error) {
 	return c, arrange(c, ".")
 }
 
-// unpacker unpacks the archives of subcharts, which may be nested.
+// unpacker unpacks the archives of subcharts. Archives may contain archives.
 type unpacker struct{ files, size int }
 
 func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
@@ -115,7 +115,7 @@ func tooMuch(what string, most int) error {
 		Fix: "list the files that it does not need in .helmignore"}
 }
 
-// arrange sorts a chart's dependencies, which Helm loads in random order, and checks that all are present.
+// arrange sorts a chart's dependencies, because Helm's order is random. It checks that none is missing.
 func arrange(c *helm.Chart, dir string) error {
 	dependencies := c.Dependencies()
 	slices.SortFunc(dependencies, func(a, b *helm.Chart) int {
