@@ -17,8 +17,7 @@ type claim struct {
 	isOld bool // the head is older than the newest commit, which may not have the object
 }
 
-// updateOwners records the objects of an app's new head. It touches the other apps that have an object of the new head
-// or of the former one.
+// updateOwners records the objects of an app's new head. It touches other apps with an object of the old or new head.
 func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {

@@ -16,8 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// appCache holds values of an app that a restart can rebuild. Only the app's passes write to it, and they never
-// overlap.
+// appCache holds an app's values that a restart rebuilds. Only the app's passes write here, one at a time.
 type appCache struct {
 	runs    []rollout.AnalysisRun // the record's runs, with later measurements
 	health  strategies.Health     // since when the app is healthy or unhealthy
@@ -151,8 +150,8 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 	return why
 }
 
-// stays reports whether a decision neither advances nor begins nor follows a release. For example, an abort of a
-// waiting release and the end of a hook stay.
+// stays reports whether a decision neither advances nor begins nor follows a release. Examples are an abort of a
+// waiting release and the end of a hook.
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
 	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {

@@ -167,7 +167,6 @@ func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	return l.reader.Policy.Swap(p) != p, nil
 }
 
-// behind marks the view as older than Git, because a newer commit could not be read.
 func (l *poller) behind(was *gitView, err error) {
 	if was != nil {
 		next := *was
@@ -310,7 +309,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 }
 
-// bring fetches all wanted commits in one request and checks which are on the users' branch. Then it answers open
+// bring fetches all wanted commits in one request and checks which are on the users' branch. It also answers open
 // approvals and reads history. It reports whether there was anything to do.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
@@ -341,8 +340,8 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	return true, failed
 }
 
-// leaving returns the apps that probably roll back. Their commits are in commits, which is sorted, and their folder has
-// changed or Git has an abort.
+// leaving returns the apps that probably roll back, because their folder has changed or Git has an abort. It checks
+// only apps in flight at the given commits, which are sorted.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

@@ -78,7 +78,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update of a proposal's branch, if it needs one. If the branch is unreadable, a fetch comes first.
+// planned returns the update of a proposal's branch, if it needs one. An unreadable branch waits for a fetch.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {

@@ -17,7 +17,7 @@ import (
 )
 
 // prune deletes unused objects that have left the app. For a removed app, the configuration says whether it deletes all
-// objects or none. The decision's subject names the deleted objects. left means that the app's record is to be removed.
+// objects or none. The decision's subject names the deleted objects. left means that the record must be removed.
 func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
 	d = t.decision
 	next := &d.State
@@ -31,7 +31,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	case t.app.removed == nil:
 		objects, err := k.desired(ctx, t, m, *next, t.input.Now)
 		if err != nil {
-			return d, false, nil
+			return d, false, nil // apply reports the error
 		}
 		all = strategies.Prunable(*next, objects)
 	}
@@ -160,9 +160,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has an object or may have it. An app may have the object if it is not
-// rendered yet, or if its render fails and its files name the object. why is a fixed text if a user must correct that
-// app.
+// isElsewhere reports whether another app has an object or may have it. An app may have it while it is not rendered, or
+// if it fails to render and its files name the object. why is a fixed text if users must correct the app.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]

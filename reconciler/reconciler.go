@@ -35,7 +35,7 @@ type Options struct {
 	Observer   Observer
 	Applier    Applier
 	Jobs       Jobs                 // if nil, no Job can be created
-	Believe    func(Snapshot) error // returns why a commit of the state branch is not trusted; if nil, all are
+	Believe    func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
 	Approve    Approver             // if nil, every promotion file counts
 	// Nodes returns the labels of the cluster's nodes by name, for releases that select nodes by label.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)

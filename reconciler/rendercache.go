@@ -211,7 +211,6 @@ func (c *renderCache) do(j job) {
 	c.touch(j.app.Name)
 }
 
-// keep adds a render of an older commit, and drops the least recently used render.
 func (c *renderCache) keep(app string, b built) {
 	all := slices.Insert(c.at[app], 0, b)
 	c.at[app] = all[:min(len(all), kept)]
@@ -246,8 +245,8 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// isBlamed reports whether an app's head names the commit that last changed the app, or cannot name it. A new process
-// does not have older commits. It requests them here if the app follows the head or is held at the head.
+// isBlamed reports whether an app's head names the commit that last changed the app, if that commit can be known. A new
+// process lacks older commits. It requests them here if the app follows the head or is held at the head.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// revert returns the change that restores the app's files from the stable commit. It returns nil unless the head is the
-// rejected release with an unchanged folder. Users must review a doubtful revert, which may affect more than the
-// release.
+// revert returns the change that restores the app's files from the stable commit, or nil unless the head is the
+// rejected release with an unchanged folder. A doubtful revert may affect other changes, so users must review it.
 func (r *committer) revert(
 	ctx context.Context, v *gitView, s transition,
 ) (c *propose.Change, doubtful bool, err error) {

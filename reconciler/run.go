@@ -52,7 +52,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	visits.Wait()
 	pumps.Wait()
 	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
-		return err
+		return err // a deposed process records nothing
 	}
 	// Record the decisions of the last passes, because the next process must know of applied rollbacks.
 	r.out.retryRefused()
@@ -160,7 +160,7 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }
 
-// pumpOut records transitions. They gather during a push and the push interval, but a rollback does not wait for it.
+// pumpOut records transitions. They gather during a push and the push interval. A rollback skips the interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
 	var since, last, pushed time.Time // the first and newest waiting transitions, and the end of the last push
 	var failing time.Time             // since when pushes fail

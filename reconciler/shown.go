@@ -61,7 +61,6 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 	r.show(v, shown)
 }
 
-// show sends the forge updates that belong to no commit of the state branch.
 func (r *committer) show(v *gitView, shown *report.Shown) {
 	head, _ := r.states.at()
 	r.tell(report.Report{Config: v.branch.Config, Head: head, Forge: shown})

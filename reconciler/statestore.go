@@ -43,7 +43,6 @@ func newStateStore(o *Options) *stateStore {
 	}
 }
 
-// of returns an app's record. known is false until the state branch was read.
 func (r *stateStore) of(app string) (e appState, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +72,6 @@ func (r *stateStore) names() []string {
 	return sortedKeys(r.apps)
 }
 
-// at returns the head of the state branch, and the count of push starts and push ends.
 func (r *stateStore) at() (head string, pushes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +145,6 @@ func (r *stateStore) ownersOf(proposals map[string]string) (apps []string) {
 	return apps
 }
 
-// moved returns the entries of now that are new or differ from before.
 func moved(before, now map[string]string) map[string]string {
 	all := maps.Clone(now)
 	maps.DeleteFunc(all, func(branch, commit string) bool { return before[branch] == commit })
@@ -208,8 +205,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process as the writer. It keeps its epoch or the epoch of a writer with its id, or begins
-// one.
+// nextWriter returns this process as the writer. The epoch is its own, or a writer's with the same id, or new.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:

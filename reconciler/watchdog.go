@@ -49,7 +49,7 @@ func Heartbeat(ctx context.Context) {
 // leastTimeout is the least time before silent work counts as stuck. Requests end within 2 minutes.
 const leastTimeout = 5 * time.Minute
 
-// Stuck names the work of Run that sent no heartbeat for ten intervals, but at least 5 minutes. "" means no such work.
+// Stuck names work of Run without a heartbeat for ten intervals and at least 5 minutes. "" means no such work.
 func (r *Reconciler) Stuck(interval time.Duration) string {
 	timeout := max(leastTimeout, 10*r.in.interval(interval))
 	r.watchdog.mu.Lock()

@@ -15,8 +15,8 @@ type InvalidName struct {
 	Err  error  // an InvalidError
 }
 
-// FindApps returns the apps of a configuration, sorted by name. An app is a matched folder with a kustomization. It may
-// be a chart if the entry has helm, or manifests if the entry has directory. Any InvalidName of FindAll is an error.
+// FindApps returns the apps of a configuration, sorted by name. A matched folder is an app if it has a kustomization,
+// or a chart and the entry has helm, or manifests and the entry has directory. Any InvalidName is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {

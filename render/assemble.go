@@ -21,7 +21,7 @@ type assembly struct {
 	origins
 	app      rollout.App
 	warnings []string
-	unopened []string // encrypted files that had no key
+	unopened []string // encrypted files that were read without keys
 	content  rollout.Hash
 	hooked   bool
 
@@ -122,7 +122,7 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	isJob := ref.Group == "batch" && ref.Kind == "Job" && !hook.Is(object)
 	if spec := object.Map("spec"); isJob && spec["ttlSecondsAfterFinished"] != nil {
-		delete(spec, "ttlSecondsAfterFinished") // the cluster would delete the Job, and it would run again
+		delete(spec, "ttlSecondsAfterFinished") // the cluster would delete the Job, and gitrollout would run it again
 		a.warn("%s: ttlSecondsAfterFinished is left out: the Job runs once, and stays while it is in Git", shortRef(ref))
 	}
 	w, is := rollout.WorkloadOf(ref)
@@ -133,7 +133,7 @@ func (a *assembly) take(object rollout.Object) error {
 	return nil
 }
 
-// dropOwned removes annotations of controllers, because they cause conflicts. Output of kubectl get has them.
+// dropOwned removes annotations that controllers write, because they conflict. kubectl get -o yaml prints them.
 func dropOwned(object rollout.Object) (dropped []string) {
 	annotations := object.Map("metadata", "annotations")
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {

@@ -24,10 +24,10 @@ import (
 // These annotations are on a chart's objects only while kustomize processes the objects.
 const (
 	noteHook      = "chart.gitrollout.dev/hook"      // Helm's hook events, separated by commas
-	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace
+	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the default for its objects
 )
 
-// charts renders a kustomization's charts. Their objects come last among its resources, so that it may patch them.
+// charts renders a kustomization's charts. Their objects are its last resources, so the kustomization may patch them.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -225,7 +225,7 @@ func isChart(lookup lookupFunc, dir string) (bool, error) {
 	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }
 
-// inflate renders the chart in folder dir. It writes the objects to the generated file into.
+// inflate renders the chart in folder dir. The objects go to the generated file with the name into.
 func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) error {
 	files, err := in.fs.chartFiles(dir)
 	if err != nil {
@@ -298,7 +298,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	}
 	node, err := kyaml.Parse(text)
 	if err != nil || node.IsNilOrEmpty() {
-		return "", nil // the text is only a comment, because measure has parsed it
+		return "", nil // measure parsed the text, so it is only a comment
 	}
 	objects := []*kyaml.RNode{node}
 	if items := node.Field("items"); items != nil && strings.HasSuffix(node.GetKind(), "List") {

@@ -35,7 +35,6 @@ func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	return root, root.fill("", tree)
 }
 
-// at returns the closure of a path below n, and creates missing ones.
 func (n *closure) at(p string) *closure {
 	for _, name := range segments(p) {
 		next := n.children[name]
@@ -51,7 +50,7 @@ func (n *closure) at(p string) *closure {
 	return n
 }
 
-// fill records the ids of the closure's folders. It stops at a path that is not a folder, where all lookups failed.
+// fill records the ids of the closure's folders. It stops at a non-folder, because all lookups below it failed.
 func (n *closure) fill(p string, tree rollout.Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil
@@ -84,7 +83,7 @@ func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	case len(n.children) == 0:
 		return true, nil
 	case (mark == markDir) != n.isDir:
-		return false, nil // the folder was added or removed, and recorded paths may be in it
+		return false, nil // the folder was added or removed, and its recorded paths may have changed
 	case !n.isDir || entry.ID == n.folder && entry.ID != "":
 		return true, nil
 	}

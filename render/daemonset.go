@@ -9,7 +9,7 @@ import (
 )
 
 // mergeDaemonSet reads a DaemonSet's update strategy. At each step, up to maxUnavailable nodes (default 1) may lack a
-// ready pod. With maxSurge, one node may.
+// ready pod. If the DaemonSet uses maxSurge, one node may.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The API groups of Rollout documents, and the annotation that sets scaling in an Argo Rollouts document.
+// These are the API groups of Rollout documents, and the annotation that sets scaling in an Argo Rollouts document.
 const (
 	ownGroup          = "gitrollout.dev"
 	argoGroup         = "argoproj.io"
@@ -37,13 +37,13 @@ type document struct {
 	ref      rollout.Ref
 	form     specForm         // as written in the document
 	workload rollout.Workload // the workload that the release moves
-	inline   bool             // the document has the pod template, from which the Deployment is generated
-	spec     rollout.Spec     // without fields that may also come from the Deployment
+	inline   bool             // the Deployment is generated from the document's pod template
+	spec     rollout.Spec     // without fields that may come from the Deployment instead
 	analyses []measured
 	routers  map[string]block // the blocks of trafficRouting, by kind
 }
 
-// block is a value that is read later, with its path in the document.
+// block is a value to read later, with its path in the document.
 type block struct {
 	path string
 	raw  any
@@ -54,7 +54,6 @@ const (
 	blueGreenPath = "spec.strategy.blueGreen"
 )
 
-// newDocument reads a Rollout document strictly.
 func newDocument(object rollout.Object) (*document, error) {
 	d := &document{object: object, ref: object.Ref()}
 	if version := object.APIVersion(); version != rollout.APIVersion && version != argoGroup+"/v1alpha1" {
@@ -73,10 +72,10 @@ func newDocument(object rollout.Object) (*document, error) {
 	return d, nil
 }
 
-// shortRef formats an object: Rollout/shop/checkout.
+// shortRef formats an object, such as Rollout/shop/checkout.
 func shortRef(ref rollout.Ref) string { return ref.Kind + "/" + ref.Namespace + "/" + ref.Name }
 
-// read validates the fields together and fills in the spec.
+// read validates the fields and fills in the spec.
 func (d *document) read(form *specForm) {
 	d.form, d.spec = *form, form.Spec
 	if window := form.RollbackWindow; window != nil {
@@ -91,7 +90,7 @@ func (d *document) read(form *specForm) {
 	}
 }
 
-// readWorkload sets d.workload: the workload that workloadRef names, or the Deployment generated from the template.
+// readWorkload sets d.workload. It is the workload in workloadRef, or the Deployment generated from the template.
 func (d *document) readWorkload() {
 	d.workload = rollout.Workload{Namespace: d.ref.Namespace, Name: d.ref.Name}
 	ref, template, selector := d.form.WorkloadRef, d.form.Template, d.form.Selector
@@ -140,7 +139,7 @@ func (d *document) readCanary(form *canaryForm) {
 	d.checkSteps()
 }
 
-// readScaling determines whether the canary surges, or replaces stable's pods in place.
+// readScaling decides whether the canary surges or replaces stable's pods in place.
 func (d *document) readScaling(form *canaryForm) {
 	field, scaling := canaryPath+".scaling", form.Scaling
 	if d.Argo {
@@ -152,7 +151,7 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 	d.spec.Scaling = scaling
 	switch c := d.spec.Canary; {
-	case d.workload.Kind != "": // not a Deployment: inPlace.refuse refuses other values
+	case d.workload.Kind != "": // not a Deployment, so inPlace.refuse checks the value
 		d.spec.Scaling = cmp.Or(scaling, rollout.InPlace)
 	case c.Traffic != nil:
 		if d.spec.Scaling = rollout.Surge; scaling == rollout.InPlace {
@@ -167,10 +166,10 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 }
 
-// scaleDownDelay is the default in seconds, as in Argo Rollouts. Afterwards, no node sends requests to the old pods.
+// scaleDownDelay is Argo Rollouts' default, in seconds. After this time, no node sends requests to the old pods.
 const scaleDownDelay = 30
 
-// readDelays reads after how many seconds the additional pods of a canary are removed.
+// readDelays reads how many seconds the additional pods of a canary stay.
 func (d *document) readDelays(form *canaryForm) {
 	c := d.spec.Canary
 	surge := d.spec.Scaling == rollout.Surge
@@ -243,7 +242,7 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	return step
 }
 
-// fullWeight returns the weight that stands for all requests, or for all pods.
+// fullWeight returns the weight for all requests or all pods.
 func (d *document) fullWeight() int {
 	if t := d.spec.Canary.Traffic; t != nil && t.MaxWeight > 0 {
 		return t.MaxWeight
@@ -251,7 +250,6 @@ func (d *document) fullWeight() int {
 	return 100
 }
 
-// checkPause validates a pause's duration and its action on timeout.
 func (d *document) checkPause(at string, p *rollout.Pause) {
 	switch {
 	case p.Timeout == nil && p.OnTimeout != "":

@@ -18,7 +18,7 @@ var (
 	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
-// readExperiment reads an experiment step. checkExperiments validates its objects later.
+// readExperiment reads an experiment step. Later, checkExperiments validates the step's objects.
 func (d *document) readExperiment(at string, form *experimentForm) *rollout.Experiment {
 	e := &form.Experiment
 	for i := range form.Templates {
@@ -72,7 +72,6 @@ func (d *document) checkLabels(at string, labels map[string]string) {
 	}
 }
 
-// readRuns reads one analysis of an experiment.
 func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) rollout.ExperimentAnalysis {
 	e := &of.Experiment
 	if slices.ContainsFunc(e.Analyses, func(o rollout.ExperimentAnalysis) bool { return o.Name == form.Name }) {
@@ -98,7 +97,7 @@ func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) 
 	return rollout.ExperimentAnalysis{Name: form.Name, Required: form.Required, Analysis: m.into}
 }
 
-// checkVariable refuses a variable that the experiment does not define.
+// checkVariable refuses variables that the experiment does not define.
 func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	if name == "experiment.finishedAt" && e.Duration == nil {
 		d.Fail(at, "give the experiment a duration", "asks for {{%s}}, and the experiment has no duration", name)
@@ -112,14 +111,14 @@ func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	}
 }
 
-// checkExperiments generates each experiment's objects from the current version and validates them.
+// checkExperiments generates the objects of experiments from the current version and validates the objects.
 func (a *assembly) checkExperiments() error {
 	taken := map[rollout.Ref]string{}
 	for _, o := range a.objects {
 		taken[o.Ref()] = shortRef(o.Ref())
 	}
 	for i := range a.specs {
-		d := a.documents[i] // stage has appended one spec for each document, in order
+		d := a.documents[i] // stage has appended one spec per document, in order
 		if a.specs[i].Canary == nil {
 			continue
 		}

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The types below are the form of a Rollout document. The reader, the schemas and the reference use the struct
-// tags (rollout.Field). Names are from Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go), whose other fields
-// are refused as unknown. The tag own marks gitrollout's fields. Fields that need no translation are in rollout.Spec.
+// The types below are the form of a Rollout document. The reader, the schemas and the reference read the struct tags
+// (rollout.Field). Argo Rollouts v1.10 has the same names (pkg/apis/rollouts/v1alpha1/types.go); its other fields are
+// refused. The tag own marks gitrollout's fields. Fields that need no translation are in rollout.Spec.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
 
-// Routers is the name of the form's field that holds the routers' blocks of trafficRouting.
+// Routers is the name of the form's field with the routers' blocks of trafficRouting.
 const Routers = "routers"
 
 type documentForm struct {
@@ -125,7 +125,7 @@ type mirrorMatch struct {
 	Headers map[string]rollout.StringMatch `json:"headers"`
 }
 
-// trafficForm holds trafficRouting. Package traffic reads the routers' blocks in it.
+// trafficForm holds trafficRouting. Package traffic reads its blocks for routers.
 type trafficForm struct {
 	rollout.Traffic
 	ManagedRoutes []managedRoute `json:"managedRoutes"`
@@ -138,13 +138,12 @@ type managedRoute struct {
 	Name string `json:"name" needs:"name it" is:"route"`
 }
 
-// pluginsForm holds Argo Rollouts' Gateway API plugin, the only known one.
+// pluginsForm holds Argo Rollouts' Gateway API plugin. No other plugin is known.
 type pluginsForm struct {
 	GatewayAPI any `json:"argoproj-labs/gatewayAPI" names:"gatewayAPI"`
 	_          any `unknown:"describe any other router in trafficRouting.object"`
 }
 
-// analysisForm is an analysis at a step, before a switch, or after a switch.
 type analysisForm struct {
 	Templates []analysis.TemplateRef `json:"templates" needs:"name at least one: - templateName: NAME"`
 	Args      []argument             `json:"args"`
@@ -157,7 +156,7 @@ type backgroundForm struct {
 	StartingStep int `json:"startingStep"`
 }
 
-// argument is a value that a document gives to a template's argument.
+// argument is a document's value for an argument of a template.
 type argument struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -228,7 +227,7 @@ type deployStrategy struct {
 	Rest map[string]any `json:"*"`
 }
 
-// podAmount is a number or percentage in Kubernetes' form: a number in quotes is invalid.
+// podAmount is a number or percentage as in Kubernetes, where a number in quotes is invalid.
 type podAmount struct{ rollout.Amount }
 
 // ReadValue reads a number or a percentage.

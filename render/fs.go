@@ -18,20 +18,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is the repository's root for kustomize. If it were "/", filepath.Join would hide a ".." that leaves the root.
+// mount is the repository's root for kustomize. It is not "/", because filepath.Join would hide a ".." that leaves "/".
 const mount = "/repository-root"
 
-// The bounds of one build, in bytes and symlinks. The largest bundles of CRDs in use are below 4 MiB.
+// These limit one build, in bytes and symlinks. The largest known bundles of CRDs are below 4 MiB.
 const (
 	maxFile  = 16 << 20
 	maxTotal = 64 << 20
-	maxHops  = 40 // symlinks followed for one path, like Linux
+	maxHops  = 40 // symlinks on one path, as in Linux
 )
 
 // lfsPointer is the start of a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-// Marks are the results of lookups in a closure. All folders have the same mark: paths below have their own marks.
+// Marks are the results of lookups in a closure. All folders have one mark, because paths below have their own marks.
 const (
 	markAbsent = ""
 	markDir    = "dir"
@@ -53,23 +53,23 @@ type lookup struct {
 	found bool
 }
 
-// treeFS is a commit's tree for one build in one goroutine. It is read-only, follows symlinks and records lookups.
+// treeFS is a read-only tree of a commit for one build in one goroutine. It follows symlinks and records lookups.
 type treeFS struct {
 	tree    rollout.Tree
-	made    map[string][]byte // generated files, which take precedence over the tree's
-	listed  map[string]bool   // folders whose whole content was listed
+	made    map[string][]byte // generated files, which hide the tree's files
+	listed  map[string]bool   // folders that were listed completely
 	asked   map[string]lookup
-	blobs   map[string][]byte // by path, with symlinks resolved
+	blobs   map[string][]byte // by path, after symlinks are resolved
 	total   int
 	refused *rollout.InvalidError // the first refusal, because kustomize may hide it
 	failed  error                 // the error of reading the tree
 
-	unlock    func([]sops.Lock) ([]byte, error) // returns the data key of encrypted files; if nil, values are sealed
+	unlock    func([]sops.Lock) ([]byte, error) // returns the data key; if nil, encrypted values stay sealed
 	twin      bool                              // seal values with the twin's substitutes
-	keysIn    string                            // the Secret that has the keys
+	keysIn    string                            // the Secret with the keys
 	encrypted map[string][]sops.Lock            // the encrypted files that were read
 
-	draw    chart.Draw     // how charts' random functions get their results
+	draw    chart.Draw     // what charts' random functions return
 	chances []chart.Chance // the objects that depend on random functions
 }
 
@@ -92,7 +92,6 @@ func (f *treeFS) lookup(p string) (rollout.Entry, bool, error) {
 	return entry, found, err
 }
 
-// ask looks up a path in the tree and caches the result.
 func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	if l, ok := f.asked[p]; ok {
 		return l.entry, l.found, nil
@@ -101,7 +100,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 		return rollout.Entry{}, false, f.failed
 	}
 	if p != "" && !fs.ValidPath(p) {
-		return rollout.Entry{}, false, nil // no tree has such a path, for example a symlink's target in Latin-1
+		return rollout.Entry{}, false, nil // no tree has this path; it may be a symlink's target in Latin-1
 	}
 	entry, found, err := f.tree.Lookup(p)
 	if err != nil {
@@ -112,8 +111,8 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	return entry, found, nil
 }
 
-// resolve follows symlinks and returns the real path and its entry, or fs.ErrNotExist. A path that leaves the
-// repository or enters a submodule is an InvalidError without a field.
+// resolve follows symlinks and returns the real path with its entry. If the path does not exist, the error is
+// fs.ErrNotExist. A path that leaves the repository or enters a submodule gives an InvalidError without a field.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {
@@ -167,14 +166,14 @@ func (f *treeFS) walk(p string) (string, rollout.Entry, error) {
 			at = next
 		}
 	}
-	entry, found, err := f.lookup(at) // after "..", entry does not belong to at
+	entry, found, err := f.lookup(at) // after "..", entry may belong to another path
 	if err != nil || found {
 		return at, entry, err
 	}
 	return "", entry, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
 }
 
-// target returns a symlink's target. It refuses absolute paths.
+// target returns a symlink's target, and refuses absolute paths.
 func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	raw, err := f.tree.ReadBlob(entry.ID)
 	if err != nil {
@@ -189,7 +188,7 @@ func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	return target, nil
 }
 
-// refuse records the first refusal, because kustomize tries a path in several ways and hides the reason.
+// refuse records the first refusal. Kustomize tries a path in several ways and would hide the reason.
 func (f *treeFS) refuse(p, msg, fix string) error {
 	err := &rollout.InvalidError{File: p, Msg: msg, Fix: fix}
 	if f.refused == nil {
@@ -235,7 +234,7 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	return content, nil
 }
 
-// inside converts a path of kustomize to a path of the repository. It returns false if the path is outside mount.
+// inside converts a path of kustomize to a path in the repository. It returns false for a path outside mount.
 func inside(p string) (string, bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	if p == mount {
@@ -294,7 +293,7 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	return withNames(data), nil
 }
 
-// errReadOnly is the error of methods that write or list. No build calls them, or TestSameBytesAsKustomize would fail.
+// errReadOnly is for methods that write or list. If a build called one, TestSameBytesAsKustomize would fail.
 var errReadOnly = errors.New("a commit's tree can only be read, file by file")
 
 func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }

@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// generatedSuffix is kustomize's suffix of generated objects: "-" and ten characters of its hash alphabet.
+// generatedSuffix matches kustomize's suffix of generated names: "-" and ten characters of its hash alphabet.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// warnGenerated warns if a template in a Rollout names a generated ConfigMap or Secret without its hash, because the
-// pods would never start. Kustomize rewrites such a name only with `configurations`.
+// warnGenerated warns if a pod template names a generated ConfigMap or Secret without its hash, because the pods would
+// not start. Kustomize adds the hash to names in a Rollout only with "configurations".
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
-	generated := map[rollout.Ref]string{} // full names by the name without the hash
+	generated := map[rollout.Ref]string{} // from the name without the hash to the full name
 	for _, object := range a.objects {
 		ref := object.Ref()
 		if ref.Group != "" || ref.Kind != "ConfigMap" && ref.Kind != "Secret" {
@@ -45,7 +45,7 @@ func (a *assembly) warnGenerated() {
 	}
 }
 
-// referenceFields maps a pod template's fields with a reference to the referenced kind and the key with its name.
+// referenceFields maps fields of a pod template to the kind that they refer to, and to the key of the name.
 var referenceFields = map[string]struct{ kind, key string }{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secret": {"Secret", "secretName"}, "secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the hash of an app's objects, with encrypted values sealed, or "" if the app has a Rollout.
+// contentOf returns the hash of an app's objects, with encrypted values sealed. It is "" if the app has a Rollout.
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -27,8 +27,8 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks returns the objects without hooks that gitrollout does not run, such as Helm's tests, and warns of them.
-// Jobs before and after releases stay. An unreadable hook of a chart is left out, because users cannot change it.
+// withHooks removes hooks that gitrollout does not run, such as Helm's tests, and warns about them. It keeps Jobs
+// before and after releases. It also removes a chart's unreadable hooks, because users cannot change them.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -56,7 +56,7 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	return kept, nil
 }
 
-// warnOfServices warns about Services that select a hook's pods, for example by kustomize's common labels.
+// warnOfServices warns about Services that select a hook's pods, which kustomize's common labels can cause.
 func (a *assembly) warnOfServices(objects []rollout.Object) {
 	for _, job := range objects {
 		if !hook.Is(job) {
@@ -76,13 +76,13 @@ func (a *assembly) warnOfServices(objects []rollout.Object) {
 	}
 }
 
-// generated matches a line with generateName and captures the prefix. The regexp between matches document separators.
+// generated matches a line with generateName and captures the prefix. between matches document separators.
 var (
 	generated = regexp.MustCompile(`(?m)^( *)generateName: *["']?([a-z0-9.-]*[a-z0-9])[.-]*["']?[ \r]*(#.*)?$`)
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames adds a name, the generateName's prefix, to hook Jobs that have no name: kustomize requires a name.
+// withNames gives hook Jobs without a name their generateName's prefix as a name, because kustomize requires a name.
 func withNames(data []byte) []byte {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data
@@ -108,7 +108,7 @@ func withName(text []byte) []byte {
 	out := slices.Concat(text[:at[1]], []byte("\n"), text[at[2]:at[3]], []byte("name: "), text[at[4]:at[5]], text[at[1]:])
 	var with rollout.Object
 	if err := yaml.Unmarshal(out, &with); err != nil || with.Name() != string(text[at[4]:at[5]]) {
-		return text // the match is elsewhere in the document
+		return text // generateName is elsewhere in the document
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// inPlace holds parts of messages: why a kind of workload can only replace pods in place.
+// inPlace holds parts of messages. They say why a kind of workload can only replace pods in place.
 type inPlace struct {
 	second     string // why there is no second set of pods
 	beside     string // the end of the message "has no pods …"
@@ -17,7 +17,7 @@ type inPlace struct {
 	unrouted   string // why routers cannot select new pods; "" if they can
 }
 
-// refuse refuses the settings of a Rollout that do not work if pods are replaced in place.
+// refuse refuses settings that do not work if pods are replaced in place.
 func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	kind, c := d.workload.Ref().Kind, d.spec.Canary
 	if c == nil {
@@ -52,7 +52,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
-// refuseWeights refuses router settings that need weights of requests: here, a weight is always a share of the pods.
+// refuseWeights refuses settings that need weights of requests. In place, a weight is always a share of the pods.
 func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
 	const why = ", but if pods are replaced in place, a weight is a share of the pods"
 	if c.PingPong != nil {

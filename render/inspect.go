@@ -13,18 +13,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plan is the result of the inspection of an app's kustomizations.
 type plan struct {
 	file     string // the app's own kustomization file
 	openAPI  bool   // a kustomization replaces kustomize's global schema
 	warnings []string
 }
 
-// maxRoots bounds a build's kustomizations. Each reference to a base counts: 30 files with 2 references each need 2^30.
+// maxRoots limits a build's kustomizations. Every reference counts: 30 files with 2 references each need 2^30 visits.
 const maxRoots = 1000
 
-// inspector walks the kustomizations as kustomize will. It refuses by name anything that would leave the repository,
-// start a program, or never end. It leaves other errors to kustomize if kustomize's message is good enough.
+// inspector walks the kustomizations as kustomize does. It refuses anything that leaves the repository, starts a
+// program or never ends. It leaves other errors to kustomize if kustomize's message is good enough.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -32,14 +31,13 @@ type inspector struct {
 	roots   int
 	total   shape
 	work    int
-	checked map[string]shape // the sizes of checked texts, by file and field
-	stack   []string         // folders of the kustomizations being entered
+	checked map[string]shape // sizes of checked texts, by file and field
+	stack   []string         // folders of the open kustomizations
 
-	namespace string            // of the innermost kustomization with a namespace; "" if there is none
-	charted   map[string]string // by kustomization file, the namespace that its charts were rendered for
+	namespace string            // the innermost namespace of the open kustomizations; "" if there is none
+	charted   map[string]string // the namespace that each kustomization file's charts got
 }
 
-// inspect inspects an app's kustomization and everything that it refers to.
 func inspect(fs *treeFS, app rollout.App) (plan, error) {
 	in := &inspector{fs: fs, app: app, checked: map[string]shape{}, charted: map[string]string{}}
 	dir := app.Path
@@ -59,7 +57,7 @@ func (in *inspector) warn(format string, args ...any) {
 	in.plan.warnings = append(in.plan.warnings, fmt.Sprintf(format, args...))
 }
 
-// orMissing returns missing if err is nil or fs.ErrNotExist, and err otherwise.
+// orMissing returns missing if err is nil or fs.ErrNotExist. Otherwise it returns err.
 func orMissing(err error, missing *rollout.InvalidError) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -67,7 +65,7 @@ func orMissing(err error, missing *rollout.InvalidError) error {
 	return missing
 }
 
-// referrer is the place of a reference: a kustomization file, its folder, and a field.
+// referrer is the place of a reference.
 type referrer struct {
 	file  string
 	dir   string
@@ -131,10 +129,10 @@ func (in *inspector) enter(dir string, from referrer) error {
 	return nil
 }
 
-// KustomizationNames are a kustomization's file names, in kustomize's order (konfig.RecognizedKustomizationFileNames).
+// KustomizationNames are the file names in kustomize's order (konfig.RecognizedKustomizationFileNames).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load reads a folder's kustomization. It looks up all three names, as kustomize does: the closure needs all three.
+// load reads a folder's kustomization. It looks up all three names as kustomize does, because the closure needs them.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte
@@ -169,7 +167,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 		return "", nil, invalidKustomization(found[0], err)
 	}
 	if _, made := in.fs.made[found[0]]; made && !in.fs.asked[found[0]].found {
-		return path.Clean(dir), k, nil // the file is generated, so errors name the folder
+		return path.Clean(dir), k, nil // errors name the folder, because the file is generated
 	}
 	return found[0], k, nil
 }
@@ -183,17 +181,16 @@ func invalidKustomization(file string, err error) error {
 		"error converting YAML to JSON: ")}
 }
 
-// count adds a kustomization's operations to the build's size.
 func (in *inspector) count(k *types.Kustomization) {
 	if len(k.OpenAPI) > 0 {
 		in.plan.openAPI = true
 	}
-	// Each of these operations applies to every object, so it counts like an object.
+	// Each of these counts like an object, because it applies to every object.
 	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
 		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 }
 
-// component inspects an entry of components, which must be a folder with a kustomization.
+// component inspects an entry of components. The entry must be a folder with a kustomization.
 func (in *inspector) component(at referrer, p string) error {
 	dir, entry, err := in.find(at, p)
 	if err != nil {
@@ -205,7 +202,7 @@ func (in *inspector) component(at referrer, p string) error {
 	return in.enter(dir, at)
 }
 
-// resource inspects an entry of resources: a file, or a folder with a kustomization.
+// resource inspects an entry of resources. The entry is a file, or a folder with a kustomization.
 func (in *inspector) resource(at referrer, p string) error {
 	real, entry, err := in.find(at, p)
 	if err != nil {

@@ -31,7 +31,7 @@ type Action struct {
 	Off         bool `json:"off,omitempty"` // for hold: ends the hold
 }
 
-// StillAbout returns an error if the user acted on an older release than the current one.
+// StillAbout returns an error if the user meant another release than the current one.
 func (a Action) StillAbout(in strategies.Input) error {
 	if now := about(in, a.Verb); a.Release != now {
 		return fmt.Errorf("the page shows release %q, but the current release is %q; reload the page", a.Release, now)
@@ -39,7 +39,7 @@ func (a Action) StillAbout(in strategies.Input) error {
 	return nil
 }
 
-// about returns the release that an action with this verb applies to, or "" without such a release.
+// about returns the release that an action with this verb applies to, or "" if there is none.
 func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	switch coming := strategies.Coming(in); {
 	case verb == rollout.Retry && in.Head.Render != nil:

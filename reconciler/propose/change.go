@@ -15,7 +15,7 @@ type Change struct {
 	Message string            // the commit's message
 	When    time.Time         // the commit's time
 	Subject string            // the action without the cluster, such as "Promote shop past step 2"
-	Effect  string            // what the change does, for the user
+	Effect  string            // the effect for the user
 }
 
 // Target is the destination of a Change.
@@ -43,7 +43,7 @@ func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, whe
 	return o, nil
 }
 
-// releaseLine describes a release in a commit's message. The text what follows the author.
+// releaseLine describes a release in a commit's message. It puts the parameter what after the author.
 func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }

@@ -60,7 +60,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have. applied is the time of the last routing (workloads.View).
+// Desired returns the cluster's desired objects. applied is the time at which the routing was applied (workloads.View).
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)

@@ -155,7 +155,7 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do with 0 to n-1 and waits for all calls. At most most calls run at a time.
+// Each calls do with 0 to n-1 and waits for all calls. The parameter most limits the concurrent calls.
 func Each(n, most int, do func(i int)) {
 	slots := make(chan struct{}, most)
 	var all sync.WaitGroup

@@ -26,8 +26,8 @@ import (
 type Release struct {
 	Name, Namespace string
 	Values          map[string]any // merged over the chart's values
-	KubeVersion     string         // for .Capabilities, such as 1.36.3; default rollout.DefaultKubernetes
-	APIVersions     []string       // more than Kubernetes' own: group/version, group/version/Kind
+	KubeVersion     string         // for .Capabilities, such as 1.36.3 or v1.36.3; default rollout.DefaultKubernetes
+	APIVersions     []string       // added to Kubernetes' own, as group/version or group/version/Kind
 	CRDs            bool           // include the objects in crds folders
 	Draw            Draw
 }
@@ -37,7 +37,7 @@ type Draw int
 
 // Fixed and Other give constants, which never reach a cluster.
 const (
-	Fixed Draw = iota // objects with these constants are in Rendered.ByChance
+	Fixed Draw = iota // objects that depend on these constants are in Rendered.ByChance
 	Other             // constants that differ from Fixed's
 	Drawn             // random results as in Helm
 )

@@ -102,7 +102,6 @@ func (f *functions) now() time.Time {
 	return pick(f, "now", time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC), time.Date(2012, 11, 10, 21, 32, 43, 54, time.UTC))
 }
 
-// at returns a template function's time argument, or now if the argument is not a time.
 func (f *functions) at(date any) time.Time {
 	switch date := date.(type) {
 	case time.Time:
@@ -131,7 +130,8 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 	return f.at(date).In(in).Format(layout)
 }
 
-// differences returns the objects that differ between two renders. If the sets of objects differ, it is an error.
+// differences returns the objects that differ between two renders. If the sets of objects differ, it returns an
+// InvalidError.
 func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chance, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
 	var all []Chance

@@ -22,7 +22,7 @@ type File struct {
 	Data []byte
 }
 
-// Limits of an unpacked chart with its subcharts.
+// These limit an unpacked chart with its subcharts.
 const (
 	MaxSize  = 20 << 20 // bytes
 	MaxFiles = 5_000
