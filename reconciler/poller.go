@@ -341,7 +341,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 }
 
 // leaving returns the apps that probably roll back, because their folder has changed or Git has an abort. It checks
-// only apps in flight at the given commits, which are sorted.
+// only apps in flight at commits, which is sorted.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

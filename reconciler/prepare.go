@@ -34,7 +34,7 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.A
 	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
 }
 
-// head returns an app's head, and a conflict if another app owns one of its objects. ready: both apps are rendered.
+// head returns an app's head, with a conflict if another app owns its objects. ready means that both apps are rendered.
 func (p preparer) head(v *gitView, a *appView) (head strategies.Head, conflict *rollout.InvalidError, ready bool) {
 	switch {
 	case a.head != nil:

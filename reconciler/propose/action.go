@@ -21,7 +21,7 @@ func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 
 // Action is a user's request for one app.
 type Action struct {
-	Verb    rollout.Verb `json:"verb"`              // one of Verbs
+	Verb    rollout.Verb `json:"verb"`              // among Verbs
 	Release rollout.Hash `json:"release"`           // the release that the user sees, for StillAbout
 	Reason  string       `json:"reason,omitempty"`  // for hold, abort and undo
 	Full    bool         `json:"full,omitempty"`    // for promote: opens all gates and skips the remaining weights
