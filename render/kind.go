@@ -2,7 +2,7 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// merger reads a workload kind's update strategy and refuses unsupported settings. Each kind has an entry and a file.
+// merger reads the update strategy of one workload kind. It refuses settings that do not work with the kind.
 type merger struct {
 	merge    func(d *document, o rollout.Object, from *deploymentForm, own, other *rollout.Reader)
 	ordinals bool // the pods have ordinals, so pods above a partition can be rolled back

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The bounds of one build's input. Kustomize expands aliases, compares each object with every other, and recurses
-// without bounds. Without these bounds, a few hundred bytes could use all memory.
+// These constants bound the input of one build. Kustomize expands aliases, compares each object with every other, and
+// recurses without limits. A few hundred bytes of YAML could therefore use all memory.
 const (
 	maxObjects = 2000       // 2,000 objects take kustomize about 8 seconds, 4,000 objects 50 seconds
 	maxWork    = 12_000_000 // sum of the squares of each kustomization's number of objects
@@ -43,8 +43,8 @@ func (s *shape) add(more shape) {
 	s.copies += more.copies
 }
 
-// sound refuses YAML that kustomize could not print as JSON in bounded memory and time, and counts its size. For values
-// that JSON lacks, kustomize even calls log.Fatal. field is the text's field in the file, or "" for the whole file.
+// sound measures YAML, and refuses YAML that kustomize could not print as JSON in bounded memory and time. Kustomize
+// even calls log.Fatal for values that JSON lacks. The field is "" for a whole file.
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
@@ -126,7 +126,7 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts YAML values, with aliases expanded. expanded holds each anchor's count, or -1 during the count.
+// meter counts YAML values, with aliases expanded. The map has each anchor's count, or -1 during the count.
 type meter struct {
 	expanded map[*kyaml.Node]int
 	line     int // the line of the problem
@@ -182,10 +182,10 @@ func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
 	}
 }
 
-// isTwice ends the error for a duplicate key.
 const isTwice = " is there twice"
 
-// checkKeys refuses non-string keys, which JSON lacks, and duplicate keys: kustomize's error for them names no file.
+// checkKeys refuses duplicate keys and keys that are not strings. JSON lacks such keys, and kustomize's error for them
+// names no file.
 func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	seen := make(map[string]bool, len(mapping.Content)/2)
 	for i := 0; i < len(mapping.Content); i += 2 {
@@ -209,7 +209,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured measures a chart's rendered object. If keys are duplicate, the last value counts, as in Helm.
+// measured measures an object that a chart rendered. In Helm, the last value of a duplicate key counts.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plain generates a kustomization that lists the manifests in the app's folder, as `kustomize create --autodetect`
-// does, and returns the list. If the folder has a kustomization, plain changes nothing.
+// plain generates a kustomization for an app without one, as "kustomize create --autodetect" does. The kustomization
+// lists the manifests in the app's folder. plain returns this list.
 func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	is, err := isKustomization(f.ask, app.Path)
 	if err != nil || is {
@@ -44,7 +44,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	return all, nil
 }
 
-// orNoObject returns an error with a fix if a listed manifest is no object. Otherwise it returns err.
+// orNoObject returns an error with a fix if a listed file is not a Kubernetes object, and otherwise err.
 func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	for _, name := range listed {
 		file := path.Join(dir, name)
@@ -62,11 +62,11 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	return err
 }
 
-// maxManifests bounds a folder's entries: nested folders that share one Git tree object can expand to millions.
+// maxManifests bounds a folder's entries. Folders that share one Git tree object can expand to millions of entries.
 const maxManifests = 10_000
 
-// manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is listed
-// instead of its files. If there are more than maxManifests entries, the result is longer than maxManifests.
+// manifests returns the sorted relative paths of a folder's manifests. For a subfolder with a kustomization, the list
+// has the subfolder instead of its files. A list longer than maxManifests is incomplete.
 func manifests(tree rollout.Tree, dir string, d rollout.Directory) ([]string, error) {
 	w := manifestWalk{tree: tree, root: dir, Directory: d}
 	if err := w.folder(""); err != nil {

@@ -16,7 +16,7 @@ type routeReader struct {
 	traffic *rollout.Traffic // the canary's trafficRouting, nil if there is none
 }
 
-// read returns the route of a step that matches requests, or nil if the step matches no requests.
+// read returns the route that a step sets for matching requests. For other steps, read returns nil.
 func (r routeReader) read(at string, form *stepForm) *rollout.ManagedRoute {
 	var route *rollout.ManagedRoute
 	switch {
@@ -68,7 +68,7 @@ func (r routeReader) checkManaged(at, name string) {
 	}
 }
 
-// checkMatch validates one entry of a step's match, whose fields must all match a request.
+// checkMatch validates one entry of a step's match. A request must match all fields of the entry.
 func (r routeReader) checkMatch(at string, m rollout.Match) {
 	for _, named := range []struct {
 		field, what string
@@ -117,7 +117,7 @@ func (r routeReader) checkSingle(at string, m rollout.Match) {
 	}
 }
 
-// checkPath refuses a path that no request has: proxies compare paths without query, after resolving "//" and "..".
+// checkPath refuses a path that no request has. Proxies remove the query and resolve "//" and ".." before they match.
 func (r routeReader) checkPath(at, p string) {
 	switch bad := pathForbidden.FindString(p); {
 	case !strings.HasPrefix(p, "/"):

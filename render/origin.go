@@ -18,8 +18,8 @@ func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame adds to an error the file that defines an object: the error's About if set, otherwise ref. It searches for the
-// file, because kustomize records origins only in annotations. Only errors cost such a search.
+// blame adds to an error the file that defines the object. The object is the error's About, or ref if About is empty.
+// blame searches all files, because kustomize records origins only in annotations.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -33,14 +33,14 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// source returns the file that most likely defines ref, and ref's name in that file. Of the documents of ref's kind, it
-// takes the longest name within ref's name: kustomize may have extended it. The default is the app's kustomization.
+// source returns the file that most likely defines ref, and the object's name in that file. Kustomize may have added a
+// prefix or suffix. source therefore picks the longest name of the same kind that ref's name contains.
 func (o origins) source(ref rollout.Ref) (file, name string) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
 		docs, err := decodeDocuments(o.fs.blobs[candidate])
 		if err != nil {
-			continue // the file is data of a generator
+			continue // probably data of a generator
 		}
 		for _, doc := range docs {
 			var head struct {
@@ -58,8 +58,8 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 	return file, name
 }
 
-// renamed returns the built name of an object that a Rollout or scaler (from) names. Kustomize does not rewrite such
-// names. If no object has the name, renamed tries it with from's own prefix and suffix.
+// renamed returns the name that kustomize gave to an object. Kustomize does not rewrite names in a Rollout or scaler
+// (from). If no object has the name, renamed tries the name with from's own prefix and suffix.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// describe sets spec.Partition, the description of a workload's kind, if the kind is not built in.
+// describe sets spec.Partition for a workload kind that is not built in. The partition describes the kind.
 func (a *assembly) describe(d *document) error {
 	if _, builtIn := rollout.WorkloadOf(d.workload.Ref()); builtIn {
 		return nil
@@ -74,7 +74,7 @@ func (d *document) mergePods(own *rollout.Reader) {
 	}.refuse(d, own)
 }
 
-// mergeMinReady returns minReadySeconds. Some kinds with a partition have it in another field, p.MinReady.
+// mergeMinReady returns minReadySeconds. Some kinds with a partition have this setting in the field p.MinReady.
 func (d *document) mergeMinReady(from *deploymentForm, o rollout.Object, other *rollout.Reader) int {
 	p := d.spec.Partition
 	if p == nil {

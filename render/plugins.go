@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugin checks an entry of generators, transformers or validators: inline, or the path of a file or kustomization.
-// Built-in plugins have no side effects, but some load a path or URL. Other plugins start programs, and are refused.
+// plugin checks an entry of generators, transformers or validators: inline YAML or a path. Built-in plugins have no
+// side effects, but some load a path or URL. plugin refuses other plugins, because they start programs.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -33,8 +33,8 @@ func (in *inspector) plugin(at referrer, entry string) error {
 	return in.configs(at, real, "", content)
 }
 
-// pluginDir checks a kustomization of plugin configurations. It may only have resources: patches and generators could
-// compose a configuration that the inspection does not see, for example with a URL.
+// pluginDir checks a kustomization of plugin configurations. It allows only resources, because patches and generators
+// could compose a configuration that the inspection does not see, for example one with a URL.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {
 		return at.invalid("", "brings the build to more than %d kustomizations", maxRoots)
@@ -120,10 +120,10 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 	return in.configPaths(at, config)
 }
 
-// pathKeys are plugins' fields that name files (kustomize's internal/builtins), in lower case: Go's JSON ignores case.
+// pathKeys are plugin fields that name files. The names are in lower case, because Go's JSON ignores case.
 var pathKeys = []string{"path", "paths", "files", "env", "envs", "targetfilepath"}
 
-// configPaths checks a plugin's fields that name files. They are top-level, except in a ReplacementTransformer.
+// configPaths checks the fields that name files. Only a ReplacementTransformer has them below the top level.
 func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		lower := strings.ToLower(key)

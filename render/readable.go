@@ -20,8 +20,8 @@ import (
 // newest is the newest minor version of Kubernetes whose kinds and fields this program knows.
 const newest = 36
 
-// checkReadable refuses objects of Kubernetes' own kinds that no API server can decode, such as `memory: 12x`. The API
-// server's error has no stable reason and looks temporary. Unknown fields pass if kubernetes.version is after newest.
+// checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x", because the API server's
+// own error looks temporary. Unknown fields are allowed if kubernetes.version is after newest.
 func (a *assembly) checkReadable() error {
 	var minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)
@@ -60,8 +60,8 @@ var kindsByGroup = func() map[string][]string {
 	return out
 }()
 
-// checkSpelling refuses kinds and versions that no cluster has in this spelling. Otherwise the app would wait forever
-// for a CRD, and the checks of the intended kind would not run.
+// checkSpelling refuses kinds and versions that no cluster has in this spelling. Without this check, the app would wait
+// forever for a CRD, and the checks of the intended kind would not run.
 func (o origins) checkSpelling(object rollout.Object) error {
 	ref, lower, version := object.Ref(), strings.ToLower(object.Kind()), object.APIVersion()
 	_, name, _ := strings.Cut(version, "/")

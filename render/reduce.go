@@ -10,15 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage bounds kustomize's errors, in bytes: they quote whole objects.
+// maxMessage is the maximum length of kustomize's errors in bytes. Kustomize quotes whole objects.
 const maxMessage = 400
 
 // rootPart matches the part of kustomize's error that names a folder. Each level of bases adds such a part.
 var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
 	`recursed merging from path) '([^']*)': `)
 
-// reductions remove or replace parts of kustomize's errors, which report that each path was tried as a file and as a
-// folder. The errors have no types at this depth (api/internal/target/kusttarget.go).
+// reductions shorten kustomize's errors. Kustomize tries each path as a file and as a folder, and reports both
+// attempts. The errors have no types at this depth (api/internal/target/kusttarget.go).
 var reductions = []struct {
 	part *regexp.Regexp
 	left string
@@ -38,12 +38,12 @@ var reductions = []struct {
 	{regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
 		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`),
 		"$1 a key is not a string in kustomize's output: quote the key; if it is quoted already (null, on, n and the like), rename it"},
-	// The verb differs between processes, on purpose: encoding/json varies it.
+	// encoding/json varies the verb between processes, on purpose.
 	{regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`), "a $1 is no schema"},
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce shortens kustomize's error to one line. The result must not depend on machine or run: the state stores it.
+// reduce shortens kustomize's error to one line that is the same on each machine, because the state stores it.
 func reduce(fs *treeFS, file string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		return invalid

@@ -19,7 +19,7 @@ var (
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
-// clones matches the fields in which kustomize may clone an entry that looks remote, even if a file has that name.
+// clones matches fields in which kustomize may clone an entry that looks remote, even if such a file exists.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
 // isWeb reports whether kustomize would fetch a path over HTTP (internal/loader/fileloader.go, IsRemoteFile).
@@ -28,12 +28,12 @@ func isWeb(p string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// isInline reports whether an entry is inline YAML, not a path. Kustomize may clone an entry with a remote prefix.
+// isInline reports whether an entry is inline YAML. Kustomize may clone an entry with a remote prefix.
 func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
 }
 
-// unroot returns p, or "" for the repository's root: trees name the root "".
+// unroot replaces "." with "", the name of the repository's root in trees.
 func unroot(p string) string {
 	if p == "." {
 		return ""
@@ -41,7 +41,7 @@ func unroot(p string) string {
 	return p
 }
 
-// find resolves a reference of a kustomization. It refuses remote references and references out of the repository.
+// find resolves a path in a kustomization. It refuses remote references and paths outside the repository.
 func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) {
 	var none rollout.Entry
 	joined := path.Join(at.dir, p)
@@ -129,7 +129,7 @@ func (in *inspector) data(at referrer, p string) error {
 	return err
 }
 
-// keyed checks a generator's entry [KEY=]PATH.
+// keyed checks a generator's entry "[KEY=]PATH".
 func (in *inspector) keyed(at referrer, source string) error {
 	if _, after, ok := strings.Cut(source, "="); ok {
 		source = after
@@ -137,7 +137,7 @@ func (in *inspector) keyed(at referrer, source string) error {
 	return in.data(at, source)
 }
 
-// reference is an entry of a kustomization, inline YAML or a reference to files, with the function that checks it.
+// reference is an entry of a kustomization, with the function that checks it.
 type reference struct {
 	at    referrer
 	entry string

@@ -11,12 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is the number of cached results per app: for head, stable, a superseding push, and the push's revert.
+// kept is the number of cached results per app: for head, for stable, for a superseding push, and for its revert.
 const kept = 4
 
 // Builder builds an app from a tree, in this process or another one.
 type Builder interface {
-	// Build returns the app's Render with an empty Commit. looked, the result's dependencies, is valid even with an error.
+	// Build returns the app's Render with an empty Commit. looked has the paths that it read, even after an error.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
@@ -48,8 +48,8 @@ func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][
 // Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render builds one app at a commit. If the paths that a cached build depends on are unchanged, it returns the cached
-// result with the new commit. An InvalidError is a mistake in the repository; other errors may be temporary.
+// Render builds one app at a commit. If all paths of a cached build are unchanged, Render returns the cached result
+// with the new commit. An InvalidError is a mistake in the repository; other errors may be temporary.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
 	// Permissions and the service account do not change the objects.
@@ -125,11 +125,11 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
-// InProcess builds apps in the calling process. Only the inspection bounds a build's memory and time.
+// InProcess builds apps in the calling process. The inspection is the only limit on memory and time.
 type InProcess struct {
 	// CheckProvider validates the providers' blocks of analysis templates; nil accepts all.
 	CheckProvider func(kind string, config map[string]any) error
-	// Unlock returns the data key of an encrypted file. If nil, Secrets stay sealed (rollout.AnnotationSealed).
+	// Unlock returns the data key of an encrypted file. If Unlock is nil, Secrets stay sealed (AnnotationSealed).
 	Unlock func(app rollout.App, locks []sops.Lock) ([]byte, error)
 }
 
@@ -169,7 +169,7 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	return a.render()
 }
 
-// build runs kustomize for an app. The error of a file that cannot be decrypted takes precedence.
+// build runs kustomize for an app. If a file cannot be decrypted, build returns that error.
 func build(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
 	plan, objects, err := buildAll(fs, app)
 	if r := fs.refused; err != nil && r != nil && r.Reason == rollout.HeldUndecryptable {

@@ -10,7 +10,7 @@ import (
 type scaler struct {
 	ref    rollout.Ref
 	target map[string]any // spec.scaleTargetRef, or spec.targetRef of a VPA
-	sizes  bool           // the scaler is a VPA, which sets resource requests and not replicas
+	sizes  bool           // the scaler is a VPA: it sets resource requests, not replicas
 	kind   string
 	group  string
 	name   string
@@ -42,7 +42,7 @@ func scalersAmong(objects []rollout.Object) []scaler {
 	return out
 }
 
-// scale makes autoscalers that target a Rollout target its workload, and removes replicas that would undo scaling.
+// scale points the autoscalers of a Rollout to its workload. It removes replicas that would undo the scaling.
 func (a *assembly) scale() {
 	for _, s := range scalersAmong(a.objects) {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}

@@ -66,7 +66,7 @@ func definitions(objects []rollout.Object) map[groupKind]bool {
 	return inBuild
 }
 
-// defaultNamespaces sets missing namespaces: to the namespace of the chart's release, or of the app.
+// defaultNamespaces sets missing namespaces. The default is the namespace of the chart's release or of the app.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {
@@ -87,14 +87,14 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// All versions of a kind have one scope, so an unknown version has the scope of a version in client-go.
+	// All versions of a kind have the same scope, so a version in client-go has the scope of an unknown version.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(runtime.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {
 			return namespaced
 		}
 	}
-	namespaced, defined := inBuild[gk] // from the build's CRDs, only for kinds that are not Kubernetes' own
+	namespaced, defined := inBuild[gk] // the build's CRDs count only for kinds that are not Kubernetes' own
 	return namespaced || !defined
 }
 
@@ -111,10 +111,9 @@ var applyOrder = []string{
 	"HorizontalPodAutoscaler", "PodDisruptionBudget",
 }
 
-// webhooks are applied last: a webhook whose server does not run yet rejects the objects that it matches.
+// webhooks are applied last, because a webhook without a running server rejects all objects that it matches.
 var webhooks = []string{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 
-// rank returns an object's place in the apply order.
 func rank(object rollout.Object) int {
 	if i := slices.Index(applyOrder, object.Kind()); i >= 0 {
 		return i

@@ -15,12 +15,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built three times: the sealed build has substitutes for the encrypted values, the twin
-// has other substitutes, and the open build has the values. The sealed build and the twin may differ only in values of
-// Secrets. The sealed objects are applied with the values of the open Secrets, so that names, hashes and output do not
-// depend on keys. If the open build differs elsewhere, a template tests a value: the app is refused.
+// An app with encrypted files is built three times. The sealed build and the twin have different substitutes for the
+// encrypted values, and may differ only in Secrets. The open build has the real values. The applied objects are the
+// sealed objects with the values of the open Secrets, so names, hashes and output do not depend on keys. If the open
+// build differs elsewhere, a template tests a value, and the app is refused.
 
-// decrypt returns the content of an encrypted file: decrypted if there are keys, and sealed otherwise.
+// decrypt returns the decrypted content of an encrypted file. Without keys, it returns the sealed content.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)
 	if err != nil {
@@ -52,7 +52,7 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// isLeftAlone reports whether another operator decrypts the objects of an encrypted file in the cluster.
+// isLeftAlone reports whether another operator decrypts the file's objects in the cluster.
 func isLeftAlone(content []byte) bool {
 	docs, err := decodeDocuments(content)
 	return err == nil && !slices.ContainsFunc(docs, func(doc *kyaml.Node) bool {
@@ -138,7 +138,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app again with other settings. It stores a tree's error in of.failed, which InProcess.Build returns.
+// again builds an app a second time, after set. It stores a tree's error in of.failed for InProcess.Build.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -147,8 +147,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns the error of a failed build: err, or dependsOn's error if the failure depends on encrypted values.
-// In this case the twin builds, or fails differently: for example, because a schema bounds an encrypted number.
+// orDepends returns dependsOn's error if the build failed because of an encrypted value, and otherwise err. In this
+// case the twin builds or fails differently, for example because a schema bounds an encrypted number.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -172,8 +172,8 @@ func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere returns the error for an app that depends on encrypted values outside Secrets. It names no place:
-// otherwise, a hundred objects that each test one character would reveal a password.
+// dependsSomewhere returns the error for an app that depends on encrypted values outside Secrets. The error names no
+// place, because a hundred objects that each test one character would reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that test encrypted values, and encrypt only values of Secrets " +
@@ -222,7 +222,7 @@ func each(o rollout.Object, f func(at, text string)) {
 	})
 }
 
-// alike returns the twin's objects in sealed's order. It refuses differences other than values of Secrets.
+// alike returns the twin's objects in sealed's order. It refuses differences outside the values of Secrets.
 func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {
@@ -267,7 +267,7 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 	return sealed
 }
 
-// merge puts the values of open's Secrets into sealed. Its errors name no object: a name may contain a value.
+// merge puts the values of open's Secrets into sealed. Its errors name no object, because a name may contain a value.
 func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	open, lone := counterparts(sealed, open)
 	if lone != (rollout.Ref{}) {

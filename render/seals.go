@@ -14,7 +14,7 @@ import (
 // valueFields are the fields of a Secret whose values may be encrypted.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts returns the objects of other, a second build, in the order of the first. lone is in only one build.
+// counterparts sorts the objects of a second build like the first. lone is an object that only one build has.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -42,11 +42,11 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 	return in, rollout.Ref{}
 }
 
-// comparison finds differences between an app's builds. Digests, such as a chart's checksum/secret annotation, reveal
-// nothing and may differ. The sealed build and its twin show which texts are digests.
+// comparison finds differences between an app's builds. Digests may differ, because they reveal nothing; an example is
+// a chart's checksum/secret annotation. The sealed build and its twin show which texts are digests.
 type comparison struct {
-	names   *strings.Replacer // replaces the second build's names of generated Secrets by the first build's names
-	digests map[string]bool   // by index of the object and field
+	names   *strings.Replacer // changes names of generated Secrets to the first build's names
+	digests map[string]bool   // the key has the object's index and the field
 	learns  bool
 	object  int
 }
@@ -117,10 +117,10 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is a digest's minimum length. In annotations, which have no effect, 8 digits with a letter are enough.
+// leastDigest is a digest's minimum length. Annotations have no effect, so 8 digits with a letter are enough there.
 const leastDigest = 40
 
-// isDigest reports whether a field holds digests. The twin's comparison decides by the texts; others reuse the result.
+// isDigest reports whether a field holds digests. The twin's texts decide, and later comparisons use the result.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false
@@ -137,7 +137,7 @@ func sameKeys(a, b map[string]any) bool {
 	return maps.EqualFunc(a, b, func(any, any) bool { return true })
 }
 
-// namesDiffer reports whether a Secret's keys differ, or a value that is no text differs, and returns the field.
+// namesDiffer reports whether the keys of a Secret differ, or values that are not texts. It returns the field.
 func namesDiffer(field string, sealed, other any) (string, bool) {
 	was, _ := sealed.(map[string]any)
 	is, isMap := other.(map[string]any)

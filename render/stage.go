@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The defaults, which are the same for Deployments and Argo Rollouts.
+// These defaults are the same for Deployments and Argo Rollouts.
 const (
 	defaultProgressDeadline = 600
 	defaultPercent          = 25 // maxSurge and maxUnavailable
@@ -86,7 +86,7 @@ func originOf(d *document) rollout.Ref {
 	return d.workload.Ref()
 }
 
-// deployment generates the Deployment of a document that has the pod template.
+// deployment generates the Deployment for a document with a pod template.
 func (d *document) deployment() rollout.Object {
 	meta := map[string]any{"name": d.ref.Name, "namespace": d.ref.Namespace}
 	for _, key := range []string{"labels", "annotations"} {
@@ -106,8 +106,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes the document's settings into the workload's spec, and takes missing settings from the workload. own
-// receives the errors in the document, and other receives the errors in the workload.
+// merge writes the document's settings into the workload's spec, and reads missing settings from the workload. Errors
+// in the document go to own, and errors in the workload go to other.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -143,8 +143,8 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	kind.merge(d, o, from, own, other)
 }
 
-// mergeReplicas returns the replicas, or nil if no manifest sets them: then another controller may set them, and the
-// default is 1. If an Argo Rollout scaled its Deployment to 0, as Argo's migration guide requires, the result is 1.
+// mergeReplicas returns the replicas. It returns nil if no manifest sets them, because another controller may do so.
+// Argo's migration guide scales the Deployment of an Argo Rollout to 0, so mergeReplicas replaces this 0 by 1.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:

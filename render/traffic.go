@@ -82,7 +82,7 @@ func nearestRouter(name string) string {
 	return "use one of " + strings.Join(traffic.Kinds(), ", ") + "; object is for any other router"
 }
 
-// checkPingPong validates pingPong, two Services that alternate as stable and canary.
+// checkPingPong validates the two Services of pingPong, which alternate as stable and canary.
 func (d *document) checkPingPong() {
 	c := d.spec.Canary
 	switch p := c.PingPong; {
@@ -98,7 +98,7 @@ func (d *document) checkPingPong() {
 	}
 }
 
-// routersOf reads the routers' blocks, and replaces object names in them by kustomize's names.
+// routersOf reads the routers' blocks, and replaces object names with the names that kustomize gave.
 func (a *assembly) routersOf(d *document) error {
 	renamed := func(kind, name string) string { return a.renamed(d.ref, kind, name) }
 	for _, kind := range slices.Sorted(maps.Keys(d.routers)) {
@@ -112,7 +112,7 @@ func (a *assembly) routersOf(d *document) error {
 	return nil
 }
 
-// blameTraffic adds to a router's error the file, and the document if the error is about no other object.
+// blameTraffic adds the file to a router's error. If the error is about no object, it also adds the document.
 func (a *assembly) blameTraffic(err error, d *document) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := invalid.Field
@@ -162,7 +162,7 @@ func (a *assembly) checkTraffic() error {
 	return nil
 }
 
-// checkMade refuses two Rollouts for which the same object would be generated.
+// checkMade refuses two Rollouts that would generate the same object.
 func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollout.Ref]*document) error {
 	for _, object := range laid.List() {
 		if object.Annotation(rollout.AnnotationGenerated) == "" {

@@ -16,19 +16,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// variables are the values of ${name} in an app's objects, as in Flux's post-build substitution. Nil disables it.
+// variables are the values of ${name} in an app's objects, as in Flux. A nil map disables substitution.
 type variables map[string]string
 
 // substituteKey is the label or annotation whose value "disabled" excludes an object from substitution.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
-// The bounds of substitution in one object: the library recurses for each part, and copies the text for each $$.
+// These constants bound the substitution in one object. The library recurses for each part, and copies the text for
+// each $$.
 const (
 	maxParts  = 20_000
 	maxCopied = 1 << 30 // bytes
 )
 
-// variables reads the variables of an app.
 func (f *treeFS) variables(app rollout.App) (variables, error) {
 	if !app.Variables.On {
 		return nil, nil
@@ -57,7 +57,7 @@ func (f *treeFS) variables(app rollout.App) (variables, error) {
 	return all, nil
 }
 
-// variablesIn reads the variables of a file: a ConfigMap's manifest, or lines of NAME=value.
+// variablesIn reads variables from a file. The file is a ConfigMap manifest, or has lines of NAME=value.
 func variablesIn(file string, content []byte) (values map[string]string, err error) {
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file)) {
 		values, err = configMapIn(file, content)
@@ -112,7 +112,7 @@ func environmentIn(file string, content []byte) (map[string]string, error) {
 	return values, nil
 }
 
-// into substitutes variables in an object and returns warnings. raw is the object's JSON. Its errors name the object.
+// into substitutes variables in an object, whose JSON is raw. It returns warnings. Errors name the object.
 func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []string, error) {
 	off := func(field string) bool { return object.Map("metadata", field)[substituteKey] == "disabled" }
 	if v == nil || !bytes.Contains(raw, []byte("${")) && !bytes.Contains(raw, []byte("$$")) ||
@@ -187,7 +187,7 @@ func (v variables) eval(text string) (out, unset string, err error) {
 	return out, unset, err
 }
 
-// blamed returns the first field of an object that cannot be substituted, or "" if there is none.
+// blamed returns the first field of an object in which substitution fails, or "".
 func (v variables) blamed(object rollout.Object) (field string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		if _, _, err := v.eval(text); err != nil && field == "" {

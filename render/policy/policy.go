@@ -20,9 +20,9 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 	return Check(tree, r, p, own)
 }
 
-// Check returns an InvalidError with the reason HeldPolicy unless a policy allows an app's objects; p may be nil. The
-// error names the project, the rule, and the object or file. own is gitrollout's namespace. Call Check only for
-// the newest commit: new rules forbid no rollback.
+// Check returns an InvalidError with the reason HeldPolicy if the policy forbids an app's objects. The error names the
+// project, the rule, and the object or file. p may be nil; own is gitrollout's namespace. Call Check only for the
+// newest commit, because new rules must not forbid a rollback.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
 	if err != nil || project == nil {
@@ -85,13 +85,12 @@ func (j judge) kinds() *breach {
 	return nil
 }
 
-// made is an object that a release creates. by and fix are parts of the message.
 type made struct {
 	ref     rollout.Ref
 	by, fix string
 }
 
-// made returns the objects that releases create: for routers, experiments and metrics of the provider job.
+// made returns the objects that releases create for routers, experiments and metrics of the provider "job".
 func (j judge) made() (all []made) {
 	for _, ref := range j.render.Generated {
 		all = append(all, made{ref, "a router makes " + ref.Name + " for a release", "use another router"})
@@ -229,7 +228,7 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// share returns the weight that a step sets, out of full. The weight is a share of users or, without a router, of pods.
+// share returns the weight that a step sets, and the full weight. Without a router, the weight is a share of pods.
 func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	full = 100
 	if t := s.Canary.Traffic; t != nil {
@@ -251,10 +250,10 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	}
 }
 
-// isAnyUser reports whether any user's requests may match: m names only a path, a method or a network.
+// isAnyUser reports whether a match accepts every user, because it names only a path, a method or a network.
 func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 }
 
-// before returns the steps of a canary that precede the first step with all users on the new version.
+// before returns the canary steps before the first step that sends all users to the new version.
 func before(s rollout.Spec) []rollout.Step {
 	for i, step := range s.Canary.Steps {
 		if weight, full := share(s, step); weight >= full {
@@ -264,8 +263,8 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the first percentage of users (without a router: of pods) that gets the new version. It is 100
-// without steps, for blue-green and for a fixed number of pods. Matched requests of a managed route do not count.
+// FirstWeight returns the first percentage of users that get the new version, or of pods without a router. It is 100
+// without steps, for blue-green and for a fixed number of pods. It ignores requests that a managed route matches.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -285,7 +284,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 	return cmp.Or(first, 100)
 }
 
-// Duration returns the minimum time before all users have a new version: the timed pauses and experiments.
+// Duration returns the minimum time until all users have a new version. Only timed pauses and experiments count.
 func Duration(s rollout.Spec) time.Duration {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second
@@ -293,7 +292,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the duration of the pauses and experiments in steps. One without a duration counts as open.
+// lasting returns the total duration of pauses and experiments. Each one without a duration counts as open.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
@@ -331,10 +330,10 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
-// judging lists the providers that decide success themselves. Without a condition, all other metrics succeed.
+// judging lists the providers that decide success themselves. Other metrics without a condition always succeed.
 var judging = []string{"job", "kayenta", "webhook"}
 
-// ends reports whether an analysis, which may be nil, can fail within a duration and so abort a release.
+// ends reports whether an analysis can fail within a duration, and so abort a release. a may be nil.
 func ends(a *rollout.Analysis, within time.Duration) bool {
 	return a != nil && slices.ContainsFunc(a.Metrics, func(m rollout.Metric) bool {
 		left := within - m.InitialDelay

@@ -96,7 +96,6 @@ func services(config node) {
 	fields["events"] = list(node{"enum": rollout.EventKinds()})
 }
 
-// templateSchema returns the schema of an AnalysisTemplate.
 func templateSchema(kind string) node {
 	m := &maker{}
 	spec := m.of(reflect.TypeFor[analysis.TemplateSpec](), rollout.Field{})
@@ -105,7 +104,6 @@ func templateSchema(kind string) node {
 	return headed(s, kind, "argoproj.io/v1alpha1 "+rollout.APIVersion, "metadata", "spec")
 }
 
-// metric returns the schema of a metric of an AnalysisTemplate.
 func metric() node {
 	blocks, providers := &maker{omit: true}, node{}
 	for kind, t := range provider.Types() {

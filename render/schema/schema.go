@@ -22,7 +22,7 @@ const draft = "http://json-schema.org/draft-07/schema#"
 type node map[string]any
 
 type kind struct {
-	name, group string // name as in gitrollout schema NAME
+	name, group string // name is the argument of "gitrollout schema"
 	title       string
 	make        func() node
 }
@@ -80,7 +80,6 @@ func Of(name string) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// metadata returns the schema of a Kubernetes object's metadata.
 func metadata() node {
 	texts := node{"type": "object", "additionalProperties": node{"type": "string"}}
 	return node{"type": "object", "required": []string{"name"}, "properties": node{

@@ -17,7 +17,6 @@ type maker struct {
 	names map[string]node // by the value of the names tag: schemas of more fields, or of one field
 }
 
-// of returns the schema of a Go type.
 func (m *maker) of(t reflect.Type, f rollout.Field) node {
 	if own, is := reflect.New(t).Interface().(rollout.Shaped); is {
 		return node(own.Shape())
@@ -163,5 +162,5 @@ func (m *maker) duration(f rollout.Field) node {
 	return s
 }
 
-// argument matches a value with an argument that is filled in before the value is read.
+// argument matches a template argument. Arguments are filled in before the value is read.
 const argument = `\{\{\s*args\.`

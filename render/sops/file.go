@@ -59,7 +59,6 @@ type Error struct{ Msg, Fix string }
 
 func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
 
-// again is the fix for a file that is not in SOPS' format.
 const again = "restore the file that sops wrote, or encrypt it again with sops encrypt"
 
 // Is reports whether a file seems to be encrypted by SOPS.
@@ -122,7 +121,7 @@ func (f *File) readYAML(content []byte) (map[string]any, error) {
 	return f.take()
 }
 
-// take removes the key sops from all documents, and returns SOPS' metadata from the first document.
+// take removes the key "sops" from all documents, and returns SOPS' metadata from the first document.
 func (f *File) take() (notes map[string]any, err error) {
 	for i, doc := range f.docs {
 		for at := 0; at < len(doc.Content); {
@@ -234,7 +233,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	return nil
 }
 
-// entries returns the mappings in a list, or in a mapping that place has made from a list.
+// entries returns the mappings in a list. It also accepts a mapping that place has made from a list.
 func entries(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case []any:
@@ -253,7 +252,7 @@ func entries(v any) (all []map[string]any) {
 	return all
 }
 
-// Locks returns the file's data key as encrypted for each recipient, sorted by kind.
+// Locks returns the data key, encrypted once for each recipient, sorted by the kind of recipient.
 func (f *File) Locks() []Lock { return f.locks }
 
 // NoKey returns the error for a file that no key of the Secret opens.
@@ -267,7 +266,7 @@ func (f *File) NoKey(name, secret string) error {
 type rules struct {
 	suffix, regex string
 	matches       *regexp.Regexp
-	encrypts      bool // matching values are encrypted; if false, all other values are
+	encrypts      bool // if true, matching values are encrypted; otherwise all others
 }
 
 func (r *rules) read(is func(string) string) (err error) {

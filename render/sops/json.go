@@ -13,7 +13,7 @@ const maxDepth = 200
 
 var errNoJSON = errors.New("is no JSON")
 
-// readJSON reads an object and keeps the order of its keys, on which the MAC depends.
+// readJSON reads an object. It keeps the order of the keys, because the MAC depends on the order.
 func readJSON(content []byte) (*yaml.Node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()

@@ -21,8 +21,8 @@ type Keys struct {
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads keys from named contents, such as a Secret's data: age keys in .agekey entries, armored OpenPGP keys
-// without passphrase in .asc entries. Its errors contain no contents.
+// ReadKeys reads keys from named texts, such as a Secret's data. Entries with .agekey have age keys, and entries with
+// .asc have armored OpenPGP keys without a passphrase. Errors do not quote the texts.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -47,7 +47,7 @@ func ReadKeys(data map[string]string) (*Keys, error) {
 	return k, nil
 }
 
-// The bounds of the locks that Unlock tries.
+// These constants bound the locks that Unlock tries.
 const (
 	mostLocks  = 100
 	mostLock   = 64 << 10
@@ -83,7 +83,6 @@ func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	return nil, ErrLocked
 }
 
-// message decrypts an OpenPGP message with the keys.
 func (k *Keys) message(armored string) (io.Reader, error) {
 	block, err := pgparmor.Decode(strings.NewReader(armored))
 	if err != nil {

@@ -23,7 +23,6 @@ import (
 // ErrChanged is the error for values that were changed after their encryption.
 var ErrChanged = &Error{"was changed without sops, or the key belongs to another file (the MAC does not match)", again}
 
-// errPlain is the error for a value that the file's rules encrypt, and that is in plain text.
 var errPlain = &Error{
 	"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result",
 }
@@ -52,9 +51,9 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 	return f.print()
 }
 
-// Seal returns the file with a substitute for each encrypted value. Substitutes are distinct, reveal nothing, have the
-// type of their value, and are valid as text and as base64. The twin's substitutes have another start, end and length,
-// so that builds differ wherever they use an encrypted value. Call Seal only once, and not with Open.
+// Seal returns the file with a substitute for each encrypted value. Each substitute is unique, reveals nothing, has the
+// value's type, and is valid as text and as base64. The twin's substitutes have another start, end and length, so that
+// builds differ wherever they use an encrypted value. Call Seal only once, and do not call Open too.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -128,7 +127,6 @@ func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	return false, nil
 }
 
-// at adds a path to an error.
 func at(path []string, what *Error) *Error {
 	return &Error{strings.Join(path, ".") + " " + what.Msg, what.Fix}
 }
@@ -242,7 +240,7 @@ func typed(kind string, opened []byte) (v any, err error) {
 	return v, err
 }
 
-// seal returns the substitute of an encrypted value, or the twin's. The substitute of a whole number is a valid port.
+// seal returns the substitute for an encrypted value. The substitute for a whole number is a valid port.
 func seal(sealed, kind string, twin bool) any {
 	sum := sha256.Sum256([]byte(sealed))
 	n := int(sum[0])<<8 + int(sum[1])
@@ -276,7 +274,6 @@ func seal(sealed, kind string, twin bool) any {
 	return base64.StdEncoding.EncodeToString([]byte(text))
 }
 
-// print returns the file in its own format.
 func (f *File) print() ([]byte, error) {
 	var out bytes.Buffer
 	switch f.form {

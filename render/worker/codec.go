@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Messages keep nil lists, pointers to 0, and 1.0 as a float, which encoding/json and encoding/gob would change. A
-// struct is encoded as its fields in order: both sides are the same program.
+// Messages keep nil lists, pointers to 0, and 1.0 as a float. encoding/json and encoding/gob would change these values.
+// A struct is encoded as its fields in order, because both sides are the same program.
 
-// The types of a value of type any. isRouter is a router's configuration, with the router's kind.
+// These constants are the types of a value of type any. isRouter is a router's configuration, with its kind.
 const (
 	isNil = iota
 	isFalse
@@ -27,7 +27,7 @@ const (
 	isRouter
 )
 
-// short is the maximum length of a text that is sent once and then by its number: keys, kinds and names recur.
+// short is the maximum length of a text that is sent once and then as a number. Keys, kinds and names recur.
 const short = 64
 
 var errGarbled = errors.New("the message is garbled")
@@ -59,7 +59,7 @@ func (e *encoder) text(s string) {
 	}
 }
 
-// length encodes the length of a list or mapping: 0 for nil, and otherwise the length plus 1.
+// length encodes the length of a list or mapping. It sends 0 for nil, and otherwise the length plus 1.
 func (e *encoder) length(n int, isNil bool) {
 	if isNil {
 		n = -1
@@ -150,7 +150,7 @@ func (e *encoder) mapping(v reflect.Value) error {
 	return nil
 }
 
-// object encodes an object without reflection, for speed: a Render is mostly objects.
+// object encodes an object without reflection. This saves time, because a Render has mostly objects.
 func (e *encoder) object(m map[string]any) error {
 	e.length(len(m), m == nil)
 	for key, v := range m {

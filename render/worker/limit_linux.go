@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Limit bounds this process's memory to its current size plus memory bytes. Call it before Serve. Near the bound Go
-// collects garbage more eagerly, and beyond it the process ends. Other systems have no such hard bound.
+// Limit bounds this process's memory to its current size plus memory bytes. Near the bound, Go collects garbage more
+// often; beyond it, the process ends. Only Linux has this hard bound. Call Limit before Serve.
 func Limit(memory int64) error {
 	soften(memory)
 	statm, err := os.ReadFile("/proc/self/statm")
@@ -30,7 +30,7 @@ func Limit(memory int64) error {
 	return nil
 }
 
-// soften makes Go try to stay below a bound of memory. A bound of the stack ends endless recursion earlier.
+// soften makes Go try to stay below a memory bound. The stack's bound ends endless recursion earlier.
 func soften(memory int64) {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Limit makes Go collect garbage more eagerly near memory bytes. It is no hard bound, unlike on Linux.
+// Limit makes Go collect garbage more often near memory bytes. Only Linux has a hard bound.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory)
 	return nil

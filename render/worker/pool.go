@@ -1,5 +1,5 @@
-// Package worker builds apps in processes with bounds of memory and time, so that a failing build affects no other
-// work. A worker is its parent's program with an empty environment. It requests files over standard output and input.
+// Package worker builds apps in processes with limited memory and time, so that a failing build affects no other work.
+// A worker runs its parent's program with an empty environment. It requests files from its parent.
 package worker
 
 import (
@@ -22,13 +22,13 @@ type Options struct {
 	Command func(memory int64) *exec.Cmd
 	// Most is the maximum number of workers, including idle ones. 0 means 1.
 	Most int
-	// Idle is how long an idle worker is kept: a new one costs about a second of CPU time.
+	// Idle is how long the pool keeps an idle worker, because a new worker costs about a second of CPU time.
 	Idle time.Duration
-	// Stall (default 4) times limits.renderTime is a build's longest wall-clock time, for busy or suspended machines.
+	// Stall bounds a build's wall-clock time to Stall (default 4) times limits.renderTime, for busy machines.
 	Stall int
 	// Trouble, if set, is called for a build that panics or ends its worker. stack is the stack or the worker's output.
 	Trouble func(app string, cause string, stack []byte)
-	// Unlock returns data keys: workers have no keys. Set it before the first build. If nil, Secrets stay sealed.
+	// Unlock returns data keys, which workers lack. Set it before the first build. If nil, Secrets stay sealed.
 	Unlock Unlock
 }
 
@@ -55,13 +55,13 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// mostTold bounds the part of a worker's output that Trouble gets, in bytes.
+// mostTold is the maximum size, in bytes, of the worker's output that Trouble gets.
 const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering was stopped, because the program ends")
 
-// Build implements render.Builder. Its error is an InvalidError if the app exceeds its bounds or ends its worker twice.
-// Other errors come from the machine, such as a killed worker: a retry may succeed.
+// Build implements render.Builder. It returns an InvalidError if the app exceeds its limits or ends its worker twice.
+// Other errors come from the machine, such as a killed worker. A retry may then succeed.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		case w.isLate():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s to render", limits.RenderTime), widen("renderTime")
 		case !again:
-			continue // the kernel may have killed the worker, or garbage collection was late on a busy machine
+			continue // try again: the kernel may have killed the worker, or garbage collection was late
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
 		case w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes()):

@@ -47,7 +47,7 @@ func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// end ends an idle worker: it closes the worker's input.
+// end ends an idle worker by closing its input.
 func (w *process) end() {
 	_ = w.in.Close()
 	_ = w.cmd.Wait()
@@ -58,7 +58,7 @@ var errLate = errors.New("the time is over")
 // outOfTime is the last output of a worker that has used up its CPU time.
 const outOfTime = "fatal error: out of time"
 
-// build builds an app in the worker, which exits when its time is used up. After an error the worker has ended.
+// build builds an app in the worker. The worker exits after its CPU time, and has ended after any error.
 func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, err error) {
 	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
@@ -101,8 +101,8 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 // fatal matches the line with Go's reason for the end of a program. The last form is a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last one is a nil pointer in the runtime: Go 1.26
-// does not check whether its collector got memory (newSpanSPMC). A nil pointer in the program is a panic instead.
+// outOfMemory matches Go's messages about memory and threads. The last pattern is a nil pointer in Go's runtime: Go
+// 1.26 does not check whether its collector got memory (newSpanSPMC). A nil pointer in the program panics.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
@@ -135,13 +135,13 @@ func (s *session) known() render.Looked {
 	return render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}
 }
 
-// worthwhile returns the paths to send ahead in the next build: the paths that this build sent ahead or requested.
+// worthwhile returns the paths that this build sent ahead or requested. The next build sends them ahead.
 func (s *session) worthwhile() []string {
 	all := append(slices.Clone(s.ahead), s.asked...)
 	return all[:min(len(all), mostAhead)]
 }
 
-// The bounds of the data that is sent ahead.
+// These constants bound the data that is sent ahead.
 const (
 	mostAhead   = 40        // paths
 	mostEntries = 200       // entries of a folder
@@ -165,7 +165,7 @@ func (s *session) lookup(p string) order {
 	return s.orFailed(order{Answer: a}, err)
 }
 
-// orFailed returns o, or an order that says that the tree could not be read.
+// orFailed returns o. After an error, it returns an order that reports an unreadable tree.
 func (s *session) orFailed(o order, err error) order {
 	if err != nil {
 		s.failed = err
@@ -250,7 +250,7 @@ type lastWords struct {
 	all []byte
 }
 
-// mostWords bounds the kept output of a worker, in bytes.
+// mostWords is the maximum size of a worker's kept output in bytes.
 const mostWords = 64 << 10
 
 // Write appends output. Beyond mostWords, it keeps the oldest half and the newest half.

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage bounds one message, in bytes. A build's largest file, and its result as JSON, have at most 16 MiB.
+// maxMessage is a message's maximum size in bytes. Files, and a build's result as JSON, have at most 16 MiB.
 const maxMessage = 64 << 20
 
 // order is a message to a worker: an app to build, or the response to a request.
@@ -40,7 +40,7 @@ type word struct {
 	Lookup *string     // a path
 	List   *string     // a folder; the answer has all its entries
 	Read   string      // the id of a file
-	Locks  []sops.Lock // of an encrypted file whose data key is requested: only the parent has keys
+	Locks  []sops.Lock // of an encrypted file; requests its data key from the parent
 	Done   *outcome
 }
 

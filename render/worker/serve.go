@@ -22,8 +22,8 @@ type Builder func(unlock Unlock) render.Builder
 // Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve runs a worker: it reads apps from in, builds them, and writes the results to out. At the end of the input it
-// calls orphaned, which should end the process with any running build.
+// Serve runs a worker. It reads apps from in, builds them, and writes the results to out. At the end of the input,
+// Serve calls orphaned. This function should end the process and any running build.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {
@@ -86,7 +86,7 @@ func build(builder render.Builder, tree rollout.Tree, app rollout.App) (o *outco
 	return o
 }
 
-// limitTime ends this process after the given additional CPU time, unless stop is called. Suspended processes use none.
+// limitTime ends this process after most CPU time, unless stop is called. A suspended process uses no CPU time.
 func limitTime(most time.Duration) (stop func()) {
 	ended, end := make(chan struct{}), cpu()+most
 	go func() {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder whose files have Git's ids, so a commit's render can be reused. For speed, folders have no ids.
+// Hashed is a folder whose files have Git's ids, so that a commit's render can be reused. Folders have no ids.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
