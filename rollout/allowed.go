@@ -9,8 +9,8 @@ import (
 // OwnNamespace is gitrollout's default namespace.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace: its own, or one that Namespaces lists by name or
-// wildcards. kube-system must be listed by name. The namespace own, where gitrollout runs, is never allowed.
+// MayWriteIn reports whether the app may have objects in a namespace. It allows the app's own namespace and matches of
+// Namespaces. Wildcards do not match kube-system. own is gitrollout's namespace, and is never allowed.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {
@@ -30,7 +30,7 @@ func (a App) MayHave(kind string) bool {
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)
 }
 
-// As returns the app with another service account: namespace/name, or a name in the app's namespace; "" for none.
+// As returns the app with another service account. account is "namespace/name", a name in the app's namespace, or "".
 func (a App) As(account string) App {
 	if a.ServiceAccount = account; account != "" && !strings.Contains(account, "/") {
 		a.ServiceAccount = a.Namespace + "/" + account
@@ -38,7 +38,7 @@ func (a App) As(account string) App {
 	return a
 }
 
-// GroupKind returns the kind as written in a configuration: group/Kind, or Kind for the core group.
+// GroupKind returns the kind as in a configuration: "group/Kind", or "Kind" for the core group.
 func (r Ref) GroupKind() string { return strings.TrimPrefix(r.Group+"/"+r.Kind, "/") }
 
 func matchesAny(patterns []string, text string) bool {

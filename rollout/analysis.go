@@ -5,7 +5,7 @@ import "time"
 // AnalysisPhase is the state of a measurement, a metric or a run.
 type AnalysisPhase string
 
-// The phases. Argo Rollouts has all of them except AnalysisStopped.
+// Argo Rollouts has all of these phases except AnalysisStopped.
 const (
 	AnalysisPending      AnalysisPhase = "Pending" // not measured yet
 	AnalysisRunning      AnalysisPhase = "Running"
@@ -14,24 +14,24 @@ const (
 	AnalysisErrored      AnalysisPhase = "Error"        // a measurement could not be made
 	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition holds
 
-	// AnalysisStopped, which Argo Rollouts does not have, means that the release ended before a verdict.
+	// AnalysisStopped means that the release ended before a verdict.
 	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of an analysis, with defaults and with all arguments filled in except arguments from Secrets.
+// Metric is one metric of an analysis, with defaults. Its arguments are filled in, except for Secrets and Pods.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the start of the run
-	Interval                time.Duration // between measurements; 0: one measurement
+	Interval                time.Duration // time between measurements; 0: one measurement
 	Count                   int           // measurements without an error; 0: no limit
 	SuccessCondition        string        // expr-lang; if both conditions are "", any result is successful
 	FailureCondition        string
-	FailureLimit            int  // more failed measurements fail the metric; -1: no limit
+	FailureLimit            int  // above this number of failed measurements, the metric fails; -1: no limit
 	InconclusiveLimit       int  // like FailureLimit, for inconclusive measurements
-	ConsecutiveErrorLimit   int  // more errors in a row end the metric; default 4
+	ConsecutiveErrorLimit   int  // above this number of errors in a row, the metric ends; default 4
 	ConsecutiveSuccessLimit int  // this many successes in a row pass the metric; 0: off
 	Retention               int  // number of kept measurements; default 10
 	DryRun                  bool // measured and shown, without effect
@@ -39,15 +39,15 @@ type Metric struct {
 	// Not in Argo Rollouts:
 	OnNoData   NoData   // the meaning of an empty result; default NoDataError
 	MinSamples int      // a result from fewer samples counts as empty; 0: any
-	StartWhen  string   // condition on a result; earlier results do not count; "": all count
+	StartWhen  string   // results before the first match of this condition do not count; "": all count
 	Compare    *Compare // nil: the conditions decide
 
 	Provider string               // the kind of provider: prometheus, web, job …
 	Config   map[string]any       // settings of the provider, as in the manifest
 	Secrets  map[string]SecretRef // arguments that are read at each measurement
 
-	// Pods are arguments that depend on pods, filled in at each measurement: Latest or Stable for a version's
-	// pod-template-hash, or a text with {{templates.NAME.podTemplateHash}} and the like.
+	// Pods are arguments that depend on pods. Each measurement fills them in. A value is Latest or Stable for a
+	// version's pod-template-hash, or a text with "{{templates.NAME.podTemplateHash}}" and the like.
 	Pods map[string]string
 }
 
@@ -111,7 +111,7 @@ func (p MetricProgress) Last() (Measurement, bool) {
 
 // AnalysisRun is one analysis of a release: at a step, in the background, before or after a switch.
 type AnalysisRun struct {
-	// web/step-2, web/background, web/pre-promotion, web/post-promotion or, in an experiment, web/step-2/errors
+	// Name is web/step-2, web/background, web/pre-promotion, web/post-promotion, or web/step-2/errors in an experiment.
 	Name     string           `json:"name"`
 	Release  Hash             `json:"release"`
 	Started  time.Time        `json:"started"`
@@ -129,7 +129,7 @@ func (r AnalysisRun) Same(o AnalysisRun) bool {
 // Analysis is one analysis of a Rollout document.
 type Analysis struct {
 	Metrics      []Metric
-	StartingStep int // of a background analysis: index of its first step
+	StartingStep int // index of the first step with a background analysis
 }
 
 // Metrics returns the metrics of all analyses, including the analyses of experiments.

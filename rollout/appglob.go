@@ -23,7 +23,7 @@ type AppGlob struct {
 	Decryption string
 
 	Namespaces       []string // allowed for the apps' objects besides Namespace; * and ? are wildcards
-	ClusterResources []string // allowed cluster-scoped kinds: group/Kind, or Kind of the core group
+	ClusterResources []string // allowed cluster-scoped kinds: group/Kind, or Kind for the core group
 	ServiceAccount   string   // applies the apps' objects: namespace/name, or name in Namespace; "" for the default
 
 	field  string // apps[i], for messages
@@ -81,7 +81,7 @@ type helmFile struct {
 	SkipCRDs     bool       `json:"skipCrds"`
 }
 
-// helmValues keeps entries with the value null, by which a user removes a value of the chart.
+// helmValues keeps entries with the value null, because null removes a value of the chart.
 type helmValues map[string]any
 
 // ReadValue reads any mapping.
@@ -155,8 +155,8 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 // IsGlob reports whether a path or path segment has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a matching folder. Its name is the texts that the wildcards match, joined by "-". Without
-// wildcards it is Name or the last folder's name. An invalid name is an InvalidError.
+// App returns the app in a matching folder. The app's name has the texts that the wildcards match, joined by "-".
+// Without wildcards, the name is Name or the last folder's name. An invalid name is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {
@@ -188,7 +188,7 @@ func (g AppGlob) App(dir string) (App, error) {
 	return app.As(g.ServiceAccount), nil
 }
 
-// EntryOf returns the entry that matches an app's folder, nil if none does.
+// EntryOf returns the entry that matches an app's folder, or nil.
 func (c *Config) EntryOf(app App) *AppGlob {
 	for i, glob := range c.Apps {
 		if is, err := path.Match(glob.Path, app.Path); err == nil && is {
@@ -198,7 +198,7 @@ func (c *Config) EntryOf(app App) *AppGlob {
 	return nil
 }
 
-// MatchesAny reports whether a pattern, or one of several as in {a,b}, matches a path or its last element.
+// MatchesAny reports whether a pattern matches a path or its last element. "{a,b}" contains several patterns.
 func MatchesAny(pattern, name string) (is bool, err error) {
 	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
 		if pattern, opened = strings.CutSuffix(inner, "}"); !opened {

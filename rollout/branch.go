@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// ErrConflict is the error of a push if the branch is not at the expected commit. The push has changed nothing.
+// ErrConflict is the error of a push to a branch that is not at the expected commit. The push has changed nothing.
 var ErrConflict = errors.New("the branch has moved")
 
-// ErrUnreachable is the error of a fetch or push if the connection or the server fails, or the response is late. A
-// retry may succeed. A push may have arrived despite the error.
+// ErrUnreachable is the error of a fetch or push if the connection or the server fails, or if the response is late. A
+// retry may succeed. The server may have accepted a push despite the error.
 var ErrUnreachable = errors.New("unreachable")
 
 // ErrOverwritten is the error for an applied object that another writer changes again and again.
 var ErrOverwritten = errors.New("overwritten again and again")
 
-// RetryError is an error with which a server requests a pause before the next request.
+// RetryError is a server's error that requests a pause before the next request.
 type RetryError struct {
 	error
 	After time.Duration // 0 if the server gives no time
@@ -30,7 +30,7 @@ func NewRetryError(err error, after time.Duration) error { return &RetryError{er
 // Unwrap returns the error without the pause.
 func (e *RetryError) Unwrap() error { return e.error }
 
-// RetryAfter returns the pause that a server requests with an error, 0 for none.
+// RetryAfter returns the pause that an error requests, or 0.
 func RetryAfter(err error) time.Duration {
 	wait := &RetryError{}
 	_ = errors.As(err, &wait)
@@ -44,7 +44,7 @@ type Heads struct {
 	Policy    string            // "" without a branch for the policy
 	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
 
-	// Refused is set if the users' head is not trusted. Unless Blind, Main is then the newest trusted commit.
+	// Refused is set if the users' head is not trusted. Main is then the newest trusted commit, except with Blind.
 	Refused *Refusal
 	// Keys identifies the trusted signing keys, to detect a change.
 	Keys string
@@ -54,27 +54,27 @@ type Heads struct {
 type Refusal struct {
 	Commit string
 	Reason string
-	// Blind means that no head was trusted since the process started. Heads.Main is then used for the configuration only.
+	// Blind means that no head was trusted since the process started. Only the configuration then uses Heads.Main.
 	Blind bool
 }
 
-// Update is one branch of a push: a new commit from edits, or the branch's removal.
+// Update changes one branch of a push. It adds a commit with edits, or removes the branch.
 type Update struct {
 	Branch string // short name
 	// Old is the branch's expected commit; "" for none. Only a proposal's update may set another Parent, or Delete.
 	Old    string
 	Parent string // commit to build on; "" for a branch without history
-	// Edits are files to write, by path; nil content deletes a file or folder. A file keeps its executable bit.
-	// Deletions come first: "a": nil and "a/b": content replace the folder a.
+	// Edits are the new contents of files by path. A nil content deletes a file or folder. A file keeps its executable
+	// bit. Deletions come first, so that "a": nil and "a/b": content replace the folder a.
 	Edits   map[string][]byte
 	Message string
 	When    time.Time // author's and committer's time, to the second
-	Author  Identity  // author and committer; the zero value stands for the identity in git.Options
+	Author  Identity  // author and committer; default: the identity in git.Options
 	Delete  bool      // remove the branch
 }
 
-// Merge is the effect of merging a commit into another. Edits has the changed files' contents by path, nil for a
-// deleted file. Clean: the commit's parent is an ancestor of the other, and both have the same files at these paths.
+// Merge is the result of merging a commit into another. Edits has changed files by path, and nil for a deleted file.
+// Clean means that the other commit descends from the commit's parent, and has the parent's files at these paths.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool
@@ -92,7 +92,7 @@ type Identity struct{ Name, Email string }
 // OwnBranches is the prefix of all branches that gitrollout pushes to, except the users' branch.
 const OwnBranches = "gitrollout/"
 
-// Trailers of the state branch's commits repeat the content of the message in a form for programs.
+// These trailers repeat the message of a state commit in a form for programs.
 const (
 	TrailerCluster = "Gitrollout-Cluster" // name of the cluster
 	TrailerEpoch   = "Gitrollout-Epoch"   // epoch of the process that made the commit
@@ -125,7 +125,7 @@ func ProposalBranches(cluster string) []string {
 	return []string{ProposalBranch(ProposePromotion, cluster, ""), ProposalBranch(ProposeRevert, cluster, "")}
 }
 
-// IsProposal reports whether a branch is a proposal's. Such a branch may be force-pushed and removed.
+// IsProposal reports whether a branch belongs to a proposal. Such a branch may be force-pushed and removed.
 func IsProposal(branch string) bool {
 	rest, ours := strings.CutPrefix(branch, OwnBranches)
 	kind, _, below := strings.Cut(rest, "/")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// DidYouMean returns a question with the names that are similar to the unknown name, "" if none is similar.
+// DidYouMean returns a question with names that are similar to the unknown name, or "".
 func DidYouMean(name string, names []string) string {
 	if near := closest(name, names); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"

@@ -84,7 +84,7 @@ func encode(v any) ([]byte, error) {
 }
 
 // StatePath returns the path of an app's state, in one of 256 folders. A commit contains the list of each changed
-// folder: with 5,000 apps it has 210 kB for a single folder, and 6 kB for 256 folders.
+// folder. With 5,000 apps, a commit has 210 kB for a single folder, and 6 kB for 256 folders.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))
 	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"
@@ -98,7 +98,7 @@ type Cluster struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`    // ClusterState
 	Cluster    string `json:"cluster"` // the name under .gitrollout/
-	UID        string `json:"uid"`     // of namespace kube-system, or NAMESPACE/UID; detects another cluster
+	UID        string `json:"uid"`     // UID of namespace kube-system, or NAMESPACE/UID; detects another cluster
 	Source     Source `json:"source"`
 	Writer     Writer `json:"writer"`
 }
@@ -175,8 +175,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// Encode returns the bytes of the state file with its seal. Equal states have equal bytes: keys are sorted, and times
-// are UTC, in whole seconds or, for the start of a wait, in tenths.
+// Encode returns the bytes of the state file with its seal. Equal states have equal bytes, because keys are sorted and
+// times are in UTC. Times have whole seconds; only the start of a wait has tenths.
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {
@@ -186,7 +186,7 @@ func (s State) Encode() ([]byte, error) {
 	return encode(s)
 }
 
-// seal returns a digest of the content, to detect edits by hand. It prevents no forgery: signed commits do.
+// seal returns a digest of the content that detects edits by hand. Only signed commits prevent forgery.
 func (s State) seal() (string, error) {
 	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", ""
 	data, err := json.Marshal(s)
@@ -207,7 +207,7 @@ func NextTenth(t time.Time) time.Time {
 	return t.UTC().Add(tenth - 1).Truncate(tenth)
 }
 
-// Soonest returns the earlier of two times. The zero time means no time, and is returned only for two zero times.
+// Soonest returns the earlier of two times. It ignores a zero time, because a zero time means no time.
 func Soonest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

@@ -27,14 +27,14 @@ type Config struct {
 // AutoRevert selects what happens in Git after a rejected release.
 type AutoRevert string
 
-// The actions that make Git agree with a cluster after a rollback.
+// These actions make Git agree with a cluster after a rollback.
 const (
 	AutoRevertPropose AutoRevert = "propose" // push a branch that reverts the release, and open a pull request
 	AutoRevertPush    AutoRevert = "push"    // push the revert to the users' branch, if it affects only one app
 	AutoRevertOff     AutoRevert = "off"     // nothing
 )
 
-// ReadValue reads a text, or false: YAML reads off as false.
+// ReadValue reads a text or false, because YAML reads "off" as false.
 func (a *AutoRevert) ReadValue(raw any) error {
 	switch raw {
 	case false:
@@ -52,7 +52,6 @@ func (AutoRevert) Shape() map[string]any {
 	return map[string]any{"enum": []any{AutoRevertPropose, AutoRevertPush, AutoRevertOff, false}}
 }
 
-// The defaults of a configuration.
 const (
 	defaultInterval = 30 * time.Second
 	minInterval     = time.Second
@@ -66,7 +65,6 @@ const (
 // ConfigPath returns the path of a cluster's configuration on the users' branch.
 func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/config.yaml" }
 
-// configFile has the fields of config.yaml.
 type configFile struct {
 	APIVersion    string            `json:"apiVersion"`
 	Kind          string            `json:"kind"` // Config
@@ -90,8 +88,8 @@ type kubernetesFile struct {
 	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`
 }
 
-// ParseConfig reads a configuration strictly and sets defaults. The file's folder has the cluster's name, which is part
-// of the default state branch. Errors are InvalidErrors with file, field and fix.
+// ParseConfig reads a configuration strictly and sets defaults. The default state branch contains the name of the
+// file's folder, which is the cluster's name. Errors are InvalidErrors with file, field and fix.
 func ParseConfig(file string, data []byte) (*Config, error) {
 	raw, err := decode[configFile](file, "Config", data)
 	if err != nil {
@@ -156,7 +154,7 @@ func parseInterval(file, field, text string, otherwise time.Duration) (time.Dura
 // badRef matches the names that Git refuses for a branch (git check-ref-format).
 var badRef = regexp.MustCompile(`\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(/|$)|[./]$`)
 
-// checkBranch returns why a branch cannot be the state branch, "" if it can. gitrollout pushes only below gitrollout/.
+// checkBranch returns why a branch cannot be the state branch, or "". gitrollout pushes only below "gitrollout/".
 func checkBranch(branch string) string {
 	switch {
 	case !strings.HasPrefix(branch, OwnBranches):

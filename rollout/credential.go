@@ -9,12 +9,12 @@ import (
 // Credential names the place of a secret text, which is never in Git. Exactly one of Secret, Env and File is set.
 type Credential struct {
 	Secret    SecretRef // a Secret in the cluster
-	Namespace string    // of the Secret; "": the reconciler's namespace
+	Namespace string    // the Secret's namespace; default: the reconciler's namespace
 	Env       string    // or a variable of the reconciler's environment
 	File      string    // or a file of the folder GITROLLOUT_NOTIFY_DIR
 }
 
-// EnvPrefix is the required prefix of Credential.Env: other variables may have credentials for Git.
+// EnvPrefix is the required prefix of Credential.Env, because other variables may have credentials for Git.
 const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
 // credentialFile has the fields of a credential. A plain text in place of the mapping is an error.
@@ -30,7 +30,7 @@ type credentialFile struct {
 
 const nameSecret = "name a Secret: {secretRef: {name: notifications, key: slack}}"
 
-// ReadValue reads a credential. Its errors do not contain the text of a credential.
+// ReadValue reads a credential. Its errors do not contain the credential.
 func (c *credentialFile) ReadValue(raw any) error {
 	if _, ok := raw.(map[string]any); !ok {
 		return Invalidf("", "", "is written out, and the configuration is in Git").WithFix(nameSecret)

@@ -31,7 +31,7 @@ const (
 	EventRecovered EventKind = "recovered" // all problems are over
 )
 
-// EventKinds lists all kinds, most important first. Of several kinds, a receiver gets the first that it requests.
+// EventKinds lists all kinds, most important first. A receiver gets the first kind of an event that it requests.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,
@@ -86,7 +86,7 @@ type Event struct {
 
 	Trouble string   `json:"trouble,omitempty"` // the problem's id, the same while it lasts: prod/shop/h1-7b4e2a91d0
 	Over    []string `json:"over,omitempty"`    // the Troubles that this event ends
-	Repeat  bool     `json:"repeat,omitempty"`  // a process that was killed may have sent the event before
+	Repeat  bool     `json:"repeat,omitempty"`  // a killed process may have sent the event before
 }
 
 // EventAnalysis is one metric of a release's analyses.

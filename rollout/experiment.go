@@ -8,10 +8,10 @@ type Experiment struct {
 	Templates []ExperimentTemplate
 	Analyses  []ExperimentAnalysis
 
-	// Duration starts when all pods of the experiment are available; nil: the step ends when required analyses pass.
+	// Duration starts when all pods of the experiment are available. If nil, the step ends when required analyses pass.
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
-	// ProgressDeadlineSeconds is the time without a further available pod after which the release is rolled back;
-	// default: as in the Rollout. The field is from Argo Rollouts' kind Experiment.
+	// ProgressDeadlineSeconds is the time in which a further pod must become available. Otherwise the release is rolled
+	// back. The default is the Rollout's value. The field is from Argo Rollouts' kind Experiment.
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
 
@@ -43,7 +43,7 @@ type ExperimentAnalysis struct {
 	*Analysis
 }
 
-// RunsOn returns the first template whose pods have a version.
+// RunsOn returns the first template with pods of a version.
 func (e *Experiment) RunsOn(ref SpecRef) (ExperimentTemplate, bool) {
 	return Find(e.Templates, func(t ExperimentTemplate) bool { return t.SpecRef == ref })
 }
