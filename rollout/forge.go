@@ -10,7 +10,7 @@ import (
 
 // Forge is the section of a Config for pull requests. Empty fields are derived from the repository's URL.
 type Forge struct {
-	// Type is "" to derive the type from the host: github.com, gitlab.com, gitea.com or codeberg.org.
+	// Type is the kind of forge. "" derives the kind from the host: github.com, gitlab.com, gitea.com or codeberg.org.
 	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`
 	// URL is the forge's address in a browser, without a final slash.
 	URL string `json:"url" like:"url"`

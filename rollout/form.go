@@ -63,7 +63,7 @@ func Fields(t reflect.Type) []Field {
 	})
 }
 
-// In reports whether documents of Argo Rollouts (if argo) or of gitrollout (otherwise) have the field.
+// In reports whether documents of Argo Rollouts have the field. If argo is false, In checks gitrollout's documents.
 func (f Field) In(argo bool) bool {
 	if argo {
 		return !f.Has("own")
@@ -77,10 +77,10 @@ func (f Field) Has(tag string) bool {
 	return has
 }
 
-// Default returns the value of the tag default, nil without it.
+// Default returns the value of the tag "default", or nil without the tag.
 func (f Field) Default() any { return f.Literal("default") }
 
-// Literal returns a tag's value as YAML, nil without the tag.
+// Literal returns a tag's value, parsed as YAML, or nil without the tag.
 func (f Field) Literal(tag string) any {
 	literal, has := f.Tag.Lookup(tag)
 	if !has {
@@ -157,7 +157,7 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest returns the fix for an unknown field: the most similar known name, or all known names.
+// suggest returns the fix for an unknown field. It names the most similar field, or else all known fields.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {

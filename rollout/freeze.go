@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. Until it ends, no release advances.
+// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. No release advances before it ends.
 type Freeze struct {
 	Reason string
 	Until  time.Time // zero: until the file is removed
-	Apps   []string  // globs over names of apps; none means all apps
+	Apps   []string  // globs for names of apps; empty: all apps
 }
 
 // FreezePath returns the path of a cluster's freeze.
 func FreezePath(cluster string) string { return ".gitrollout/" + cluster + "/freeze.yaml" }
 
-// freezeFile has the fields of freeze.yaml.
 type freezeFile struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"` // Freeze
@@ -25,7 +24,7 @@ type freezeFile struct {
 	Apps       []string `json:"apps" like:"glob"`
 }
 
-// ParseFreeze reads a freeze strictly. For an invalid file, which was meant to stop releases, callers use Unreadable.
+// ParseFreeze reads a freeze strictly. After an error, callers use Unreadable, because the file should stop releases.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	raw, err := decode[freezeFile](file, "Freeze", data)
 	if err != nil {
@@ -50,13 +49,13 @@ func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	return f, nil
 }
 
-// Unreadable returns a freeze of all apps, to use if freeze.yaml is invalid.
+// Unreadable returns a freeze of all apps for an invalid freeze.yaml.
 func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
 
-// At reports whether the freeze, which may be nil, is in force at a moment.
+// At reports whether the freeze is in force at a time. The freeze may be nil.
 func (f *Freeze) At(t time.Time) bool { return f != nil && (f.Until.IsZero() || t.Before(f.Until)) }
 
-// Equal reports whether two freezes, which may be nil, are equal.
+// Equal reports whether two freezes are equal. Both may be nil.
 func (f *Freeze) Equal(o *Freeze) bool {
 	return sameValue(reflect.ValueOf(f), reflect.ValueOf(o))
 }

@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// HashVersion is part of each hash, so that a change of the algorithm is not taken for a change of the template.
+// HashVersion is part of each hash, so that a new algorithm does not look like a new template.
 const HashVersion = "h1"
 
-// contentVersion is the version of HashContent.
 const contentVersion = "c1"
 
-// Hash identifies a pod template, or a release of several templates: "h1-" and the first ten hexadecimal digits of the
-// SHA-256 of the rendered template as JSON with sorted keys. It does not depend on defaults that API servers set.
+// Hash identifies a pod template, or a release of several templates. It is "h1-" and the first ten hexadecimal digits
+// of a SHA-256. The hashed text is the rendered template as JSON with sorted keys, without the defaults of API servers.
 type Hash string
 
 // HashTemplate returns the hash of a pod template (spec.template).
@@ -28,7 +27,7 @@ func HashTemplate(template map[string]any) (Hash, error) {
 	return hashBytes(HashVersion, raw), nil
 }
 
-// HashContent returns the hash of an app's objects, in any order, with "c1-" instead of "h1-".
+// HashContent returns the hash of an app's objects, with "c1-" instead of "h1-". The order of objects has no effect.
 func HashContent(namespace string, objects []Object) (Hash, error) {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b Object) int { return a.Ref().Compare(b.Ref()) })
@@ -39,7 +38,8 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 	return hashBytes(contentVersion, raw), nil
 }
 
-// ReleaseHash returns a release's hash: of its only template, or of the sorted list of several, or "" for none.
+// ReleaseHash returns the hash of a release. A release with one template has the hash of the template. For several
+// templates, the hash covers their sorted list. Without templates, it is "".
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash

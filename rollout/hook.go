@@ -22,7 +22,7 @@ const (
 	HookFailed    HookPhase = "Failed"
 )
 
-// AnnotationHookLog is on a hook: "record" adds the end of the Job's log to the record, at most MaxHookLog bytes.
+// AnnotationHookLog with the value "record" adds the end of a Job's log to the record, at most MaxHookLog bytes.
 const (
 	AnnotationHookLog = "gitrollout.dev/hook-log"
 	MaxHookLog        = 2048
@@ -42,8 +42,8 @@ type HookRun struct {
 	Log     string    `json:"log,omitempty"`     // the last lines of the Job's log, if the hook requests them
 	// Interrupt means that the Job is deleted when a newer release is to begin.
 	Interrupt bool `json:"interrupt,omitempty"`
-	Past      bool `json:"past,omitempty"` // the run is for a former try of the release, and decides nothing
-	// App is the app's name when the Job was created, "" for the present name.
+	Past      bool `json:"past,omitempty"` // the run belongs to an earlier try of the release, and decides nothing
+	// App is the app's name when the Job was created, or "" if the name is the same.
 	App string `json:"app,omitempty"`
 }
 

@@ -22,11 +22,11 @@ type Template struct {
 	Spec    rollout.Spec // Spec of the workload
 	Release rollout.Hash
 	Step    int              // index of the experiment's step
-	From    rollout.Object   // the Deployment in the version of the template
+	From    rollout.Object   // the Deployment in the template's version
 	Others  []rollout.Object // the app's objects in both versions, whose selectors must not select the pods
 }
 
-// Name returns <workload>-<release>-<step>-<template>, steps from 1. Long names and names with a dot end in a digest.
+// Name returns <workload>-<release>-<step>-<template>. Steps count from 1. Long or dotted names end in a digest.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)
@@ -96,9 +96,9 @@ func (t Template) selector() map[string]any {
 	return selector
 }
 
-// PodLabels returns the template's labels, and the version's pod labels except labels by which an object of the app
-// selects pods. With such a label, a Service would send requests to the pods, and a PodDisruptionBudget or an
-// autoscaler of the Deployment would count the pods.
+// PodLabels returns the template's labels and the version's pod labels. It omits labels by which an object of the app
+// selects pods. Otherwise, a Service would send requests to the pods, and a PodDisruptionBudget or an autoscaler of the
+// Deployment would count the pods.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {
@@ -119,7 +119,7 @@ func (t Template) PodLabels() map[string]string {
 	return labels
 }
 
-// Caught returns the app's objects that select the template's pods because of labels that the template adds.
+// Caught returns the app's objects that select the template's pods because of the template's own labels.
 func (t Template) Caught() []rollout.Ref {
 	var by []rollout.Ref
 	labels := t.PodLabels()
@@ -131,7 +131,6 @@ func (t Template) Caught() []rollout.Ref {
 	return by
 }
 
-// selectors iterates over the pod selectors of the app's objects.
 func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	return func(yield func(rollout.Ref, map[string]any) bool) {
 		more := yield(t.From.Ref(), t.From.Map("spec", "selector"))
@@ -141,7 +140,7 @@ func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	}
 }
 
-// selectorOf returns the pod selector of a Service or PodDisruptionBudget in a namespace, nil for other objects.
+// selectorOf returns the pod selector of a Service or PodDisruptionBudget in a namespace, and otherwise nil.
 func selectorOf(o rollout.Object, namespace string) map[string]any {
 	ref := o.Ref()
 	if ref.Namespace != namespace {

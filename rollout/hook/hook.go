@@ -30,13 +30,13 @@ const (
 	annotationLog       = rollout.AnnotationHookLog
 )
 
-// A label and an annotation on the created Jobs.
+// Created Jobs have this label and this annotation.
 const (
 	LabelApp     = "gitrollout.dev/hook-of" // the name of the app, to find its Jobs
 	AnnotationID = "gitrollout.dev/hook-id" // the ID of the Job's run
 )
 
-// moment is a word of an annotation: when a hook runs, and in which deployments.
+// moment is the meaning of a word in an annotation: when a hook runs, and in which deployments.
 type moment struct {
 	when        rollout.HookWhen
 	first       bool // only in a first deployment
@@ -112,12 +112,12 @@ func Is(o rollout.Object) bool {
 	return isJob(o) && slices.ContainsFunc(dialects, func(d dialect) bool { return o.Annotation(d.annotation) != "" })
 }
 
-// Without returns the objects to apply: all but the Jobs around releases.
+// Without returns all objects except the Jobs around releases.
 func Without(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), Is)
 }
 
-// Of reads the hook annotations of an object; is is false without one. An error names the annotation and the fix.
+// Of reads an object's hook annotations, and reports whether it has any. Errors name the annotation and the fix.
 func Of(o rollout.Object) (h Hook, is bool, err error) {
 	for _, d := range dialects {
 		text := o.Annotation(d.annotation)
@@ -151,7 +151,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses other hook annotations on an object without a hook's time: once applied, such a Job would run.
+// stray refuses hook annotations without a hook's time. Such a Job would be applied and run with the other objects.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -219,7 +219,7 @@ func (h *Hook) read(d dialect) error {
 // ours are gitrollout's annotations of hooks. Other annotations with the same prefix are errors.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName bounds a hook's name: the name of a Job, with release and attempt, is also a label of at most 63 characters.
+// maxName bounds a hook's name. A Job's name adds release and attempt, and is a label with at most 63 characters.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {
@@ -254,7 +254,7 @@ type Release struct {
 	Fast  bool // the version was verified before, and its steps are skipped
 }
 
-// At returns a release's hooks at a time (when), by order and name. It skips hooks that package render refuses.
+// At returns a release's hooks for a time, sorted by order and name. It skips hooks that package render refuses.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)
@@ -290,7 +290,7 @@ func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
 }
 
-// Job returns the Job for a run of the hook. It has a deadline, and no TTL, so that its result can always be read.
+// Job returns the Job for a run of the hook. The Job has no TTL, so that gitrollout can always read its result.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
 	delete(o.Map("metadata"), "generateName")
@@ -304,7 +304,7 @@ func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	return o
 }
 
-// Jobs returns the Jobs of all hooks, each as for its first attempt.
+// Jobs returns the Jobs for the first attempt of all hooks.
 func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rollout.Object) {
 	for _, o := range objects {
 		if h, is, err := Of(o); is && err == nil && h.IsJob() && !h.IsLeftOut() {
@@ -321,14 +321,14 @@ func Content(o rollout.Object) rollout.Hash {
 	return h
 }
 
-// Mended reports whether the failed hook of a rejected release has changed or left Git, so that another try is allowed.
+// Mended reports whether a rejected release's failed hook has changed or left Git. Another try is then allowed.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
 	})
 }
 
-// Known returns a Job with the name and ID of a run, without a spec, for a run whose hook is unknown.
+// Known returns a Job for a run of an unknown hook. The Job has the run's name and ID, and no spec.
 func Known(app string, run rollout.HookRun) rollout.Object {
 	namespace, _, _ := strings.Cut(run.Name, "/")
 	return rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
