@@ -30,7 +30,6 @@ func tooLarge(file string) error {
 		Fix: "split the app"}
 }
 
-// shape is the size of a YAML text.
 type shape struct {
 	objects int
 	nodes   int
@@ -44,7 +43,7 @@ func (s *shape) add(more shape) {
 }
 
 // sound measures YAML, and refuses YAML that kustomize could not print as JSON in bounded memory and time. Kustomize
-// even calls log.Fatal for values that JSON lacks. The field is "" for a whole file.
+// even calls log.Fatal for values that JSON lacks. The argument field is "" for a whole file.
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
@@ -126,7 +125,7 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts YAML values, with aliases expanded. The map has each anchor's count, or -1 during the count.
+// meter counts YAML values, with aliases expanded. expanded has the count for each anchor, or -1 during the count.
 type meter struct {
 	expanded map[*kyaml.Node]int
 	line     int // the line of the problem

@@ -82,7 +82,7 @@ func (in *inspector) configs(at referrer, file, field string, content []byte) er
 // decrypts matches plugins and functions that generate Secrets from encrypted files, such as ksops.
 var decrypts = regexp.MustCompile(`(?i)sops|secret|crypt|vault`)
 
-// functionAnnotations make a resource a KRM function: a container or a program.
+// functionAnnotations mark a resource as a KRM function. Such a function starts a container or a program.
 var functionAnnotations = []string{"config.kubernetes.io/function", "config.k8s.io/function"}
 
 func (in *inspector) config(at referrer, config map[string]any) error {
@@ -152,7 +152,7 @@ func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	return nil
 }
 
-// patchKeys are fields whose value is a patch, which kustomize parses.
+// patchKeys are fields that contain a patch. Kustomize parses the patch.
 var patchKeys = []string{"patch", "patches", "jsonop"}
 
 func (in *inspector) configPath(at referrer, key, value string) error {

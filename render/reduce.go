@@ -43,7 +43,7 @@ var reductions = []struct {
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce shortens kustomize's error to one line that is the same on each machine, because the state stores it.
+// reduce shortens kustomize's error to one line. The state stores the line, so it must not depend on machine or run.
 func reduce(fs *treeFS, file string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		return invalid

@@ -16,7 +16,7 @@ const kept = 4
 
 // Builder builds an app from a tree, in this process or another one.
 type Builder interface {
-	// Build returns the app's Render with an empty Commit. looked has the paths that it read, even after an error.
+	// Build returns the app's Render with an empty Commit. looked lists the dependencies, even with an InvalidError.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
@@ -48,8 +48,8 @@ func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][
 // Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render builds one app at a commit. If all paths of a cached build are unchanged, Render returns the cached result
-// with the new commit. An InvalidError is a mistake in the repository; other errors may be temporary.
+// Render builds one app at a commit. If the paths that a cached build depends on are unchanged, Render returns the
+// cached result with the new commit. An InvalidError is a mistake in the repository; other errors may be temporary.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
 	// Permissions and the service account do not change the objects.
@@ -169,7 +169,7 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	return a.render()
 }
 
-// build runs kustomize for an app. If a file cannot be decrypted, build returns that error.
+// build runs kustomize for an app. A decryption error takes precedence over other errors.
 func build(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
 	plan, objects, err := buildAll(fs, app)
 	if r := fs.refused; err != nil && r != nil && r.Reason == rollout.HeldUndecryptable {

@@ -66,7 +66,7 @@ func definitions(objects []rollout.Object) map[groupKind]bool {
 	return inBuild
 }
 
-// defaultNamespaces sets missing namespaces. The default is the namespace of the chart's release or of the app.
+// defaultNamespaces sets missing namespaces. A chart's objects get the release's namespace, others the app's.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {
@@ -87,7 +87,7 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// All versions of a kind have the same scope, so a version in client-go has the scope of an unknown version.
+	// All versions of a kind have the same scope. An unknown version has the scope of a version in client-go.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(runtime.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {

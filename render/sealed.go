@@ -16,9 +16,9 @@ import (
 )
 
 // An app with encrypted files is built three times. The sealed build and the twin have different substitutes for the
-// encrypted values, and may differ only in Secrets. The open build has the real values. The applied objects are the
-// sealed objects with the values of the open Secrets, so names, hashes and output do not depend on keys. If the open
-// build differs elsewhere, a template tests a value, and the app is refused.
+// encrypted values, and may differ only in values of Secrets. The open build has the real values. The applied objects
+// are the sealed objects with the values of the open Secrets, so names, hashes and output do not depend on keys. If the
+// open build differs elsewhere, a template tests a value, and the app is refused.
 
 // decrypt returns the decrypted content of an encrypted file. Without keys, it returns the sealed content.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
@@ -138,7 +138,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app a second time, after set. It stores a tree's error in of.failed for InProcess.Build.
+// again builds an app a second time with the settings of set. InProcess.Build returns the tree's error in of.failed.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -147,8 +147,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns dependsOn's error if the build failed because of an encrypted value, and otherwise err. In this
-// case the twin builds or fails differently, for example because a schema bounds an encrypted number.
+// orDepends returns err, or dependsOn's error if the build failed because of an encrypted value. The twin then builds
+// or fails differently, for example because a schema bounds an encrypted number.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -173,7 +173,7 @@ func dependsOn(file, what string) error {
 }
 
 // dependsSomewhere returns the error for an app that depends on encrypted values outside Secrets. The error names no
-// place, because a hundred objects that each test one character would reveal a password.
+// place. Otherwise, a hundred objects that each test one character would reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that test encrypted values, and encrypt only values of Secrets " +

@@ -126,7 +126,7 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 	return a.blame(err, d.ref)
 }
 
-// checkTraffic writes every route that a release will have into copies of the objects, to find errors before a release.
+// checkTraffic writes all routes of a release into copies of the objects, to find errors before the release.
 func (a *assembly) checkTraffic() error {
 	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
 	for i, spec := range a.specs {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// AppGlob is one entry of a Config's apps: the folders of one or more apps, with their settings.
+// AppGlob is one entry of a Config's apps. It selects the folders of one or more apps, and has their settings.
 type AppGlob struct {
 	Path      string     // slash-separated; * ? [] match within one segment, as in path.Match
 	Name      string     // the app's name; only without wildcards in Path
@@ -19,7 +19,7 @@ type AppGlob struct {
 	Directory *Directory // if set, folders without a kustomization are also apps
 	Helm      *Helm      // if set, folders of charts are also apps
 	Variables Variables  // for the objects of the apps
-	// Decryption is the Secret with the keys for the apps' encrypted files; "" for none.
+	// Decryption is the Secret with the keys for the apps' encrypted files, or "".
 	Decryption string
 
 	Namespaces       []string // allowed for the apps' objects besides Namespace; * and ? are wildcards

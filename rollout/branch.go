@@ -37,7 +37,7 @@ func RetryAfter(err error) time.Duration {
 	return wait.After
 }
 
-// Heads has the newest commit of each branch, "" for an absent branch.
+// Heads has the newest commit of each branch, or "" for an absent branch.
 type Heads struct {
 	Main      string
 	State     string
@@ -46,11 +46,11 @@ type Heads struct {
 
 	// Refused is set if the users' head is not trusted. Main is then the newest trusted commit, except with Blind.
 	Refused *Refusal
-	// Keys identifies the trusted signing keys, to detect a change.
+	// Keys identifies the trusted signing keys, so that a change can be detected.
 	Keys string
 }
 
-// Refusal is a users' head that is not followed, because it has no trusted signature.
+// Refusal is a users' head that gitrollout does not follow, because the head has no trusted signature.
 type Refusal struct {
 	Commit string
 	Reason string
@@ -61,7 +61,7 @@ type Refusal struct {
 // Update changes one branch of a push. It adds a commit with edits, or removes the branch.
 type Update struct {
 	Branch string // short name
-	// Old is the branch's expected commit; "" for none. Only a proposal's update may set another Parent, or Delete.
+	// Old is the expected commit, or "" for none. Only proposals may use a Parent other than Old, or Delete.
 	Old    string
 	Parent string // commit to build on; "" for a branch without history
 	// Edits are the new contents of files by path. A nil content deletes a file or folder. A file keeps its executable

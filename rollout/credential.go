@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Credential names the place of a secret text, which is never in Git. Exactly one of Secret, Env and File is set.
+// Credential names the place of a secret text. The text is never in Git. Exactly one of Secret, Env and File is set.
 type Credential struct {
 	Secret    SecretRef // a Secret in the cluster
 	Namespace string    // the Secret's namespace; default: the reconciler's namespace

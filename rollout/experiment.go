@@ -2,8 +2,8 @@ package rollout
 
 import "time"
 
-// Experiment is a step that runs additional pods, usually of both versions, for a duration or until its analyses have
-// passed. Users' requests do not reach these pods.
+// Experiment is a step that runs additional pods, usually of both versions. It ends after a duration, or when its
+// analyses have passed. Users' requests do not reach the additional pods.
 type Experiment struct {
 	Templates []ExperimentTemplate
 	Analyses  []ExperimentAnalysis

@@ -84,7 +84,7 @@ func (f *Forge) check(file string) error {
 	return nil
 }
 
-// redact replaces credentials in a URL, which may be invalid.
+// redact replaces credentials in a URL. The URL may be invalid.
 func redact(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {

@@ -24,7 +24,7 @@ import (
 //	refused:"fix"   the field belongs elsewhere: refused
 //	ignored:"why"   the field has no effect: accepted with a warning
 //
-// A struct field _ with field:"name" is known and not read. Without that tag it has rules for the whole mapping:
+// A struct field _ with field:"name" is known, but is not read. Without this tag, it has rules for the whole mapping:
 //
 //	one:"a b" none:"fix" many:"fix"   exactly one of these fields is given
 //	some:"fix"                        the mapping is not empty

@@ -45,7 +45,6 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 	return nil
 }
 
-// breach is a broken rule.
 type breach struct {
 	rule, field, msg, fix string
 	about                 *rollout.Ref // the object that breaks the rule; nil if a file or the app breaks it
@@ -113,7 +112,6 @@ func (j judge) made() (all []made) {
 	return all
 }
 
-// templates returns the templates of each experiment.
 func templates(s rollout.Spec) (all [][]rollout.ExperimentTemplate) {
 	for i := 0; s.Canary != nil && i < len(s.Canary.Steps); i++ {
 		if e := s.Canary.Steps[i].Experiment; e != nil {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// rolloutSchema returns the schema of a Rollout document, of Argo Rollouts or of gitrollout.
+// rolloutSchema returns the schema of a Rollout document. If argo is true, this is a document of Argo Rollouts.
 func rolloutSchema(argo bool) node {
 	blocks := &maker{omit: true}
 	routers := node{}

@@ -51,7 +51,6 @@ func (m *maker) of(t reflect.Type, f rollout.Field) node {
 	}
 }
 
-// mapping returns the schema of a struct.
 func (m *maker) mapping(t reflect.Type) node {
 	fields, required := node{}, []string{}
 	s := closed(fields)

@@ -21,8 +21,8 @@ type Keys struct {
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads keys from named texts, such as a Secret's data. Entries with .agekey have age keys, and entries with
-// .asc have armored OpenPGP keys without a passphrase. Errors do not quote the texts.
+// ReadKeys reads keys from named texts, such as a Secret's data. Entries named *.agekey have age keys, and entries
+// named *.asc have armored OpenPGP keys without a passphrase. Errors do not quote the texts.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {

@@ -37,7 +37,6 @@ func soften(memory int64) {
 	debug.SetGCPercent(500) // after a build, most of a worker's memory is garbage: of 50 MiB, 10 remain
 }
 
-// cpu returns the CPU time that this process has used.
 func cpu() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail

@@ -1,5 +1,5 @@
 // Package worker builds apps in processes with limited memory and time, so that a failing build affects no other work.
-// A worker runs its parent's program with an empty environment. It requests files from its parent.
+// A worker runs its parent's program with an empty environment. It requests files over standard output and input.
 package worker
 
 import (
@@ -24,7 +24,7 @@ type Options struct {
 	Most int
 	// Idle is how long the pool keeps an idle worker, because a new worker costs about a second of CPU time.
 	Idle time.Duration
-	// Stall bounds a build's wall-clock time to Stall (default 4) times limits.renderTime, for busy machines.
+	// Stall bounds wall-clock time to Stall (default 4) times limits.renderTime, for busy or suspended machines.
 	Stall int
 	// Trouble, if set, is called for a build that panics or ends its worker. stack is the stack or the worker's output.
 	Trouble func(app string, cause string, stack []byte)

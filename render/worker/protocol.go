@@ -14,7 +14,7 @@ import (
 // maxMessage is a message's maximum size in bytes. Files, and a build's result as JSON, have at most 16 MiB.
 const maxMessage = 64 << 20
 
-// order is a message to a worker: an app to build, or the response to a request.
+// order is a message to a worker. It contains an app to build, or the response to a request.
 type order struct {
 	App     *rollout.App
 	Ahead   []answer // responses for paths that the app will probably request
@@ -35,7 +35,7 @@ type answer struct {
 	Files  map[string][]byte // contents of the folder's small files, by id
 }
 
-// word is a message from a worker: a request about the tree, or the build's result. One field is set.
+// word is a message from a worker. It contains a request about the tree, or the build's result. One field is set.
 type word struct {
 	Lookup *string     // a path
 	List   *string     // a folder; the answer has all its entries
@@ -44,7 +44,6 @@ type word struct {
 	Done   *outcome
 }
 
-// outcome is the result of a build.
 type outcome struct {
 	Render  *rollout.Render
 	Invalid *rollout.InvalidError

@@ -19,7 +19,7 @@ const maxName = 63
 type Template struct {
 	rollout.ExperimentTemplate
 
-	Spec    rollout.Spec // Spec of the workload
+	Spec    rollout.Spec
 	Release rollout.Hash
 	Step    int              // index of the experiment's step
 	From    rollout.Object   // the Deployment in the template's version
@@ -43,7 +43,7 @@ func (t Template) Name() string {
 	return Name(t.Spec.Workload, t.Release, t.Step, t.ExperimentTemplate.Name)
 }
 
-// ServiceName returns the name of the template's Service, "" for none.
+// ServiceName returns the name of the template's Service, or "" without a Service.
 func (t Template) ServiceName() string {
 	switch {
 	case t.Service == nil:

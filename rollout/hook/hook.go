@@ -73,7 +73,7 @@ var dialects = []dialect{
 	}},
 }
 
-// Hook is one object with a hook annotation: a Job, or an object that is applied before the Jobs of the same time.
+// Hook is an object with a hook annotation. It is a Job, or it is applied before the Jobs of the same time.
 type Hook struct {
 	Object    rollout.Object
 	Order     int
@@ -284,7 +284,7 @@ func (h Hook) Deadline() time.Duration {
 	return defaultDeadline
 }
 
-// JobName returns the name of an attempt's Job: the hook's name, eight digits of the release and the attempt.
+// JobName returns the name of an attempt's Job. It has the hook's name, eight digits of the release, and the attempt.
 func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	_, digits, _ := strings.Cut(string(release), "-")
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
