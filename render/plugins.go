@@ -123,7 +123,7 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 // pathKeys are plugin fields that name files. The names are in lower case, because Go's JSON ignores case.
 var pathKeys = []string{"path", "paths", "files", "env", "envs", "targetfilepath"}
 
-// configPaths checks the fields that name files. Only a ReplacementTransformer has them below the top level.
+// configPaths checks the fields that name files. Only a ReplacementTransformer has such fields below the top level.
 func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		lower := strings.ToLower(key)

@@ -28,7 +28,7 @@ func isWeb(p string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// isInline reports whether an entry is inline YAML. Kustomize may clone an entry with a remote prefix.
+// isInline reports whether an entry is inline YAML. An entry that kustomize may clone is not inline YAML.
 func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
 }

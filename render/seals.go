@@ -120,7 +120,7 @@ var (
 // leastDigest is a digest's minimum length. Annotations have no effect, so 8 digits with a letter are enough there.
 const leastDigest = 40
 
-// isDigest reports whether a field holds digests. The twin's texts decide, and later comparisons use the result.
+// isDigest reports whether a field holds digests. The comparison with the twin decides; later ones use its result.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false

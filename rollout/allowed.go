@@ -9,8 +9,8 @@ import (
 // OwnNamespace is gitrollout's default namespace.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace. It allows the app's own namespace and matches of
-// Namespaces. Wildcards do not match kube-system. own is gitrollout's namespace, and is never allowed.
+// MayWriteIn reports whether the app may have objects in a namespace. It allows the app's namespace, and namespaces
+// that match Namespaces. Wildcards do not match kube-system. own is gitrollout's namespace, and is never allowed.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {

@@ -30,7 +30,7 @@ type Metric struct {
 	SuccessCondition        string        // expr-lang; if both conditions are "", any result is successful
 	FailureCondition        string
 	FailureLimit            int  // above this number of failed measurements, the metric fails; -1: no limit
-	InconclusiveLimit       int  // like FailureLimit, for inconclusive measurements
+	InconclusiveLimit       int  // like FailureLimit, but for inconclusive measurements
 	ConsecutiveErrorLimit   int  // above this number of errors in a row, the metric ends; default 4
 	ConsecutiveSuccessLimit int  // this many successes in a row pass the metric; 0: off
 	Retention               int  // number of kept measurements; default 10

@@ -25,7 +25,7 @@ const (
 	EventAnalysisInconclusive EventKind = "analysisInconclusive" //
 	EventStalled              EventKind = "stalled"              // no progress for longer than the deadline
 	EventHeld                 EventKind = "held"                 // the app is held by an error
-	// EventWaiting: a new version waits for a window to open, a freeze to end or a Job to end.
+	// EventWaiting: a new version waits until a window opens, or until a freeze or a Job ends.
 	EventWaiting   EventKind = "waiting"
 	EventDegraded  EventKind = "degraded"  // the serving version has been unhealthy for longer than its deadline
 	EventRecovered EventKind = "recovered" // all problems are over

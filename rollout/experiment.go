@@ -43,7 +43,7 @@ type ExperimentAnalysis struct {
 	*Analysis
 }
 
-// RunsOn returns the first template with pods of a version.
+// RunsOn returns the first template with pods of the given version.
 func (e *Experiment) RunsOn(ref SpecRef) (ExperimentTemplate, bool) {
 	return Find(e.Templates, func(t ExperimentTemplate) bool { return t.SpecRef == ref })
 }

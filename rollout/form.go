@@ -157,7 +157,7 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest returns the fix for an unknown field. It names the most similar field, or else all known fields.
+// suggest returns the fix for an unknown field. It names the most similar field, or all fields if there are few.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {

@@ -55,7 +55,7 @@ func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
 // At reports whether the freeze is in force at a time. The freeze may be nil.
 func (f *Freeze) At(t time.Time) bool { return f != nil && (f.Until.IsZero() || t.Before(f.Until)) }
 
-// Equal reports whether two freezes are equal. Both may be nil.
+// Equal reports whether two freezes are equal. Each of them may be nil.
 func (f *Freeze) Equal(o *Freeze) bool {
 	return sameValue(reflect.ValueOf(f), reflect.ValueOf(o))
 }

@@ -63,5 +63,5 @@ type JobState struct {
 	Taken    bool   // the existing Job with this name belongs to another run
 
 	Started   time.Time // when the Job's deadline began, zero before that
-	Suspended bool      // spec.suspend is true: the deadline begins when the Job resumes
+	Suspended bool      // spec.suspend is true, and the deadline begins when the Job resumes
 }

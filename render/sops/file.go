@@ -266,7 +266,7 @@ func (f *File) NoKey(name, secret string) error {
 type rules struct {
 	suffix, regex string
 	matches       *regexp.Regexp
-	encrypts      bool // if true, matching values are encrypted; otherwise all others
+	encrypts      bool // true: matching values are encrypted; false: all other values are
 }
 
 func (r *rules) read(is func(string) string) (err error) {
