@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Limits bound the memory and time for rendering an app. Beyond a limit, the app is held. Zero fields mean defaults.
+// Limits bound the memory and time that rendering an app may take. gitrollout holds an app that exceeds a limit.
+// A zero field means the default.
 type Limits struct {
 	Memory     Bytes         `json:"memory" default:"512Mi"`
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`
 }
 
-// The default limits, and the least memory that a configuration may allow.
 const (
 	defaultMemory     Bytes = 512 << 20
 	defaultRenderTime       = 30 * time.Second
-	leastMemory       Bytes = 128 << 20 // rendering an app with one object takes less than half
+	leastMemory       Bytes = 128 << 20 // the least that may be set; an app with one object takes less than half
 )
 
-// OrDefault returns the limits, with defaults for unset limits.
+// OrDefault returns the limits with defaults for unset limits.
 func (l Limits) OrDefault() Limits {
 	return Limits{Memory: cmp.Or(l.Memory, defaultMemory), RenderTime: cmp.Or(l.RenderTime, defaultRenderTime)}
 }

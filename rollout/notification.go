@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	texttemplate "text/template" // renamed, as the tests declare a function template
+	texttemplate "text/template" // renamed, because the tests declare a function template
 	"time"
 )
 
@@ -34,7 +34,7 @@ func (r Receiver) Wants(app string) bool {
 
 // ServiceFields lists the fields of one service's block.
 type ServiceFields struct {
-	Needs []string    // required fields; a|b needs a or b
+	Needs []string    // required fields; "a|b" requires either a or b
 	May   []string    // optional
 	Only  []EventKind // supported events; none: all
 }
@@ -44,7 +44,7 @@ func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }
 
-// Services returns the table of services, by the name of their block.
+// Services returns each service's fields, by the name of the service's block.
 func Services() map[string]ServiceFields {
 	return map[string]ServiceFields{
 		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},
@@ -61,10 +61,9 @@ func Services() map[string]ServiceFields {
 	}
 }
 
-// receiverFile has the fields of an entry of notifications.
 type receiverFile struct {
 	Name     string       `json:"name"`
-	Events   []string     `json:"events"` // the name is not "on", because YAML reads on as true
+	Events   []string     `json:"events"` // not called "on", because YAML reads on as true
 	Apps     []string     `json:"apps"`
 	Template templateFile `json:"template"`
 
@@ -86,7 +85,7 @@ type templateFile struct {
 	Text  string `json:"text"`
 }
 
-// serviceFile has the fields of all services. Services lists the fields of each service.
+// serviceFile has the fields of all services. The function Services lists each service's own fields.
 type serviceFile struct {
 	APIKey     *credentialFile           `json:"apiKey"`
 	Password   *credentialFile           `json:"password"`
@@ -112,7 +111,7 @@ type serviceFile struct {
 type section struct {
 	place
 	into *Receiver
-	set  []string // the given fields
+	set  []string // names of the fields that the block sets
 }
 
 func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
@@ -167,7 +166,7 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 	return r, block.service(*blocks[r.Service])
 }
 
-// argoTriggers maps Argo Rollouts' triggers to kinds of events, for the fix in an error.
+// argoTriggers maps Argo Rollouts' triggers to kinds of events. An error suggests the kind to a user of a trigger.
 var argoTriggers = map[string]EventKind{
 	"on-rollout-updated": EventStarted, "on-rollout-step-completed": EventStepCompleted, "on-rollout-paused": EventPaused,
 	"on-rollout-completed": EventCompleted, "on-rollout-aborted": EventAborted,
@@ -196,7 +195,8 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template parses a template and executes it once with an almost empty event, to find misspelt fields early.
+// template parses a template. It also executes the template with an almost empty event, because only an execution finds
+// misspelt fields.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil
@@ -244,7 +244,6 @@ func (s *section) service(raw serviceFile) error {
 	return s.checkValues(raw)
 }
 
-// checkFields checks that the block has the required fields of its service, and no field of another service.
 func (s *section) checkFields() error {
 	row := Services()[s.into.Service]
 	allowed := slices.Clone(row.May)

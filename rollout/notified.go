@@ -14,15 +14,15 @@ type Notified struct {
 
 // Cursor is one receiver's position in the history of the state branch.
 type Cursor struct {
-	Told    string `json:"told,omitempty"`    // the last notified state commit; "": before the first one
-	App     string `json:"app,omitempty"`     // in the commit after Told, apps up to this name have been notified
+	Told    string `json:"told,omitempty"`    // the last notified state commit; "" if there is none
+	App     string `json:"app,omitempty"`     // the last notified app, by name, of the commit after Told
 	Claimed string `json:"claimed,omitempty"` // the last claimed state commit
 }
 
-// NotifiedPath is the path of the file on its branch.
+// NotifiedPath is the file's path.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns a cluster's branch for Notified. Its pushes do not delay releases, which use the state branch.
+// NotifiedBranch returns a cluster's branch for Notified. Releases do not wait for its pushes: they use another branch.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
 // ParseNotified reads notified.yaml strictly.
@@ -30,7 +30,7 @@ func ParseNotified(data []byte) (*Notified, error) {
 	return decode[Notified](NotifiedPath, "Notified", data)
 }
 
-// Encode returns the file's bytes, equal for equal values.
+// Encode returns the file's bytes. Equal values have equal bytes.
 func (n Notified) Encode() ([]byte, error) {
 	n.APIVersion, n.Kind = APIVersion, "Notified"
 	return encode(n)

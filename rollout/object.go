@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). An Object
-// of a Render is never changed: overlays change copies.
+// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). Objects
+// of a Render must not be changed: overlays change copies.
 type Object map[string]any
 
-// Ref names an object in one cluster, without an API version. Namespace is empty for cluster-scoped objects. As text it
-// is "group/Kind/namespace/name", such as core/Service/shop/checkout: "core" is the empty group, "-" no namespace.
+// Ref names an object in one cluster, without an API version. Namespace is empty for cluster-scoped objects. The text
+// form is group/Kind/namespace/name, as in core/Service/shop/checkout. "core" is the empty group, "-" is no namespace.
 type Ref struct {
 	Group     string
 	Kind      string
@@ -55,7 +55,7 @@ func (o Object) CreateOnly() bool {
 	return o.IsSecret() && o.Annotation(AnnotationCreateOnly) == "true"
 }
 
-// Keeps returns the annotation, with its value, that keeps the object in the cluster after it leaves Git; "" for none.
+// Keeps returns the annotation that protects the object from pruning, as "key: value". It returns "" without one.
 func (o Object) Keeps() string {
 	for _, keeps := range [][2]string{{AnnotationPrune, "disabled"}, {AnnotationCreateOnly, "true"}} {
 		if o.Annotation(keeps[0]) == keeps[1] {
@@ -65,7 +65,7 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the object as compared and shown. For a CreateOnly object, whose data may be random, it is without data.
+// Told returns the object for comparison and display. It omits the data of CreateOnly objects, which may be random.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o
@@ -131,7 +131,7 @@ func deepCopy(v any) any {
 	}
 }
 
-// HoldsData reports whether a deletion would lose users' data, so that only users delete the object.
+// HoldsData reports whether deleting the object would lose users' data. Only users delete such objects.
 func (r Ref) HoldsData() bool {
 	switch r.Group + "/" + r.Kind {
 	case "/Namespace", "/PersistentVolumeClaim", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition":
@@ -151,7 +151,7 @@ func (r Ref) String() string {
 	return strings.Join([]string{cmp.Or(r.Group, "core"), r.Kind, cmp.Or(r.Namespace, "-"), r.Name}, "/")
 }
 
-// Title returns the name for a sentence, such as Deployment shop/web or Namespace shop.
+// Title returns the kind and name for messages, such as "Deployment shop/web" or "Namespace shop".
 func (r Ref) Title() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -172,7 +172,7 @@ func (r *Ref) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Compare orders references by the parts of their text form.
+// Compare orders references by group, kind, namespace and name.
 func (r Ref) Compare(o Ref) int {
 	return cmp.Or(cmp.Compare(r.Group, o.Group), cmp.Compare(r.Kind, o.Kind),
 		cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))

@@ -10,11 +10,11 @@ type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every existing workload of the app
 	Routes    map[Ref]ObservedRoute         // every existing object with a router's status
 	Troubled  []Trouble                     // sorted by reference; objects without a status count as healthy
-	Nodes     map[string]map[string]string  // labels by node, if a Spec has a NodeOrder; nil: unknown
-	Unseen    string                        // why a watch fails, so that the observation may be outdated; "" if none does
+	Nodes     map[string]map[string]string  // each node's labels, only if a Spec has a NodeOrder; nil if unknown
+	Unseen    string                        // error of a failing watch: the observation may be outdated; "" for none
 }
 
-// Trouble is a live object that its controller has not reconciled, by the rules of kstatus, which Flux also uses.
+// Trouble is a live object that its controller has not reconciled. The rules are from kstatus, which Flux uses, too.
 type Trouble struct {
 	Ref     Ref
 	Failed  bool   // the object does not recover by itself; false: it may be in progress
@@ -23,11 +23,11 @@ type Trouble struct {
 
 // ObservedRoute is the status that a router writes on an object.
 type ObservedRoute struct {
-	Generation int64          // metadata.generation of the object, which a change of its spec increments
+	Generation int64          // metadata.generation, which the API server increments when the spec changes
 	Status     map[string]any // nil without a status
 }
 
-// Serial returns the highest serial on the app's workloads.
+// Serial returns the highest value of LabelSerial on the app's workloads.
 func (o Observed) Serial() int {
 	newest := 0
 	for _, w := range o.Workloads {
@@ -38,38 +38,38 @@ func (o Observed) Serial() int {
 
 // ObservedWorkload is one live workload.
 type ObservedWorkload struct {
-	Replicas  int        // spec.replicas; of a DaemonSet: the number of desired nodes
+	Replicas  int        // spec.replicas; for a DaemonSet, the number of nodes that should have a pod
 	Hash      Hash       // AnnotationHash on the workload, "" if gitrollout never applied it
-	Serial    int        // LabelSerial on the workload, 0 without one or if another app owns the workload
+	Serial    int        // LabelSerial on the workload; 0 if it has none or another app owns it
 	Synced    bool       // the controller has seen the newest spec (status.observedGeneration)
-	Complete  bool       // every pod has the newest template and is available, no old pod is left
-	Available int        // available pods by the controller's count (status.availableReplicas)
-	Surge     int        // of a Deployment: pods beyond Replicas that the live strategy allows
-	First     int        // of a StatefulSet: the lowest ordinal
-	Floor     int        // of a StatefulSet: lowest ordinal with the newest template; otherwise the partition
-	Room      bool       // of a StatefulSet: its maxUnavailable is set (the API server may drop the field)
+	Complete  bool       // every pod has the newest template and is available, and no old pod is left
+	Available int        // the controller's count of available pods (status.availableReplicas)
+	Surge     int        // Deployments only: how many pods beyond Replicas the live strategy allows
+	First     int        // StatefulSets only: the lowest ordinal
+	Floor     int        // for a StatefulSet, the lowest ordinal with the newest template; for others, the partition
+	Room      bool       // StatefulSets only: maxUnavailable is set (the API server may drop the field)
 	Revisions []Revision // one for each ReplicaSet or ControllerRevision, newest first
 }
 
-// Revision is one version of a workload's template: a ReplicaSet, or a ControllerRevision of the other kinds.
+// Revision is one version of a workload's template. It is a ReplicaSet or, for other kinds, a ControllerRevision.
 type Revision struct {
 	Name       string      // the ReplicaSet's or ControllerRevision's name
 	Hash       Hash        // AnnotationHash, "" if unknown
-	Pin        Pin         // the label that only its pods have; the zero value if unknown
+	Pin        Pin         // the label that only this revision's pods have; zero if unknown
 	Current    bool        // the revision has the workload's live template
-	Base       bool        // of a StatefulSet: for pods below the partition; of a DaemonSet: older than the adoption
+	Base       bool        // StatefulSet: used for pods below the partition; DaemonSet: older than the adoption
 	Number     int         // deployment.kubernetes.io/revision
-	Created    time.Time   // of a ReplicaSet, in seconds
-	Desired    int         // spec.replicas of a ReplicaSet; otherwise the pods that should have this revision
-	Late       bool        // of a ReplicaSet: its controller has not seen spec.replicas yet, and may create pods
+	Created    time.Time   // ReplicaSets only, in whole seconds
+	Desired    int         // spec.replicas of a ReplicaSet; for others, how many pods should have this revision
+	Late       bool        // ReplicaSets only: the controller has not seen spec.replicas yet, and may still add pods
 	Pods       int         // pods that exist and are not terminating
-	ReadySince []time.Time // when each pod became Ready, oldest first, without terminating pods
-	Available  int         // of a ReplicaSet: available pods by the controller's count (status.availableReplicas)
+	ReadySince []time.Time // when each non-terminating pod became Ready, oldest first
+	Available  int         // ReplicaSets only: the controller's count of available pods (status.availableReplicas)
 	Problem    string      // the most important reason why a pod is not Ready or not created, "" if none
-	Members    []Pod       // all pods, also terminating pods, sorted by name
+	Members    []Pod       // all pods, including terminating pods, sorted by name
 }
 
-// Pin is a label that only the pods of one version have. The version's Service selects the pods by it.
+// Pin is a label that only the pods of one version have. The version's Service selects its pods with the label.
 type Pin struct{ Label, Value string }
 
 // PodHash returns the pin for a value of LabelPodHash, the zero Pin for "".
@@ -89,14 +89,14 @@ type Pod struct {
 	Status      string // as kubectl prints it: Running, CrashLoopBackOff, ImagePullBackOff …
 	Created     time.Time
 	UID         string
-	Node        string // of a DaemonSet's pod: its node, "" before it is scheduled
+	Node        string // DaemonSets only: the pod's node, "" before the pod is scheduled
 }
 
 // Ready returns the number of Ready pods.
 func (r Revision) Ready() int { return len(r.ReadySince) }
 
-// Serving returns how many pods have been Ready for minReady, the user's minReadySeconds. A held Deployment has a huge
-// minReadySeconds, so that its status.availableReplicas does not count them.
+// Serving returns how many pods have been Ready for minReady, the user's minReadySeconds. It does not use
+// status.availableReplicas, because a held Deployment has a huge minReadySeconds.
 func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	n := 0
 	for _, since := range r.ReadySince {
@@ -113,8 +113,8 @@ func (w ObservedWorkload) Current() Revision {
 	return current
 }
 
-// Find returns the revision with a template hash. A user's edit of the live template can create a second revision. Find
-// then prefers the current revision, then the revision with more pods, then the older revision.
+// Find returns the revision with a template hash. After an edit of the live template, two revisions may have the hash.
+// Find prefers the current revision, then the revision with more pods, then the older revision.
 func (w ObservedWorkload) Find(h Hash) (Revision, bool) {
 	var best Revision
 	found := false
@@ -144,11 +144,11 @@ type Foreign struct {
 	Ref   Ref    // the app's object
 	By    string // Argo Rollouts, Flagger …, or another app
 	Sign  string // the evidence
-	Fix   string // how the other owner releases the object
-	Warns bool   // the other tool only applies files: the object is adopted, with a warning
+	Fix   string // how users make the other owner release the object
+	Warns bool   // adopt the object with a warning, because the other tool only applies files
 }
 
-// String returns "Deployment a/b is in the hands of X: the sign".
+// String returns a clause such as "Deployment a/b is in the hands of X: the sign".
 func (f Foreign) String() string {
 	return fmt.Sprintf("%s is in the hands of %s: %s", f.Ref.Title(), f.By, f.Sign)
 }

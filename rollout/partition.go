@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Partitioned is a kind of workload with a partition: a field for the number of pods that keep the old version. Each
-// kind, built in or configured, is one value; no other code depends on the kind. The kind's objects have spec.replicas
-// and spec.template. The pods' LabelRevision equals the ControllerRevision's label or name.
+// Partitioned describes a built-in or configured kind of workload with a partition. The partition is a field that sets
+// how many pods keep the old version. No other code depends on the kind. The kind's objects have spec.replicas and
+// spec.template, and LabelRevision on a pod has the label or the name of the pod's ControllerRevision.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
 	Partition  string // the path of the partition field
 	CountsNew  bool   // the field counts the pods of the new version, not of the old one
 	Percent    bool   // the field may also be a percentage, which is rounded up
-	Ordered    bool   // pods move in order of their ordinals, so that a rollback must evict a broken pod
+	Ordered    bool   // pods move in the order of their ordinals, so a rollback must evict a broken pod
 	MinReady   string // the field with minReadySeconds
-	Nodes      string // the field with the number of nodes that get a pod each; "": spec.replicas is the number of pods
+	Nodes      string // the field with the number of nodes to run a pod on; "" if spec.replicas is the number of pods
 	Only       string // a field that selects which pods move at all; "" for none
 	Status     PartitionStatus
 
-	Unavailable any  `json:"-"` // default of the maxUnavailable beside the partition, nil if unknown
-	Surges      bool `json:"-"` // the kind also has a maxSurge beside the partition
+	Unavailable any  `json:"-"` // default of the maxUnavailable field beside the partition; nil if unknown
+	Surges      bool `json:"-"` // the kind also has a maxSurge field beside the partition
 }
 
 // PartitionStatus lists the fields of a Partitioned's status.
@@ -64,8 +64,8 @@ var partitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned returns the configured (more) or built-in kind with an apiVersion and kind. If there is none, instead
-// lists the apiVersions in which the group has this kind.
+// FindPartitioned looks up a kind in more, the configured kinds, and in the built-in kinds. If the kind has only other
+// apiVersions, FindPartitioned returns them as instead.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, partitionedKinds) {
@@ -82,7 +82,7 @@ func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitione
 // Ref returns a reference with the group and kind only.
 func (p Partitioned) Ref() Ref { return Object{"apiVersion": p.APIVersion, "kind": p.Kind}.Ref() }
 
-// In returns the value of an object's field by path, nil if there is none.
+// In looks up an object's field by path. It returns nil if there is no such field.
 func In(o Object, field string) any {
 	path := strings.Split(field, ".")
 	return o.Map(path[:len(path)-1]...)[path[len(path)-1]]
@@ -137,14 +137,14 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	return all, nil
 }
 
-// isTaken reports whether a field is at or below a field with a fixed meaning in all workloads, or a field in more.
+// isTaken reports whether a field, or a field above it, has a fixed meaning in all workloads or is listed in more.
 func isTaken(field string, more ...string) bool {
 	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
 		return field == of || strings.HasPrefix(field, of+".")
 	})
 }
 
-// PartitionedText encodes kinds for an App, "" for none; PartitionedOf decodes it.
+// PartitionedText encodes kinds for App.Workloads. PartitionedOf decodes the text.
 func PartitionedText(all []Partitioned) string {
 	if len(all) == 0 {
 		return ""
@@ -153,9 +153,9 @@ func PartitionedText(all []Partitioned) string {
 	return string(text)
 }
 
-// PartitionedOf returns the kinds of an App's configuration.
+// PartitionedOf decodes the kinds in App.Workloads.
 func PartitionedOf(a App) (all []Partitioned) {
-	_ = json.Unmarshal([]byte(a.Workloads), &all) // PartitionedText has encoded it
+	_ = json.Unmarshal([]byte(a.Workloads), &all) // PartitionedText has encoded the kinds
 	return all
 }
 
@@ -164,7 +164,7 @@ func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Partitioneds returns the kinds with a partition of all workloads in renders. The first render with a kind counts.
+// Partitioneds returns the partitioned kinds of all staged workloads in renders. The first render with a kind wins.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

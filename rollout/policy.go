@@ -35,7 +35,7 @@ type Project struct {
 	Quota            Quota        `json:"quota"`
 }
 
-// KindRules has kinds as group/Kind, or as Kind or /Kind for the core group. * and ? are wildcards.
+// KindRules lists kinds as "group/Kind", or as "Kind" or "/Kind" for the core group. "*" and "?" are wildcards.
 type KindRules struct {
 	Allow []string `json:"allow" max:"200" is:"kinds"` // only these kinds; nil: all kinds
 	Deny  []string `json:"deny" max:"200" is:"kinds"`  // takes precedence over Allow
@@ -46,7 +46,7 @@ type RolloutRules struct {
 	Required        bool          `json:"required"` // each object with a pod template, except a Job, needs a Rollout
 	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
 	RequireAnalysis bool          `json:"requireAnalysis"`
-	MinDuration     time.Duration `json:"minDuration"` // least sum of timed pauses and experiments
+	MinDuration     time.Duration `json:"minDuration"` // minimum duration of all timed pauses and experiments together
 	Forbid          []string      `json:"forbid" oneOf:"promoteFull fastRollbackOff"`
 }
 
@@ -56,7 +56,7 @@ const (
 	ForbidFastRollbackOff = "fastRollbackOff" // rollbackWindow: {revisions: 0}
 )
 
-// Quota bounds the numbers of objects of each app of a project; nil is no bound.
+// Quota bounds the number of objects of each app in a project. A nil field is no bound.
 type Quota struct {
 	Objects     *int `json:"objects"`
 	Deployments *int `json:"deployments"`
@@ -109,8 +109,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns an app's project, nil without a Policy or for an allowed app without a project. A forbidden app
-// without a project, and an app in two projects, are InvalidErrors with HeldPolicy.
+// ProjectOf returns an app's project. It returns nil if there is no policy, or if the policy allows apps without a
+// project. Otherwise an app without a project is an InvalidError with HeldPolicy, as is an app in two projects.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil
@@ -139,22 +139,22 @@ func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
-// Bounded returns the app with the project's namespaces and kinds instead of the configuration's, for MayWriteIn and
-// MayHave: kube-system must be listed by name, and a Namespace by its kind and its name.
+// Bounded returns the app with the project's namespaces and kinds, for a check with MayWriteIn and MayHave. A project
+// must list kube-system by its name, and a Namespace by its kind and its name.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")
 	return app
 }
 
-// HasSource reports whether Sources allows a file to the project's apps. * and ? match within a name, ** any folders.
+// HasSource reports whether Sources allows a file. "*" and "?" match within a name, "**" matches any folders.
 func (p *Project) HasSource(file string) bool {
 	return len(p.Sources) == 0 || slices.ContainsFunc(p.Sources, func(pattern string) bool {
 		return matchesFolders(strings.Split(pattern, "/"), strings.Split(file, "/"))
 	})
 }
 
-// matchesFolders matches a path's elements in len(pattern)*len(names) steps, for any number of **.
+// matchesFolders needs len(pattern)*len(names) steps, even if the pattern has many "**".
 func matchesFolders(pattern, names []string) bool {
 	reach := make([]bool, len(names)+1) // reach[i]: the earlier segments match the first i names
 	reach[0] = true
@@ -173,7 +173,7 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether a pattern matches the kind, ignoring case: group/Kind, Kind or /Kind (core group), or *.
+// IsKind reports whether a pattern matches the kind, ignoring case. Patterns are as in KindRules; "*" matches any kind.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		group, kind, has := strings.Cut(strings.ToLower(pattern), "/")

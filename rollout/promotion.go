@@ -37,13 +37,13 @@ type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
 	Release    Hash   `json:"release" needs:"name the release's hash, such as h1-7b4e2a91d0" like:"hash"`
-	Through    string `json:"through,omitempty"` // for all workloads: a step's number from 1 or its name, or "full"
+	Through    string `json:"through,omitempty"` // for all workloads: a step's name, its number from 1, or "full"
 	// Workloads replaces Through with a separate value for each workload to promote.
 	Workloads map[Workload]string `json:"workloads,omitempty"`
 	Since     time.Time           `json:"since,omitzero"` // Release.Since of the promoted try; zero: any try
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
 	Reason    string              `json:"reason,omitempty"` // for users
-	At        string              `json:"at,omitempty"`     // for users; it also changes the file of a second retry
+	At        string              `json:"at,omitempty"`     // for users; a second retry has a new value here
 	// AdoptAnyway lets gitrollout adopt, at this version, an app that another controller manages.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
@@ -87,7 +87,7 @@ type promotionFile struct {
 	Workloads map[Workload]stepText `json:"workloads"`
 }
 
-// stepText is the name or number of a step. YAML reads through: 2 as a number.
+// stepText is a step's name or number. A plain string cannot have a number, which YAML reads in "through: 2".
 type stepText string
 
 // Shape returns the JSON Schema of a step.
@@ -108,7 +108,7 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// Encode returns the file's bytes, equal for equal promotions. It uses the older APIVersion if the content permits it.
+// Encode returns the file's bytes. By default, it writes the older apiVersion if that version has all fields in use.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {
@@ -118,8 +118,8 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the promotion opens the gate of a workload's step with an index. names are the names of the
-// workload's steps, "" for unnamed steps. A promotion of an unknown step opens no gate.
+// Opens reports whether the promotion opens the gate of a workload's step. names has the names of the workload's steps,
+// "" for unnamed steps. A promotion through an unknown step opens no gate.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	if !p.Says(Promote, release) {
 		return false
@@ -128,7 +128,7 @@ func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) b
 	return found && index <= last
 }
 
-// Last returns the index of the last step that the promotion opens: len(names) for all steps, false for no step.
+// Last returns the index of the last step that the promotion opens. The index is len(names) if it opens all steps.
 func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	if p == nil {
 		return 0, false

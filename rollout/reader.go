@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Reader reads one document strictly into structs with the tags of Field. It collects errors, to be checked at the end.
+// Reader reads one document strictly into structs with the tags of Field. It collects all errors in Err.
 type Reader struct {
 	Argo     bool          // the document is from Argo Rollouts
 	Hide     bool          // messages leave out the document's texts, which may be credentials
@@ -27,14 +27,14 @@ type Reader struct {
 	forms    map[reflect.Type][]Field
 }
 
-// Read reads JSON values into the pointer into. Errors have paths below at. For credentials use Reader.Hide.
+// Read reads JSON values into a pointer. Paths in errors begin with at. For credentials, use a Reader with Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
 	return r.Err
 }
 
-// Read is like the function Read, and collects errors and warnings in the Reader.
+// Read is like the function Read, but collects errors and warnings in the Reader.
 func (r *Reader) Read(at string, raw, into any) {
 	v := value{r: r, path: at, raw: raw}
 	v.into(reflect.ValueOf(into).Elem(), Field{})
@@ -53,8 +53,8 @@ func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own value. The text of the error continues the field's path, as in "is missing". An
-// *InvalidError may add a fix, and a field below the value.
+// Selfread is a type that reads its own value. A message has the field's path, then the error's text, such as "is
+// missing". An *InvalidError may also have a fix, and a field below the value.
 type Selfread interface{ ReadValue(raw any) error }
 
 // value is one value of a document, with its path. raw is nil if the value is absent.
@@ -92,7 +92,6 @@ func (v value) misfit(f Field, belongs string) {
 	v.lacks(fix, "is %s where %s belongs", given, belongs)
 }
 
-// into fills a Go value from the document's value.
 func (v value) into(to reflect.Value, f Field) {
 	if v.raw == nil || v.raw == "" && f.Has("default") {
 		v.absent(to, f)
@@ -143,7 +142,7 @@ func (v value) absent(to reflect.Value, f Field) {
 	}
 }
 
-// reads reads a value if its type has a format of its own, and reports whether the type has a format.
+// reads fills a value whose type has a format of its own. It returns false for all other types.
 func (v value) reads(to any, f Field) bool {
 	var err error
 	switch to := to.(type) {
@@ -189,7 +188,6 @@ func join(path, field string) string {
 	return path + "." + field
 }
 
-// mapping fills a struct from a mapping of the document.
 func (v value) mapping(to reflect.Value) {
 	given, ok := v.raw.(map[string]any)
 	if !ok {
@@ -260,7 +258,7 @@ func (v value) field(to reflect.Value, f Field, raw any) {
 	}
 }
 
-// rules checks the rules of a field _ for the whole mapping.
+// rules checks the tags of a field "_", which apply to the whole mapping.
 func (v value) rules(f Field, given map[string]any) {
 	if f.Has("some") && len(given) == 0 {
 		v.fail(f.Tag.Get("some"), "is empty")
@@ -281,7 +279,6 @@ func (v value) rules(f Field, given map[string]any) {
 	}
 }
 
-// entries fills a map from a mapping of the document.
 func (v value) entries(to reflect.Value, f Field) {
 	given, ok := v.raw.(map[string]any)
 	if !ok {
@@ -298,7 +295,6 @@ func (v value) entries(to reflect.Value, f Field) {
 	}
 }
 
-// list fills a slice from a list of the document.
 func (v value) list(to reflect.Value, f Field) {
 	given, ok := v.raw.([]any)
 	if !ok {
@@ -318,7 +314,7 @@ func (v value) list(to reflect.Value, f Field) {
 	}
 }
 
-// each returns the tags of a list's field that apply to each element.
+// each returns the tags that apply to each element of a list instead of to the list.
 func (f Field) each() reflect.StructTag {
 	var tag string
 	for _, key := range []string{"is", "oneOf"} {

@@ -14,22 +14,22 @@ import (
 type App struct {
 	Name      string // a DNS label, unique in the cluster; see AppGlob.App
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
-	Namespace string // for namespaced objects without a namespace; never empty
-	Formerly  string // former names, newest first, separated by spaces: older commits have the app under these names
+	Namespace string // the namespace for namespaced objects without one; never empty
+	Formerly  string // former names, which older commits have; newest first, separated by spaces
 	Limits    Limits // limits for rendering, from the newest configuration even for an older commit
 
 	// Namespaces and kinds that the app may write besides its Namespace, separated by spaces.
 	Namespaces, ClusterResources string
-	ServiceAccount               string // the account that applies the app's objects: namespace/name; "" for the default
+	ServiceAccount               string // the account that applies the objects, as namespace/name; "" for the default
 
-	Plain     bool // a folder without a kustomization is an app too: the manifests that Directory selects
+	Plain     bool // the folder may have no kustomization; Directory then selects its manifests
 	Directory Directory
 
 	Helm        Helm   // options for the folder's chart, if it has a chart and no kustomization
 	Kubernetes  string // Kubernetes version for charts; "" for DefaultKubernetes
 	APIVersions string // API versions for charts besides Kubernetes' own, separated by spaces
 
-	Workloads string // kinds with staged releases besides the built-in kinds, encoded by PartitionedText
+	Workloads string // more kinds with staged releases than the built-in kinds, encoded by PartitionedText
 
 	Variables Variables // values for the app's objects
 
@@ -92,7 +92,7 @@ func lines(text string) []string {
 // Directory selects the manifests of a folder without a kustomization. Its fields have Argo CD's names.
 type Directory struct {
 	Recurse bool   `json:"recurse"` // also read the folders below
-	Include string `json:"include"` // files to read: a pattern, or several as in {a.yaml,b/*}; default: all
+	Include string `json:"include"` // files to read: one pattern, or several as in "{a.yaml,b/*}"; default: all
 	Exclude string `json:"exclude"` // files to leave out, as a pattern like Include
 }
 
@@ -118,9 +118,9 @@ type Render struct {
 	Specs     []Spec            // one for each staged workload, ordered by workload
 	Templates map[Workload]Hash // the template hash of every workload, staged or not
 	Files     []string          // sorted paths of every file that the render read
-	Digest    string            // digest of Objects (as Told) and Specs; with an equal digest nothing is to be applied
+	Digest    string            // digest of Specs and of Objects as Told; apply nothing if it is unchanged
 	Content   Hash              // HashContent of the objects, with encrypted values as in Git; "" with Specs
-	Hooked    bool              // Objects contains Jobs around releases
+	Hooked    bool              // Objects has Jobs that run before or after releases
 	Warnings  []string          // accepted values that are probably mistakes, one sentence each
 	Unopened  []string          // sorted paths of the encrypted files that were read without a key
 	Generated []Ref             // sorted objects that the routers of the app's releases generate
@@ -140,7 +140,7 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the release hash of the staged templates. Without Specs it is Content if there are hooks, else "".
+// Release returns the hash of the staged templates. Without Specs, it returns Content if there are hooks, or "".
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -148,8 +148,8 @@ func (r *Render) Release() Hash {
 	return ReleaseHash(r.Staged())
 }
 
-// InvalidError is an error in the users' repository, with its place and fix. It holds one app or, if it is in the
-// configuration, all apps. The record contains its text, so the same error must have the same text in each pass.
+// InvalidError is an error in the users' repository, with its place and fix. It holds one app, or all
+// apps if it is in the configuration. It must have the same text in each pass, because the record contains the text.
 type InvalidError struct {
 	// About is the invalid object, if its file is unknown; zero: the document that is being read.
 	About Ref    `json:"about,omitzero"`
@@ -163,7 +163,7 @@ type InvalidError struct {
 	Also string `json:"also,omitempty"` // further errors as text, "" for none
 }
 
-// ProblemOf returns the place, message and fix of an error. Plan and validate print them as JSON with stable fields.
+// ProblemOf returns the place, message and fix of an error. The commands plan and validate print them as JSON.
 func ProblemOf(err error) *InvalidError {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) {
@@ -172,7 +172,7 @@ func ProblemOf(err error) *InvalidError {
 	return &InvalidError{Msg: err.Error()}
 }
 
-// IsInvalid reports whether an error is about a user's repository, so that a retry is useless.
+// IsInvalid reports whether an error is in the users' repository. A retry is useless then.
 func IsInvalid(err error) bool {
 	var invalid *InvalidError
 	return errors.As(err, &invalid)
@@ -192,10 +192,10 @@ func (e *InvalidError) Error() string {
 	return text + e.Also
 }
 
-// mostAlso is the length of Also, in bytes, from which no further error is added. alsoText precedes each error.
+// mostAlso is the size of Also in bytes at which And stops adding errors. alsoText precedes each error.
 const mostAlso, alsoText = 4000, "; also "
 
-// And returns e with the text of another error in Also, or the other error if e is nil.
+// And adds the text of another error to e.Also, and returns e. If e is nil, it returns the other error.
 func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	switch {
 	case e == nil:
@@ -239,7 +239,7 @@ func (p place) invalid(field, fix, format string, args ...any) error {
 	return Invalidf(p.file, p.field+"."+field, format, args...).WithFix("%s", fix)
 }
 
-// ByRef returns the objects, as Told, by reference; nil for a nil Render.
+// ByRef returns the objects as Told, by reference. It returns nil for a nil Render.
 func (r *Render) ByRef() map[Ref]Object {
 	if r == nil {
 		return nil

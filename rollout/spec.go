@@ -13,18 +13,18 @@ import (
 type Spec struct {
 	Name      string       // name of the Rollout document
 	Workload  Workload     // the workload that the release updates
-	Partition *Partitioned // the workload's kind, if it has a partition and is outside WorkloadKinds
+	Partition *Partitioned // the workload's kind, if WorkloadKinds does not list it
 	Canary    *Canary      // exactly one of Canary and BlueGreen is set
 	BlueGreen *BlueGreen   //
 
 	Replicas                *int   // nil if something else scales the workload (HPA, KEDA)
 	MaxSurge                Amount // of the workload in Git; default 25%, rounded up
 	MaxUnavailable          Amount // of the workload in Git; default 25%, rounded down
-	MinReadySeconds         int    // default 0; a pod serves once it has been Ready this long
-	ProgressDeadlineSeconds int    // default 600; allowed seconds without progress, apart from pauses
+	MinReadySeconds         int    // default 0; a pod serves after it has been Ready this long
+	ProgressDeadlineSeconds int    // default 600; allowed seconds without progress; pauses do not count
 	// true: a passed deadline aborts the release; false (default): it is only reported
 	ProgressDeadlineAbort bool `json:"progressDeadlineAbort"`
-	// how many verified hashes before stable can be released again without steps; nil: all of them
+	// how many of the verified hashes before stable skip the steps if they are released again; nil: all
 	RollbackWindow *int
 	Paused         bool    `json:"paused"` // spec.paused of the document: while true, no step ends
 	Scaling        Scaling // where the capacity for canary pods comes from
@@ -45,15 +45,15 @@ type Canary struct {
 	Steps                      []Step
 	StableService              string         `json:"stableService"` // "" or the name of a Service of the app
 	CanaryService              string         `json:"canaryService"`
-	PingPong                   *PingPong      `json:"pingPong"` // instead of the two Services
+	PingPong                   *PingPong      `json:"pingPong"` // replaces the two Services above
 	Traffic                    *Traffic       // nil: weights are shares of pods
 	Analysis                   *Analysis      // in the background of the release; nil for none
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable shrinks with its share of the traffic
 	Rebalance                  bool           `json:"rebalance" own:""`   // surplus new pods are evicted
-	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // of a DaemonSet: nodes in order of update
+	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets only: order in which nodes update
 	MinPodsPerReplicaSet       int            // minimum number of pods of a version that has pods; 0 or 1: no minimum
-	AbortScaleDownDelaySeconds int            // with Surge: seconds that canary pods are kept after the reroute to stable
-	ScaleDownDelaySeconds      int            // with Surge and Services: seconds that old pods are kept after promotion
+	AbortScaleDownDelaySeconds int            // with Surge: seconds to keep canary pods after all traffic is on stable
+	ScaleDownDelaySeconds      int            // with Surge and Services: seconds to keep old pods after promotion
 }
 
 // NodeSelector selects nodes by labels.
@@ -80,7 +80,7 @@ type BlueGreen struct {
 	// seconds from a ready preview to the switch; default 0
 	AutoPromotionSeconds       int `json:"autoPromotionSeconds"`
 	ScaleDownDelaySeconds      int `json:"scaleDownDelaySeconds" default:"30"`
-	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0: it is removed immediately
+	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0: remove the preview immediately
 
 	PrePromotion  *Analysis // before the switch
 	PostPromotion *Analysis // after the switch
@@ -106,7 +106,7 @@ type Pause struct {
 	// Timeout bounds the wait for a promotion. OnTimeout is the action after that.
 	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
 	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout, default abort
-	// Until is a cron schedule: the pause ends at its next match.
+	// Until is a cron schedule. The pause ends at the schedule's next match.
 	Until    string `json:"until" own:""`
 	TimeZone string `json:"timeZone" own:""` // of Until; "" is UTC
 }
@@ -159,7 +159,7 @@ func (Amount) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, pattern(`^[0-9]+%?$`))
 }
 
-// RoundUp resolves the amount against n pods as Kubernetes does maxSurge: 25 % of 10 is 3.
+// RoundUp converts the amount to a number of pods out of n, rounded up as in maxSurge. 25% of 10 is 3.
 func (a Amount) RoundUp(n int) int {
 	if !a.Percent {
 		return a.Value
@@ -167,7 +167,7 @@ func (a Amount) RoundUp(n int) int {
 	return (n*a.Value + 99) / 100
 }
 
-// RoundDown resolves the amount against n pods as Kubernetes does maxUnavailable: 25 % of 10 is 2.
+// RoundDown converts the amount to a number of pods out of n, rounded down as in maxUnavailable. 25% of 10 is 2.
 func (a Amount) RoundDown(n int) int {
 	if !a.Percent {
 		return a.Value

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// APIVersion is the version of all gitrollout's documents.
+// APIVersion is the apiVersion of gitrollout's documents. Some promotions have StepsVersion instead.
 const APIVersion = "gitrollout.dev/v1alpha1"
 
 // Phase is the state of an app's release.
@@ -32,8 +32,8 @@ func Phases() []Phase {
 }
 
 // State is the record of one app: the file apps/<group>/<app>.yaml on the state branch. The record and the users'
-// branch determine the app's objects. Serial counts transitions: changes of a field with the tag serial:"yes". Changes
-// of other fields, such as Source, Held or Inventory, cause no write to a Deployment.
+// branch determine the app's objects. Serial counts changes of fields with the tag serial:"yes". Changes of other
+// fields, such as Source, Held or Inventory, cause no write to a Deployment.
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
@@ -41,11 +41,11 @@ type State struct {
 	Path       string        `json:"path" serial:"no"`
 	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names of the app, newest first
 	Serial     int           `json:"serial" serial:"no"`              // counts the transitions of releases
-	Written    int           `json:"written,omitempty" serial:"no"`   // if not 0, the serial on the workloads: see Mark
-	Seal       string        `json:"seal,omitempty" serial:"no"`      // digest against edits by hand; set only in the file
+	Written    int           `json:"written,omitempty" serial:"no"`   // the serial on the workloads if not 0; see Mark
+	Seal       string        `json:"seal,omitempty" serial:"no"`      // detects edits by hand; set only in the file
 	Phase      Phase         `json:"phase" serial:"yes"`
 	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, as one sentence
-	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem without a release, past its deadline
+	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem past its deadline, while no release runs
 	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that left Git remain, with the fix
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // why a policy ignores the promotion file
 	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the head is not followed; nil if followed
@@ -60,10 +60,10 @@ type State struct {
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // hash that a user adopts from another controller
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
-	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's replicas; Source's may differ
-	// digest of a promotion file that no longer counts: for an earlier try, other steps or the serving version
+	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // replicas in the head commit, not in Source
+	// digest of a promotion file that has no effect now, such as a file for an earlier try or for other steps
 	Spent string `json:"spent,omitempty" serial:"no"`
-	// objects of Inventory that are not in Git but made for the release
+	// objects in Inventory that are not in Git: gitrollout made them for the release
 	Generated []Ref     `json:"generated,omitempty" serial:"yes"`
 	Inventory []Ref     `json:"inventory,omitempty" serial:"no"`
 	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // Jobs around releases, newest last
@@ -93,7 +93,7 @@ type Held struct {
 	Commit  string     `json:"commit,omitempty"` // the commit that is not followed
 }
 
-// HeldReason names, in one word for programs, why an app is held.
+// HeldReason is the reason why an app is held, as one word for programs.
 type HeldReason string
 
 const (
@@ -102,8 +102,8 @@ const (
 	HeldUndecryptable  HeldReason = "Undecryptable"     // a file in Git is encrypted, and no key of the app decrypts it
 	HeldPolicy         HeldReason = "Policy"            // the cluster's policy refuses the head
 	HeldContested      HeldReason = "Contested"         // another app owns an object that Git has in this app
-	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // a Rollout document is gone while its release is in flight
-	HeldRenamed        HeldReason = "Renamed"           // the head renames a staged workload: all pods start together
+	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // a Rollout document was removed during its release
+	HeldRenamed        HeldReason = "Renamed"           // the head renames a staged workload: all pods would start at once
 	HeldAdoption       HeldReason = "Adoption"          // pods of another version run, and there is no record of them
 	HeldForeign        HeldReason = "ForeignController" // another controller owns objects of an app without a record
 	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment has failed, and no stable version exists
@@ -126,7 +126,7 @@ type Release struct {
 	Author    string            `json:"author"`
 	Subject   string            `json:"subject,omitempty"`
 	Since     time.Time         `json:"since"`          // start of the release; in Stable, time of promotion
-	Fast      bool              `json:"fast,omitempty"` // verified before, so that steps are skipped
+	Fast      bool              `json:"fast,omitempty"` // the hash was verified before; skip the steps
 	Templates map[Workload]Hash `json:"templates"`
 }
 
@@ -147,25 +147,25 @@ type Draining struct {
 // Progress is one staged workload's progress.
 type Progress struct {
 	Workload Workload  `json:"workload"`
-	Step     int       `json:"step"` // index of the step in progress; equal to Of when all are done
+	Step     int       `json:"step"` // index of the current step; equal to Of after the last step
 	Of       int       `json:"of"`
 	Name     string    `json:"name"`             // the step as text: setWeight 20, pause 10m0s …
-	Weight   int       `json:"weight"`           // requested by this step: percent, or a share of Traffic.MaxWeight
+	Weight   int       `json:"weight"`           // the step's weight: a percentage, or a share of Traffic.MaxWeight
 	Plan     string    `json:"plan"`             // digest of the step list, to detect changes
-	Entered  time.Time `json:"entered"`          // when the step began: the start of its pause
+	Entered  time.Time `json:"entered"`          // when the step, and so its pause, began
 	Opened   string    `json:"opened,omitempty"` // the user who opened the last gate
 	Routed   *Routing  `json:"routed,omitempty"` // the last routing; nil: all traffic to stable
 
-	// Left names Services that lost their role during the release. Until the release ends, they select the users' pods.
+	// Left lists Services that lost their role in the release. Until its end, they select the pods that serve users.
 	Left []string `json:"left,omitempty"`
 
 	// Suspended means that the workload has 0 replicas. The step begins when the workload is scaled up.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is the new version's largest number of ready pods at a long step. Recovery from a crash is no progress.
+	// Peak is the new version's largest number of ready pods at a long step. Pods that recover are no progress.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// Available is when all pods of the step's experiment were available, and its duration began; nil before that.
+	// Available is the start of the experiment's duration, when all its pods were available; nil before that.
 	Available *time.Time `json:"available,omitempty"`
 }
 
@@ -175,7 +175,7 @@ type Peak struct {
 	At    time.Time `json:"at"` // when the last pod became ready
 }
 
-// Replicas is an object's number of replicas in Git, or an autoscaler's limits.
+// Replicas has the replicas that Git sets for a workload, or the limits that Git sets for its autoscaler.
 type Replicas struct {
 	Workload Workload `json:"workload"`
 	Count    *int     `json:"count,omitempty"` // nil: an autoscaler sets the number
@@ -202,7 +202,7 @@ type Rejection struct {
 	Content   Hash      `json:"content,omitempty"`   // hash of that hook in Git; a change permits another try
 }
 
-// Named returns an app with the former names in the record.
+// Named sets the app's former names to the names in the record.
 func (s *State) Named(a App) App {
 	a.Formerly = strings.Join(s.Formerly, " ")
 	return a
@@ -213,7 +213,7 @@ func (s *State) IsRejected(h Hash) (Rejection, bool) {
 	return Find(s.Rejected, func(r Rejection) bool { return r.Hash == h })
 }
 
-// Mark returns the serial of the newest transition that moved pods or routes, for LabelSerial on workloads.
+// Mark returns the value for LabelSerial: the serial of the newest transition that moved pods or routes.
 func (s *State) Mark() int { return cmp.Or(s.Written, s.Serial) }
 
 // ProgressOf returns the progress of a workload in the release.
@@ -229,7 +229,7 @@ func (s *State) StableHash(w Workload) Hash {
 	return s.Stable.Templates[w]
 }
 
-// Workloads returns the inventory's workloads: objects of WorkloadKinds, or with a template in Stable or Release.
+// Workloads returns each object in Inventory that is one of WorkloadKinds or has a template in Stable or Release.
 func (s *State) Workloads() []Workload {
 	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
 	var all []Workload

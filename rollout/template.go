@@ -9,10 +9,10 @@ import (
 	"text/template/parse"
 )
 
-// maxTemplateText bounds, in bytes, each text that a function of a template returns. checkTemplate bounds loops.
+// maxTemplateText is the maximum size, in bytes, of a text that a template's function returns.
 const maxTemplateText = 64 << 10
 
-// boundedFuncs returns text/template's text functions with bounded results: each call of a chain may double a text.
+// boundedFuncs returns text/template's text functions with bounded results, because each call may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -34,7 +34,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkTemplate refuses templates that may run without end: loops over a number, and calls of templates.
+// checkTemplate refuses templates that may run without end. They have a loop over a number, or call a template.
 func checkTemplate(t *texttemplate.Template) error {
 	if len(t.Templates()) > 1 {
 		return errors.New("defines another template: write its text where it is used")
@@ -69,7 +69,6 @@ func checkNodes(list *parse.ListNode, loops int) error {
 	return nil
 }
 
-// isList reports whether a loop is over a list of the event.
 func isList(pipe *parse.PipeNode) bool {
 	if len(pipe.Cmds) != 1 || len(pipe.Cmds[0].Args) != 1 {
 		return false

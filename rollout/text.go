@@ -8,16 +8,16 @@ import (
 	"unicode"
 )
 
-// MaxText is the most characters of a third party's text that gitrollout records, sends or shows.
+// MaxText is the number of characters after which gitrollout cuts a third party's text.
 const MaxText = 500
 
-// Printable returns a text for records and terminals: one line of at most MaxText, without control characters.
+// Printable returns a text for records and terminals. It has one line, at most MaxText, and no control characters.
 func Printable(text string) string { return Cut(OneLine(text), MaxText) }
 
-// varying matches words of a text that differ each time, such as numbers, addresses and request ids.
+// varying matches words that may differ each time, such as numbers, addresses and request ids.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
-// SameText reports whether texts differ at most in numbers, ids and the order of words, as "3 of 10" and "4 of 10" do.
+// SameText reports whether texts are equal apart from numbers, ids and word order. "3 of 10" and "4 of 10" are equal.
 func SameText(a, b string) bool { return a == b || slices.Equal(sortedWords(a), sortedWords(b)) }
 
 func sortedWords(text string) []string {
@@ -28,7 +28,7 @@ func sortedWords(text string) []string {
 	return words
 }
 
-// Cut shortens a longer text to a number of characters, of which the last is "…".
+// Cut shortens a text to a number of characters. The last character of a shortened text is "…".
 func Cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -36,7 +36,7 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// Count returns a number with a noun: 1 app, 2 apps.
+// Count returns a number with a noun, such as "1 app" or "2 apps".
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -44,7 +44,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Share formats a weight for users: 20%, or 5/1000 if full is not 100.
+// Share formats a weight for users, as in "20%", or "5/1000" if full is not 100.
 func Share(weight, full int) string {
 	if full == 100 {
 		return fmt.Sprintf("%d%%", weight)
@@ -57,7 +57,7 @@ func OneLine(text string) string {
 	return strings.Join(strings.Fields(characters(text)), " ")
 }
 
-// characters replaces each kind of space by a space, and removes invisible characters.
+// characters replaces all kinds of whitespace by spaces, and removes invisible characters.
 func characters(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -70,7 +70,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns the last whole lines that fit into a number of bytes, cleaned like OneLine. A too long last line is cut.
+// Tail returns the last lines that fit into a number of bytes. It cleans them like OneLine, and cuts a long last line.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {
@@ -91,7 +91,7 @@ func Tail(text string, most int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Printable returns a copy of the state whose texts from users and other programs are printable.
+// Printable returns a copy of the state. In the copy, all texts from users and other programs are printable.
 func (s State) Printable() State {
 	s.Reason, s.Unhealthy = Printable(s.Reason), Printable(s.Unhealthy)
 	s.Kept, s.Ignored = Printable(s.Kept), Printable(s.Ignored)

@@ -2,50 +2,50 @@ package rollout
 
 import "time"
 
-// Traffic configures the split of requests, not only pods, between versions. It is Argo Rollouts' trafficRouting.
+// Traffic configures how requests are split between versions. It is Argo Rollouts' trafficRouting.
 type Traffic struct {
 	Routers       []Router // at least one, ordered by kind; all get the same weight
 	ManagedRoutes []string // names of header and mirror routes, in the order of their precedence
 
-	// MaxWeight is the weight of all traffic.
+	// MaxWeight is the weight that means all traffic.
 	MaxWeight int `json:"maxTrafficWeight" default:"100" min:"1" max:"1000000"`
-	// Settle is the time until every proxy has a change of endpoints or routes. Most proxies watch the API server and
-	// need well under a second; Traefik collects changes for 2s (providersThrottleDuration).
+	// Settle is how long it takes until every proxy has new endpoints or routes. Most proxies watch the API server and
+	// need well under a second. Traefik collects changes for 2s (providersThrottleDuration).
 	Settle time.Duration `json:"settle" own:"" default:"3s"`
 	// Sticky is nil if the weight applies to each request separately.
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is one router's block of trafficRouting, with the names that kustomize has set. Only traffic.Parse builds it.
+// Router is one router's block of trafficRouting, with the names that kustomize sets. Only traffic.Parse makes Routers.
 type Router struct {
 	Kind   string // a name in traffic's table: gatewayAPI, nginx, istio …
-	Config any    // of the router's type in package traffic; immutable
+	Config any    // has the router's type in package traffic; immutable
 }
 
-// Sticky configures a cookie. After a user's first request to the canary, it keeps the user there during the release.
+// Sticky configures a cookie. The cookie keeps a user on the canary after the user's first request there.
 type Sticky struct {
 	Cookie string        `json:"cookie" is:"cookie"` // name of the cookie; default gitrollout-<Rollout's name>
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
-// PingPong names two Services that swap roles with each release, so that no selector switches under traffic.
+// PingPong names two Services that swap roles at each release, so that no selector changes under traffic.
 type PingPong struct {
 	PingService string `json:"pingService" needs:"name a Service"` // stable's Service at first
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 
-// ManagedRoute sends matching requests, or copies of them if Mirror is set, to the canary until a step removes it.
+// ManagedRoute sends matching requests to the canary until a step removes the route. With Mirror, it sends copies.
 type ManagedRoute struct {
 	Name    string  `json:"name"`
 	Matches []Match `json:"matches,omitempty"` // at least one must match
-	// percent of matching requests that are copied; nil: matching requests are sent, not copied
+	// percentage of matching requests to copy to the canary; nil: send the requests, do not copy them
 	Mirror *int `json:"mirror,omitempty"`
 }
 
 // MatchRoute is the name of the route that a match step sets.
 const MatchRoute = "match"
 
-// Match is a condition on requests: all set fields must match.
+// Match is a condition on requests. All set fields must match.
 type Match struct {
 	_           any          `some:"name headers, cookies, queryParams, path, method or source"`
 	Headers     []NamedMatch `json:"headers,omitempty"`
@@ -70,9 +70,9 @@ type StringMatch struct {
 	Regex  string `json:"regex,omitempty"` // RE2, matching the whole text
 }
 
-// Routing is a release's newest traffic setting: the step and weight in force, and their start.
+// Routing is a release's newest traffic setting.
 type Routing struct {
 	Step   int       `json:"step"`   // index of the step whose routes are in force
 	Weight int       `json:"weight"` // of the new version, out of Traffic.MaxWeight
-	At     time.Time `json:"at"`     // start; every proxy has the setting Traffic.Settle later
+	At     time.Time `json:"at"`     // start of the setting; all proxies have it after Traffic.Settle
 }

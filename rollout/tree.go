@@ -12,10 +12,10 @@ const (
 	Submodule EntryKind = "submodule"
 )
 
-// ErrTooLarge is the error for a file whose content is not kept: over 16 MiB, or it is among too many large files.
+// ErrTooLarge is the error for a file whose content is not kept. It is over 16 MiB, or one of too many large files.
 var ErrTooLarge = errors.New("is too large: its content is not kept")
 
-// Entry is one entry of a commit's tree. ID is the Git object's hash: equal IDs mean equal content, also of folders.
+// Entry is one entry of a commit's tree. ID is the Git object's hash. Files or folders with equal IDs have equal content.
 type Entry struct {
 	Name string // last element of the path
 	ID   string

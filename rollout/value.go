@@ -59,7 +59,6 @@ func (v value) whole(to reflect.Value, f Field) {
 	}
 }
 
-// number reads a number, whole or not.
 func (v value) number(to reflect.Value, f Field) {
 	switch n := v.raw.(type) {
 	case int64:
@@ -71,7 +70,6 @@ func (v value) number(to reflect.Value, f Field) {
 	}
 }
 
-// bounds checks a number against the tags min and max of its field.
 func (v value) bounds(n int64, f Field) {
 	least, _ := strconv.ParseInt(f.Tag.Get("min"), 10, 64)
 	most, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64)
@@ -83,7 +81,7 @@ func (v value) bounds(n int64, f Field) {
 	}
 }
 
-// duration reads seconds, as a number or in quotes, or a Go duration such as 5m.
+// duration reads seconds (a number, or a text with a number), or a Go duration such as "5m".
 func (v value) duration(to *time.Duration, f Field) {
 	const fix = "write seconds, or a duration such as 30s, 5m, 1h30m"
 	text, isText := v.raw.(string)
@@ -121,7 +119,7 @@ func (v value) positive(d time.Duration, f Field) {
 	}
 }
 
-// Plain returns a value encoded as JSON and decoded again: mappings, lists, texts, booleans, int64 and float64.
+// Plain encodes a value as JSON and decodes the JSON, so that only the types of FromJSON remain.
 func Plain(v any) (any, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -130,7 +128,8 @@ func Plain(v any) (any, error) {
 	return FromJSON[any](data)
 }
 
-// FromJSON reads JSON with whole numbers as int64 and others as float64. encoding/json alone reads all as float64.
+// FromJSON reads JSON. It reads a whole number as int64 and another number as float64. encoding/json alone would read
+// all numbers as float64.
 func FromJSON[T any](data []byte) (v T, err error) {
 	from := json.NewDecoder(bytes.NewReader(data))
 	from.UseNumber()
@@ -144,7 +143,6 @@ func FromJSON[T any](data []byte) (v T, err error) {
 	return v, nil
 }
 
-// numbered converts each json.Number in a value to int64 or float64.
 func numbered(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -165,7 +163,7 @@ func numbered(v any) any {
 	return v
 }
 
-// Describe describes a value for a message: a mapping, the text "5m", 1.5.
+// Describe describes a value for a message, such as 'a mapping', 'the text "5m"' or '1.5'.
 func Describe(raw any) string {
 	switch raw := raw.(type) {
 	case map[string]any:

@@ -14,7 +14,7 @@ const (
 	VendorLock = "vendor.lock"
 )
 
-// VendorSource is one entry of a vendor.yaml: exactly one of Chart, Git and OCI.
+// VendorSource is one entry of a vendor.yaml. Exactly one of Chart, Git and OCI is set.
 type VendorSource struct {
 	_     any          `one:"chart git oci"`
 	Chart *VendorChart `json:"chart,omitempty"`
@@ -23,20 +23,20 @@ type VendorSource struct {
 	Into  string       `json:"into" needs:"name a folder beside vendor.yaml" like:"folder"`
 }
 
-// VendorChart is a chart of a repository with an index.yaml, or of a registry.
+// VendorChart is a chart in a repository with an index.yaml, or in a registry.
 type VendorChart struct {
 	Repo    string `json:"repo" needs:"write https://host/path, or oci://host/path"`
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
-	// Flat puts the chart into <into>/<name>, without its version, so that references to the folder stay valid.
+	// Flat puts the chart into <into>/<name>. The path has no version, so that references to it stay valid.
 	Flat bool `json:"flat,omitempty"`
 
 	// Provenance is the file with the public PGP keys that may sign the chart; "" skips the check.
 	Provenance string `json:"provenance,omitempty"`
 }
 
-// VendorGit is a folder of another repository's commit.
+// VendorGit is a folder in a commit of another repository.
 type VendorGit struct {
 	URL  string `json:"url" needs:"write https://host/repository, or ssh://…"`
 	Ref  string `json:"ref" needs:"name a tag, a branch or a commit"`
@@ -88,7 +88,7 @@ func IsPlainPath(name string) bool {
 	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
-// ReservedPart returns the element of a path that Git or gitrollout reads as its own folder, "" for none.
+// ReservedPart returns the element of a path that Git or gitrollout takes for its own folder, "" for none.
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		switch GitName(part) {
@@ -99,14 +99,14 @@ func ReservedPart(name string) string {
 	return ""
 }
 
-// shortNames maps 8.3 names of NTFS, without ~ and number, to the names that Git or gitrollout uses.
+// shortNames maps NTFS's 8.3 names to the reserved names. The keys are without the "~" and the number of the 8.3 name.
 var shortNames = map[string]string{
 	"git": ".git", "gitrol": ".gitrollout", "gitign": ".gitignore", "gi250a": ".gitignore",
 	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
 }
 
-// GitName returns the name reserved by Git or gitrollout that a path element equals on some file system. File systems
-// ignore case, some code points (HFS+), or final dots and spaces and all after a colon (NTFS).
+// GitName returns the reserved name of Git or gitrollout that a path element means on some file system. File systems
+// may ignore case. HFS+ ignores some code points. NTFS ignores final dots and spaces, and the text after a colon.
 func GitName(part string) string {
 	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
 	plain, _, _ := strings.Cut(strings.Join(strings.FieldsFunc(strings.ToLower(part), isFormat), ""), ":")
@@ -122,7 +122,7 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword returns the field whose address has credentials, "" for none. For Git, a user alone is no credential.
+// withPassword returns the field whose address has credentials, if any. In a Git address, a user alone is none.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {
@@ -150,7 +150,7 @@ func (s VendorSource) Name() string {
 	return path.Base(s.Into)
 }
 
-// Wants returns the requested source and version as one line, to compare with vendor.lock.
+// Wants returns the requested source and version as one line, for a comparison with vendor.lock.
 func (s VendorSource) Wants() string {
 	switch {
 	case s.Chart != nil:

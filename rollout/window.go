@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Window is an entry of a Config's windows: recurring times at which releases may, or may not, advance.
+// Window is a recurring span of time in which releases may, or may not, advance. A Config lists windows.
 type Window struct {
 	Kind     WindowKind
 	Schedule string        // cron expression for the window's begin
@@ -31,7 +31,7 @@ const (
 	Deny  WindowKind = "deny"
 )
 
-// The bounds of Window.Duration. A cron schedule has a resolution of one minute.
+// The bounds of Window.Duration. The minimum is one minute, because a cron schedule has minutes.
 const (
 	minWindow = time.Minute
 	maxWindow = 366 * 24 * time.Hour
@@ -79,7 +79,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a cron expression and a time zone. at and zoneAt are the fields to name in errors.
+// ReadSchedule reads a cron expression and a time zone. Errors name the fields at and zoneAt.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -114,7 +114,7 @@ type Calendar struct {
 	Freeze  *Freeze // nil if there is none
 }
 
-// CalendarOf returns the configured windows and the freeze, which may be nil, for an app.
+// CalendarOf returns the calendar of an app. The freeze may be nil.
 func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
 	var calendar Calendar
 	for _, w := range c.Windows {
@@ -137,12 +137,12 @@ func (c Calendar) Equal(o Calendar) bool {
 	return slices.EqualFunc(c.Windows, o.Windows, same) && c.Freeze.Equal(o.Freeze)
 }
 
-// Shut says why releases do not advance, and until when.
+// Shut tells why releases do not advance, and until when.
 type Shut struct {
 	Freeze *Freeze   // nil if a window is the cause
-	Window *Window   // the denying window; nil for a freeze, or outside of all allowing windows
+	Window *Window   // the denying window; nil if a freeze, or the lack of an allowing window, is the cause
 	Until  time.Time // releases do not advance before Until; zero if unknown
-	Exact  bool      // releases may advance at Until
+	Exact  bool      // true: releases may advance at Until
 }
 
 // ShutAt returns why releases may not advance at a time, and false if they may.
@@ -168,7 +168,7 @@ func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	return s, true
 }
 
-// Cause returns the awaited end in words, such as "the end of windows[1] (deny 0 0 24 12 * for 336h)".
+// Cause says what releases wait for, such as "the end of windows[1] (deny 0 0 24 12 * for 336h)".
 func (s Shut) Cause() string {
 	switch {
 	case s.Freeze != nil:
@@ -185,7 +185,7 @@ func (s Shut) Cause() string {
 	}
 }
 
-// ShortSpan writes 8h0m0s as 8h, and 10m0s as 10m.
+// ShortSpan formats a duration without zero parts: it writes "8h0m0s" as "8h".
 func ShortSpan(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// WorkloadKinds are the built-in kinds that a release moves in stages. The first is the default of Workload.Kind.
+// WorkloadKinds are the built-in kinds that a release moves in stages. An empty Workload.Kind is the first kind.
 var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
@@ -24,7 +24,7 @@ type Workload struct {
 	Name      string
 }
 
-// WorkloadOf returns a reference's workload, false if its kind is outside WorkloadKinds (then see Render.Workload).
+// WorkloadOf returns a reference's workload. It returns false if WorkloadKinds lacks the kind; see Render.Workload.
 func WorkloadOf(ref Ref) (Workload, bool) {
 	for i, kind := range WorkloadKinds {
 		if ref.Group != kind.Group || ref.Kind != kind.Kind {
@@ -39,7 +39,7 @@ func WorkloadOf(ref Ref) (Workload, bool) {
 	return Workload{Kind: ref.Kind + "." + ref.Group, Namespace: ref.Namespace, Name: ref.Name}, false
 }
 
-// Workload returns a reference's workload, false if neither WorkloadKinds nor a Rollout document makes it a workload.
+// Workload returns a reference's workload. It returns false if WorkloadKinds lacks the kind and no Rollout names it.
 func (r *Render) Workload(ref Ref) (Workload, bool) {
 	w, is := WorkloadOf(ref)
 	if !is {
@@ -56,7 +56,7 @@ func (w Workload) String() string {
 	return w.Namespace + "/" + w.Name
 }
 
-// Title returns the name for a sentence: Deployment shop/web.
+// Title returns the kind and name for messages, such as "Deployment shop/web".
 func (w Workload) Title() string { return w.Ref().Title() }
 
 // Compare orders workloads by their text form.
@@ -72,7 +72,7 @@ func (w Workload) Ref() Ref {
 	return ref
 }
 
-// kind returns the index of the workload's kind in WorkloadKinds, -1 for another kind.
+// kind returns the kind's index in WorkloadKinds, or -1.
 func (w Workload) kind() int {
 	if w.Kind == "" {
 		return 0
@@ -107,26 +107,26 @@ const (
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit of the template's render
-	// LabelSerial is on workloads: State.Mark, by which an outdated record is detected. It is a label because the
-	// controller would copy an annotation to the ReplicaSet at each step.
+	// LabelSerial is on workloads. Its value is State.Mark, which shows that a record is outdated. It is a label because
+	// the controller would copy an annotation to the ReplicaSet at each step.
 	LabelSerial      = "gitrollout.dev/serial"
 	AnnotationStatus = "gitrollout.dev/status" // on held workloads: the release in flight
 	// on objects that are not in Git: the name of the Rollout whose release needs them
 	AnnotationGenerated = "gitrollout.dev/generated-by"
 	// on an experiment's objects and pods: the name of the experiment's Deployment
 	LabelExperiment = "gitrollout.dev/experiment"
-	// AnnotationSealed is on a render's Secrets that are still encrypted. They are never applied.
+	// AnnotationSealed is on a render's Secrets that are still encrypted. gitrollout never applies them.
 	AnnotationSealed = "gitrollout.dev/sealed"
 
-	AnnotationPrune = "gitrollout.dev/prune" // set by users: "disabled" means never to delete the object
-	// AnnotationCreateOnly is set by users: "true" on a Secret means to create it if missing, and never to update it.
+	AnnotationPrune = "gitrollout.dev/prune" // set by users: "disabled" protects the object from deletion
+	// AnnotationCreateOnly is set by users on Secrets. With "true", gitrollout creates the Secret but never updates it.
 	AnnotationCreateOnly = "gitrollout.dev/create-only"
-	// AnnotationDecryption is set by users: "none" leaves the object encrypted by SOPS, for another tool.
+	// AnnotationDecryption is set by users. With "none", the object stays encrypted by SOPS, for another tool.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 
 	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1
 	// DefaultDeploymentUniqueLabelKey). It is read, never computed.
 	LabelPodHash = "pod-template-hash"
-	// LabelRevision is on a StatefulSet's pods: the ControllerRevision's name. A DaemonSet's pods have the name's end.
+	// LabelRevision has the ControllerRevision's name on a StatefulSet's pods, and the name's end on a DaemonSet's pods.
 	LabelRevision = "controller-revision-hash"
 )

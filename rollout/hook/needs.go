@@ -6,7 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to create before a hook's Job: each Named object outside had, and each GoesWith object.
+// Needs returns the objects to create before a hook's Job. It returns each object of Named that is missing in had,
+// and each object of GoesWith.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -30,19 +31,18 @@ func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook of the time when and no Job. It is applied before that time's Jobs.
+// GoesWith reports whether an object is a hook but not a Job. Such an object is applied before the Jobs.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
 
-// fields maps the fields of a pod spec that reference an object to the object's kind and the field with its name.
+// fields lists the fields of a pod spec that reference an object, with the object's kind and the field of its name.
 var fields = map[string][2]string{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},
 	"persistentVolumeClaim": {"PersistentVolumeClaim", "claimName"},
 }
 
-// names adds the objects that a part of a pod spec references.
 func names(v any, namespace string, into map[rollout.Ref]bool) {
 	add := func(kind string, name any) {
 		if text, is := name.(string); is && text != "" {
@@ -60,7 +60,7 @@ func names(v any, namespace string, into map[rollout.Ref]bool) {
 			switch f, is := fields[key]; {
 			case is:
 				add(f[0], m[f[1]])
-			case key == "secret": // of a volume (secretName) or a projected source (name)
+			case key == "secret": // a volume has secretName, a projected source has name
 				add("Secret", m["secretName"])
 				add("Secret", m["name"])
 			case key == "serviceAccountName":

@@ -9,8 +9,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule is a cron expression for the local time of a time zone. A minute that clocks show twice, in autumn, matches
-// twice. For a minute that clocks skip, in spring, the first minute after the gap matches, so that no day is left out.
+// Schedule is a cron expression in the local time of a time zone. A minute that clocks show twice (in autumn) matches
+// twice. If clocks skip a minute (in spring), the first minute after the gap matches, so that no day is left out.
 type Schedule struct {
 	spec cron.Schedule
 	zone *time.Location
@@ -41,14 +41,14 @@ func Parse(expression, zone string) (*Schedule, error) {
 		return nil, fmt.Errorf("%q is not a schedule: %s", text, oneLine(err))
 	}
 	s := &Schedule{spec: spec, zone: location}
-	// named searches 30 years. Within 28 years each date falls on each day of the week.
+	// named searches 30 years, because each date falls on each day of the week within 28 years.
 	if s.named(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q names a day that does not exist", text)
 	}
 	return s, nil
 }
 
-// Zone reads a time zone, "" for UTC. "Local" is refused, as it differs between machines.
+// Zone reads a time zone, "" for UTC. It refuses "Local", because this zone differs between machines.
 func Zone(name string) (*time.Location, error) {
 	location, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
@@ -104,7 +104,7 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 		if bound.IsZero() {
 			return time.Duration(seconds) * time.Second, bound
 		}
-		if !bound.After(end) { // time's bounds are wrong at the end of some years after 2037
+		if !bound.After(end) { // package time returns wrong bounds at the end of some years after 2037
 			bound = end.Add(24 * time.Hour)
 		}
 		end = bound
@@ -118,7 +118,7 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 // shown returns the local time at t, as a time in UTC.
 func shown(t time.Time, distance time.Duration) time.Time { return t.UTC().Add(distance) }
 
-// named returns the next match if local time were UTC. One search of the cron library covers only five years.
+// named returns the next match as if local time were UTC. It loops, because the cron library searches only five years.
 func (s *Schedule) named(after time.Time) time.Time {
 	for range 6 {
 		if next := s.spec.Next(after); !next.IsZero() {

@@ -4,7 +4,7 @@ import "time"
 
 // Window is a span of time that begins at each match of a schedule.
 type Window struct {
-	Deny   bool // releases may not advance in the window; false: they may advance only in such a window
+	Deny   bool // true: releases may not advance in the window; false: only in the window
 	Begins *Schedule
 	Length time.Duration // elapsed time, also across a change of clocks
 }
@@ -14,10 +14,10 @@ type Answer struct {
 	Open  bool
 	By    int       // index of the first window that denies; -1 if open, or if no window allows
 	Until time.Time // the windows are shut until then; zero if Open, or if they never open
-	Exact bool      // the windows open at Until; false: the search ended at Until
+	Exact bool      // true: the windows open at Until; false: the search ended there
 }
 
-// maxLooks bounds the search for an opening: most of a day with windows each minute, three years with daily windows.
+// maxLooks bounds the search for an opening. With daily windows, the search covers three years.
 const maxLooks = 1000
 
 // At reports whether windows are open at t: no window denies and, if there are allowing windows, one of them allows.
@@ -44,7 +44,7 @@ func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) 
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// Windows of one schedule may overlap. begun is the start of the oldest; At then calls shutAt for its end.
+		// Windows of one schedule may overlap. begun is the start of the oldest one. At calls shutAt again for its end.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {
