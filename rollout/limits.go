@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limits bound the memory and time that rendering an app may take. gitrollout holds an app that exceeds a limit.
-// A zero field means the default.
+// Limits bound the memory and time that rendering an app may take. gitrollout holds an app that exceeds a limit. A zero
+// field means the default.
 type Limits struct {
 	Memory     Bytes         `json:"memory" default:"512Mi"`
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). Objects
-// of a Render must not be changed: overlays change copies.
+// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). Objects of
+// a Render must not be changed: overlays change copies.
 type Object map[string]any
 
 // Ref names an object in one cluster, without an API version. Namespace is empty for cluster-scoped objects. The text

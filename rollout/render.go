@@ -148,8 +148,8 @@ func (r *Render) Release() Hash {
 	return ReleaseHash(r.Staged())
 }
 
-// InvalidError is an error in the users' repository, with its place and fix. It holds one app, or all
-// apps if it is in the configuration. It must have the same text in each pass, because the record contains the text.
+// InvalidError is an error in the users' repository, with its place and fix. It holds one app, or all apps if it is in
+// the configuration. It must have the same text in each pass, because the record contains the text.
 type InvalidError struct {
 	// About is the invalid object, if its file is unknown; zero: the document that is being read.
 	About Ref    `json:"about,omitzero"`

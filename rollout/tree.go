@@ -15,7 +15,7 @@ const (
 // ErrTooLarge is the error for a file whose content is not kept. It is over 16 MiB, or one of too many large files.
 var ErrTooLarge = errors.New("is too large: its content is not kept")
 
-// Entry is one entry of a commit's tree. ID is the Git object's hash. Files or folders with equal IDs have equal content.
+// Entry is one entry of a commit's tree. ID is the Git object's hash, so equal IDs mean equal content.
 type Entry struct {
 	Name string // last element of the path
 	ID   string

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Effect is a process's action on Git or the cluster, before it happens.
+// Effect is an action on Git or the cluster that a process is about to take.
 type Effect struct {
 	Verb   string // fetch, read, push, check, compare, apply, prune
 	Object string // the target
@@ -22,13 +22,13 @@ func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object,
 // Outcome is an effect's result. The zero value means that the effect happens.
 type Outcome struct {
 	Err   error // the error that the process receives
-	After bool  // the effect happens, and only its response is lost
+	After bool  // the effect happens, but the process receives Err
 }
 
 // Gate is called before each effect of a process, and may block the process.
 type Gate func(Effect) Outcome
 
-// Clone is a process's mirror of the Git server, with its fetched commits.
+// Clone is a process's mirror of the Git server. It has the commits that the process has fetched.
 type Clone struct {
 	server  *Git
 	name    string // the process's name
@@ -64,7 +64,7 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 		c.main = main
 		path := rollout.ConfigPath(c.cluster)
 		config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
-		if err == nil { // after an error the last readable name stays
+		if err == nil { // after an error, keep the last readable name
 			c.state = config.StateBranch
 		}
 	}
@@ -178,7 +178,7 @@ func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, 
 	return c.server.Merge(commit, onto), nil
 }
 
-// Merge returns the result of merging a commit into another commit.
+// Merge returns the result of a merge of a commit into another commit.
 func (g *Git) Merge(id, onto string) rollout.Merge {
 	is, was, now := g.commits[id].files, g.commits[g.Parent(id)], g.commits[onto].files
 	m := rollout.Merge{Edits: map[string][]byte{}}
@@ -208,7 +208,7 @@ type move struct {
 	branch, from, to string // from and to are commits; to is "" for a deletion
 }
 
-// prepare creates the commit of an update; to is "" if the update changes nothing.
+// prepare creates an update's commit. The move's to is "" if the update changes nothing.
 func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)
@@ -231,7 +231,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves a push's branches together, unless any has moved. A repetition of a successful push is no conflict.
+// receive moves all branches of a push. It moves none if another push has moved one. A repeated push is no conflict.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

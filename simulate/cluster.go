@@ -20,11 +20,11 @@ type Cluster struct {
 	Ends func(job string) rollout.JobState // the state of a Job that has not ended
 
 	jobs    map[string]*job // by namespace/name
-	made    map[string]int  // creations of a Job; the key is the annotation of its hook's run
+	made    map[string]int  // how often a Job was created, by the annotation of the hook's run
 	objects map[rollout.Ref]*object
 	foreign map[rollout.Ref]string                            // objects of another controller; the value is its name
-	version int                                               // grows with each change that watches report
-	writes  int                                               // objects written and deleted by reconcilers
+	version int                                               // increases with each change that watches report
+	writes  int                                               // how many objects reconcilers have written and deleted
 	writing func(by *View, app string, object rollout.Object) // called before each write
 	wrote   func(by *View, o rollout.Object, digest string)   // called after each write
 	changed func(what string)                                 // called after each change
@@ -81,7 +81,7 @@ func digestOf(app string, o rollout.Object) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// drifted reports whether another writer has changed the replicas of an applied object.
+// drifted reports whether another writer has changed an object's replicas.
 func (c *Cluster) drifted(o rollout.Object) bool {
 	w, is := c.Kube.WorkloadOf(o.Ref())
 	d := c.Kube.Deployments[w]

@@ -16,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// command executes a script's line.
 func (s *Story) command(verb string, args []string) error {
 	if after, ok := strings.CutPrefix(verb, "+"); ok {
 		d, err := time.ParseDuration(after)
@@ -60,7 +59,6 @@ func (s *Story) command(verb string, args []string) error {
 	}
 }
 
-// pods executes a script's line about pods, versions or replicas.
 func (s *Story) pods(verb string, args []string) error {
 	arg := func(i int) string { return append(args, "", "")[i] }
 	switch verb {
@@ -104,10 +102,10 @@ func (s *Story) pods(verb string, args []string) error {
 	return nil
 }
 
-// mostPods bounds the pods of a command: the model needs time for each.
+// mostPods is the maximum number of pods in a command, because the model needs time for each pod.
 const mostPods = 1000
 
-// oneOf returns an error that lists the known names if name is not among them.
+// oneOf checks that name is a known name. Otherwise it returns an error that lists the known names.
 func oneOf(what, name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil
@@ -117,7 +115,7 @@ func oneOf(what, name string, known []string) error {
 		cmp.Or(strings.Join(slices.Compact(known), ", "), "none"))
 }
 
-// names returns the metrics and Jobs of the apps' versions so far.
+// names returns the names of the metrics and Jobs in all versions of the apps so far.
 func (s *Story) names() (metrics, hooks []string) {
 	for _, r := range s.renders() {
 		for _, spec := range r.Specs {
@@ -132,7 +130,7 @@ func (s *Story) names() (metrics, hooks []string) {
 	return metrics, hooks
 }
 
-// renders returns the apps' readable versions so far.
+// renders returns all versions of the apps so far that can be rendered.
 func (s *Story) renders() (all []*rollout.Render) {
 	for _, id := range s.pushes {
 		for _, a := range s.branch().Apps {
@@ -150,7 +148,7 @@ func (s *Story) deployments() []*kube.Deployment {
 	})
 }
 
-// each calls do for a version's pods until do returns false.
+// each calls do for each pod of a version until do returns false.
 func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	var known []string
 	for _, d := range s.deployments() {
@@ -188,7 +186,6 @@ var (
 	image  = regexp.MustCompile(`(?m)(\bimage:\s*["']?[^\s"'@]*?[^\s"':@])(:[\w.-]+)?(["']?)(\s*[},]|\s*$)`)
 )
 
-// push commits a new version of one or all apps, or the script's files.
 func (s *Story) push(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("push what? write push v2, push APP=v2, or push files NAME")
@@ -225,10 +222,11 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits tags in kustomizations, else in a chart's values or images. It fails if no commit can be rendered.
+// setVersion edits tags in kustomizations. Otherwise it edits a chart's values or images. It fails if no commit can be
+// rendered.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
-	for _, id := range slices.Backward(s.pushes) { // the newest commit at which the app can be rendered
+	for _, id := range slices.Backward(s.pushes) { // find the newest commit at which the app can be rendered
 		var err error
 		if made, err = s.reader.Render(snapshot{s.git.commits[id]}, a); err == nil {
 			break
@@ -260,7 +258,7 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byt
 	return nil
 }
 
-// pushFiles commits the script's files in one folder, at paths relative to it.
+// pushFiles commits the script's files in one folder. The committed paths are relative to the folder.
 func (s *Story) pushFiles(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("push files: name one folder of the script")
@@ -278,7 +276,7 @@ func (s *Story) pushFiles(args []string) error {
 	return nil
 }
 
-// revert restores the files of the newest commit with another release of the app.
+// revert restores all files from the newest commit that has another release of the app.
 func (s *Story) revert(args []string) error {
 	app, _, err := s.appOf(args)
 	if err != nil {
@@ -296,7 +294,7 @@ func (s *Story) revert(args []string) error {
 			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
-		delete(edits, promotion) // a revert of the release's own commit does not change the promotion file
+		delete(edits, promotion) // as in a revert of the release's commit
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}
@@ -325,7 +323,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, like the gitrollout command of the same name.
+// decide pushes a promotion file, as the gitrollout command for the verb does.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

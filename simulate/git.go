@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Git is a server with all commits, and with the branches at their last push. A commit's id follows from its content.
+// Git is a Git server with all commits and branches. The id of a commit depends only on the commit's content.
 type Git struct {
 	commits map[string]*commit
 	refs    map[string]string
@@ -24,7 +24,7 @@ type commit struct {
 	parent  string
 	message string
 	files   map[string]file
-	tree    *tree // made when it is first read
+	tree    *tree // made at the first read
 }
 
 type file struct {
@@ -95,7 +95,7 @@ func (g *Git) Commit(c Change) string {
 	return made.ID
 }
 
-// Set moves a branch to a commit, whatever the branch's current commit. Commit "" deletes the branch.
+// Set moves a branch to a commit without a check of the current commit. Commit "" deletes the branch.
 func (g *Git) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {
@@ -104,7 +104,7 @@ func (g *Git) Set(by, branch, id string) {
 	g.moved(by, branch, was, id)
 }
 
-// make prepares, but does not store, a commit on a parent.
+// make returns a commit on a parent, but does not store the commit.
 func (g *Git) make(parent string, edits map[string][]byte, author, message string, when time.Time) *commit {
 	files := map[string]file{}
 	maps.Copy(files, g.at(parent).files)

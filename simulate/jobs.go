@@ -21,7 +21,7 @@ var _ reconciler.Jobs = (*View)(nil)
 // CheckJob implements reconciler.Jobs. It accepts any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
-// EnsureJob implements reconciler.Jobs. A Job that has not ended gets its state from the cluster's Ends at each call.
+// EnsureJob implements reconciler.Jobs. Each call asks the cluster's Ends for the state of a Job that has not ended.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,
 ) (rollout.JobState, error) {
@@ -47,7 +47,7 @@ func (v *View) EnsureJob(
 	return j.state, nil
 }
 
-// makeJob creates a Job. An existing Job is no error, as in a real cluster.
+// makeJob creates a Job, unless the Job exists.
 func (c *Cluster) makeJob(key, annotation string) {
 	if c.jobs[key] == nil {
 		c.jobs[key] = &job{annotation: annotation, made: c.Kube.Now}
@@ -61,7 +61,7 @@ func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends holds the states of hooks' Jobs by a prefix of their names; other Jobs succeed.
+// ends has the states of Jobs, by the prefix of the Job's name. All other Jobs succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is an Analyzer that returns the results in a script; other measurements are successful.
+// meter is an Analyzer that returns the results in a script. All other measurements succeed.
 type meter struct {
 	now   func() time.Time
 	touch func(app string)
@@ -24,7 +24,7 @@ type meter struct {
 	counts int // the number of measurements
 }
 
-// reading is a value for a metric's conditions or, with a phase, a verdict.
+// reading is a value for a metric's conditions, or a verdict if it has a phase.
 type reading struct {
 	phase rollout.AnalysisPhase
 	value any
@@ -34,7 +34,7 @@ var phases = []rollout.AnalysisPhase{
 	rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored,
 }
 
-// set executes the line "measure METRIC RESULT" for a known metric. RESULT is a phase or JSON.
+// set executes the command "measure METRIC RESULT". RESULT is a phase or JSON.
 func (m *meter) set(args, known []string) error {
 	if len(args) < 2 {
 		return errors.New("measure what? write measure METRIC Failed, or a value for its conditions: measure METRIC [0.2]")

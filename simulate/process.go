@@ -11,8 +11,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler, whose work stops before each effect until the scheduler sets the outcome. Nothing else
-// runs meanwhile: a deterministic scheduler sets the order of all effects, including the effects of a process's pumps.
+// Process is one reconciler. It stops before each effect until the scheduler passes the outcome. Nothing else runs at
+// the same time, so that the scheduler determines the order of all effects. This includes effects of the pumps.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string
@@ -21,11 +21,11 @@ type Process struct {
 
 	now     func() time.Time // the process's clock since the last Begin
 	read    time.Time        // the last time that the clock returned
-	running bool             // a thread is stopped at an effect
+	running bool             // a thread waits at an effect
 	next    Effect           // the next effect of the current thread
 	err     error            // the error of the thread that ended last
 	dead    bool
-	threads []*thread // the stopped threads, in the order of their start
+	threads []*thread // the waiting threads, in the order of their start
 	current *thread   // the only running thread
 }
 
@@ -43,7 +43,7 @@ type step struct {
 	err    error
 }
 
-// Parts holds the parts from which Start makes a process.
+// Parts has the parts from which Start makes a process.
 type Parts struct {
 	Git     *Git
 	Cluster *Cluster
@@ -52,7 +52,7 @@ type Parts struct {
 	Wrap    func(*Process, *reconciler.Options) // may wrap the reconciler's parts
 }
 
-// Start returns a process that knows nothing of Git or the cluster.
+// Start returns a process that has not read Git or the cluster yet.
 func Start(name string, parts Parts) *Process {
 	p := &Process{Name: name}
 	p.View = parts.Cluster.View(name, p.gate)
@@ -69,7 +69,7 @@ func Start(name string, parts Parts) *Process {
 	return p
 }
 
-// gate stops the current thread at an effect until Resume passes its outcome.
+// gate stops the current thread at an effect until Resume passes the outcome.
 func (p *Process) gate(e Effect) Outcome {
 	if p.dead {
 		return Outcome{Err: errDead}
@@ -98,13 +98,13 @@ func (p *Process) start(name string, work func() error) (ended bool) {
 	return p.await()
 }
 
-// Choose selects the stopped thread for Resume.
+// Choose selects the waiting thread that Resume continues.
 func (p *Process) Choose(i int) {
 	p.current = p.threads[i]
 	p.next = p.current.next
 }
 
-// Resume passes an outcome to the current thread, runs it to its next effect, and reports whether the thread ended.
+// Resume passes an outcome to the current thread, and runs it to the next effect. It reports whether the thread ended.
 func (p *Process) Resume(o Outcome) (ended bool) {
 	p.current.resume <- o
 	return p.await()

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns a pod template's version: the field version, which only this model has, or the first image's tag.
+// VersionOf returns a pod template's version. It is the field version, which only this model has, or an image's tag.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -36,7 +36,7 @@ func VersionOf(template string) string {
 	return image
 }
 
-// Apply makes a server-side apply with force, for the model's only field manager.
+// Apply is a server-side apply with force. The model has only one field manager.
 func (k *Cluster) Apply(o rollout.Object) error {
 	ref := o.Ref()
 	switch _, isWorkload := k.WorkloadOf(ref); {
@@ -91,7 +91,7 @@ func Backends(route rollout.Object) [][]Backend {
 	return all
 }
 
-// Split returns an HTTPRoute's weights by rule: "web 80 web-canary 20".
+// Split returns the weights in each rule of an HTTPRoute, such as "web 80 web-canary 20".
 func Split(route rollout.Object) string {
 	share := func(b Backend) string { return fmt.Sprintf("%s %d", b.Service, b.Weight) }
 	shares := func(rule []Backend) string { return strings.Join(rollout.Mapped(rule, share), " ") }
@@ -161,7 +161,7 @@ func minReadyOf(o rollout.Object, by *rollout.Partitioned) int {
 	return int(n)
 }
 
-// amountOf returns a number of pods or a percentage, 25% if none is given, -1 if it is neither.
+// amountOf reads a number of pods or a percentage. It returns 25% for nil, and -1 for an invalid value.
 func amountOf(v any) rollout.Amount {
 	a := rollout.Amount{Value: 25, Percent: true}
 	text, isText := v.(string)
@@ -171,7 +171,7 @@ func amountOf(v any) rollout.Amount {
 	return a
 }
 
-// validate follows pkg/apis/apps/validation ValidateDeploymentSpec for the fields that the model has.
+// validate is like ValidateDeploymentSpec in pkg/apis/apps/validation, for the model's fields.
 func validate(o rollout.Object, d Deployment) error {
 	deadline := 600
 	if n, ok := o.Map("spec")["progressDeadlineSeconds"].(int64); ok {
@@ -190,7 +190,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts follows util.ResolveFenceposts, and limits unavailable as util.MaxUnavailable does.
+// fenceposts is like util.ResolveFenceposts, and limits unavailable like util.MaxUnavailable.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0

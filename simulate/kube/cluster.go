@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster models Kubernetes: an API server with Deployments and Services, controllers of Deployments, ReplicaSets and
-// StatefulSets, and a kubelet. The Deployment controller follows k8s.io/kubernetes v1.36.3 pkg/controller/deployment.
-// Each step is one write, pod or status at random, so that controllers see each other's work late, in any order.
+// Cluster models an API server, the controllers of workloads, and a kubelet. The Deployment controller follows
+// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. Each step is one random write, pod or status, so that
+// controllers see each other's work late and in any order.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand
@@ -20,10 +20,10 @@ type Cluster struct {
 	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as last applied
 	Fate        func(version string) Lifetime  // the lifetime of a new pod
 	OnChange    func(what string)              // called after each micro-step that changed something
-	Restarts    bool                           // pods that never become ready are restarted, and count their restarts
+	Restarts    bool                           // restart pods that never become ready, and count their restarts
 	Nodes       int                            // the number of nodes for DaemonSets
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
-	Late        bool                           // a ReplicaSet may still get pods that were requested before a scale-down
+	Late        bool                           // a ReplicaSet may still get pods that it requested before a scale-down
 	serial      int
 	kinds       []rollout.Partitioned // the kinds added by Describe
 }
@@ -31,7 +31,7 @@ type Cluster struct {
 // Lifetime sets whether and when a new pod becomes ready.
 type Lifetime struct {
 	Ready time.Duration // how long the pod takes to become ready
-	Never bool          // it never becomes ready
+	Never bool          // the pod never becomes ready
 }
 
 // Deployment is one Deployment with its ReplicaSets, or a StatefulSet or DaemonSet with its ControllerRevisions.
@@ -48,7 +48,7 @@ type Deployment struct {
 	sets    *ordinals      // nil for a Deployment
 }
 
-// settings are the fields of an object that an update may change.
+// settings are the fields that an update may change.
 type settings struct {
 	Template           string // the pod template in JSON
 	Replicas           int
@@ -56,8 +56,8 @@ type settings struct {
 	recreate, paused   bool
 	surge, unavailable rollout.Amount
 	partition          rollout.Amount // how many pods keep the base revision
-	countsNew          bool           // partition counts the new pods, not the pods that keep the base
-	onDelete           bool           // for a DaemonSet: the controller replaces no pod by itself
+	countsNew          bool           // partition is the number of new pods instead
+	onDelete           bool           // DaemonSets only: the controller replaces no pod by itself
 }
 
 // ReplicaSet is a Deployment's version, with its pods.
@@ -71,7 +71,7 @@ type ReplicaSet struct {
 	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas
 	Version                 int // resourceVersion: a write with an older version fails
 	Pods                    []*Pod
-	late                    int // pods that its controller still creates before it sees a scale-down
+	late                    int // how many pods the controller creates before it sees a scale-down
 	status                  struct{ Replicas, available int }
 }
 
@@ -85,17 +85,17 @@ type Pod struct {
 	Since       time.Time
 	Terminating bool
 	ordinal     int    // the ordinal of a StatefulSet's pod
-	uid         string // the uid of a StatefulSet's pod, whose name is used again
+	uid         string // for a StatefulSet's pod, because another pod will have its name
 }
 
-// write is one update of a ReplicaSet, against the version that the controller has seen.
+// write is an update of a ReplicaSet. Version is the version that the controller has seen.
 type write struct {
 	set      *ReplicaSet
 	Version  int
 	Replicas int
 }
 
-// New returns a cluster without objects, with random numbers from rng, so that a seed repeats a run.
+// New returns a cluster without objects. All random numbers come from rng, so that a seed repeats a run.
 func New(rng *rand.Rand, now time.Time) *Cluster {
 	return &Cluster{
 		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{},
@@ -109,7 +109,7 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 func (k *Cluster) Micro() bool {
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {
-		order = []int{3, 0, 1} // pods are created last, as by a rate-limited controller
+		order = []int{3, 0, 1} // create pods last, like a rate-limited controller
 	}
 	for _, i := range order {
 		var did string

@@ -32,15 +32,15 @@ func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	return true
 }
 
-// partitioned returns the description of an object's kind, nil for a kind that Kubernetes itself controls.
+// partitioned returns the description of an object's kind. It returns nil for the kinds of Kubernetes itself.
 func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 	p, _ := rollout.FindPartitioned(k.kinds, o.APIVersion(), o.Kind())
 	return p
 }
 
-// microCounts makes one step, for one pod, of a controller of unordered pods, such as CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync). It creates missing pods: up to the partition with the base revision, then with the
-// update revision. It replaces an old pod while all pods are available, or an old pod that is not available.
+// microCounts makes one step of a controller of unordered pods, such as CloneSets (Kruise v1.8,
+// pkg/controller/cloneset/sync). The step is for one pod. Missing pods get the base revision up to the partition, then
+// the update revision. The controller replaces an old pod if the pod is not available, or if all pods are available.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0
@@ -81,7 +81,7 @@ func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	return ""
 }
 
-// askCounts sets each revision's Replicas to its existing pods, and its share of the missing pods.
+// askCounts sets each revision's Replicas to the number of its existing pods and its share of the missing pods.
 func (d *Deployment) askCounts() {
 	old, missing := 0, d.Replicas
 	for _, rs := range d.Sets {

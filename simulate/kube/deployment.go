@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// microDeployment makes one step of the Deployment controller: its sync's next write, or a new sync. With Lag it may
-// use outdated status numbers. Kubernetes then removes more old pods than maxUnavailable allows:
+// microDeployment makes one step of the Deployment controller: the next write of a sync, or a new sync. With Lag, it
+// may use outdated status numbers. Like Kubernetes, it then removes more old pods than maxUnavailable allows, because
 // scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Example: 12 old, 12 new, maxSurge 100%,
-// 2 ready: 12 -> 11 -> 9. So the strictest invariants are checked without Lag.
+// 2 ready: 12 -> 11 -> 9. The strictest invariants are therefore checked without Lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -69,7 +69,7 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
 }
 
-// syncDeployment follows DeploymentController.syncDeployment. It queues writes of sizes, and writes the status last.
+// syncDeployment follows DeploymentController.syncDeployment. It queues the writes of replicas before the status.
 func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
@@ -143,7 +143,6 @@ func (k *Cluster) createReplicaSet(d *Deployment, olds []*ReplicaSet) *ReplicaSe
 	return rs
 }
 
-// podHash returns the template's hash for names.
 func (d *Deployment) podHash() string {
 	sum := fnv.New32a()
 	sum.Write([]byte(d.Template))
@@ -162,7 +161,7 @@ func active(sets []*ReplicaSet) []*ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(sets), func(rs *ReplicaSet) bool { return rs == nil || rs.Replicas == 0 })
 }
 
-// newReplicas follows util.NewRSNewReplicas: it uses maxSurge as given, and not as fenceposts corrects it.
+// newReplicas follows util.NewRSNewReplicas. Both use maxSurge without the correction in fenceposts.
 func (d *Deployment) newReplicas(fresh *ReplicaSet, olds []*ReplicaSet) int {
 	if d.recreate {
 		return d.Replicas
@@ -182,7 +181,7 @@ func (d *Deployment) queue(rs *ReplicaSet, replicas int, force bool) bool {
 	return rs.Replicas != replicas
 }
 
-// rolloutRolling follows rolling.go: it scales the new ReplicaSet up if possible, else the old ones down.
+// rolloutRolling follows rolling.go. It scales up the new ReplicaSet or, if it cannot, scales down the old ones.
 func (d *Deployment) rolloutRolling(fresh *ReplicaSet, olds []*ReplicaSet) {
 	switch {
 	case fresh.Replicas > d.Replicas:
@@ -292,7 +291,7 @@ func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) 
 	}
 }
 
-// activeOrLatest follows util.FindActiveOrLatest, with at most one active set.
+// activeOrLatest follows util.FindActiveOrLatest. At most one ReplicaSet is active.
 func activeOrLatest(active []*ReplicaSet, fresh *ReplicaSet, olds []*ReplicaSet) *ReplicaSet {
 	switch {
 	case len(active) == 1:
@@ -317,10 +316,10 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 		}
 	}
 	scaled := float64(rs.Replicas*(d.Replicas+surge)) / float64(before)
-	return int(scaled+0.5) - rs.Replicas // integer.RoundToInt32: half away from zero
+	return int(scaled+0.5) - rs.Replicas // like integer.RoundToInt32, which rounds half away from zero
 }
 
-// Moved returns how many pods the next scaling moves beyond fair shares, because fraction uses the previous total.
+// Moved returns by how many pods the next scaling misses the proportional shares. fraction uses the previous total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

@@ -1,4 +1,4 @@
 // Package kube is a model of Kubernetes for the property tests of package strategies and the simulator. It models the
-// workload controllers and a kubelet in memory, in micro-steps, and by a given clock. It has the real controllers'
-// arithmetic, not their machinery: a release of an hour takes a millisecond, and a seed repeats it.
+// workload controllers and a kubelet in memory, with micro-steps and a given clock. The model has the real controllers'
+// arithmetic, but not their machinery. So a release of an hour takes a millisecond. A seed repeats a run.
 package kube

@@ -8,7 +8,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// unavailableOf returns the maxUnavailable of an object or its default.
 func unavailableOf(o rollout.Object) rollout.Amount {
 	said := o.Map("spec", "updateStrategy", "rollingUpdate")["maxUnavailable"]
 	switch {
@@ -31,7 +30,7 @@ func nodeOf(d *Deployment, p *Pod) string {
 	return fmt.Sprintf("node-%d", p.ordinal+1)
 }
 
-// NodeLabels returns the labels of the nodes, which are in three zones.
+// NodeLabels returns each node's labels. The nodes are in three zones.
 func (k *Cluster) NodeLabels() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for n := range k.Nodes {
@@ -40,8 +39,8 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo returns the members that an update may replace. Within Kruise's partition, nodes without an old pod come first,
-// then the last by name (v1.8, pkg/controller/daemonset, daemonset_update.go: filterDaemonPodsNodeToUpdate).
+// mayGo returns the members that an update may replace. With a partition, Kruise first chooses nodes without an old
+// pod, then the last nodes by name. This follows filterDaemonPodsNodeToUpdate in daemonset_update.go (Kruise v1.8).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
 	if d.Partition() == 0 {
@@ -60,8 +59,9 @@ func (d *Deployment) mayGo(all []member) []member {
 	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.Partition()))]
 }
 
-// microNodes makes one step, for one pod, of the DaemonSet controller (pkg/controller/daemon) or Kruise's, without
-// maxSurge. It creates missing pods. Without OnDelete, it replaces unavailable pods and, within maxUnavailable, others.
+// microNodes makes one step, for one pod, of a DaemonSet controller (pkg/controller/daemon, or Kruise's) without
+// maxSurge. It creates missing pods. Without OnDelete, it also replaces old pods: unavailable pods, and available pods
+// within maxUnavailable.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {
 		switch {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forever is the least minReadySeconds that no simulation reaches; gitrollout's hold sets more.
+// forever is the least minReadySeconds that no simulation reaches. A held Deployment has more.
 const forever = 1 << 30
 
 // NextDue returns when the next pod becomes ready or available.
@@ -30,7 +30,7 @@ func (k *Cluster) NextDue() time.Time {
 	return due
 }
 
-// Observe returns the current state, as package cluster would.
+// Observe returns the current state as package cluster does.
 func (k *Cluster) Observe() rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
 	for w, d := range k.Deployments {
@@ -78,7 +78,7 @@ func (k *Cluster) Observe() rollout.Observed {
 	return o
 }
 
-// Serves reports whether the ReplicaSet with a pod hash has a ready pod; "" means any ReplicaSet.
+// Serves reports whether the ReplicaSet with a pod hash has a ready pod. A pin of "" means any ReplicaSet.
 func (d *Deployment) Serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
 		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0

@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals has the fields that a Deployment lacks and a StatefulSet, a DaemonSet or a partitioned kind has. The Sets of
-// such a workload are ControllerRevisions, and the workload itself owns the pods.
+// ordinals has fields that only StatefulSets, DaemonSets and partitioned kinds have. Such a workload has
+// ControllerRevisions in Sets, and owns its pods itself.
 type ordinals struct {
 	parallel     bool
-	byNode       bool        // for a DaemonSet: an ordinal is a node
-	byCount      bool        // for unordered pods, such as a CloneSet's: an ordinal is a free name
+	byNode       bool        // DaemonSets: an ordinal is a node
+	byCount      bool        // unordered pods, such as a CloneSet's: an ordinal is only a name
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf returns the ordinals of an object that is no Deployment, and sets the update strategy in s. Argument by
-// describes a partitioned kind, and is nil for Kubernetes' kinds.
+// ordinalsOf returns the ordinals of an object that is not a Deployment. It also sets the update strategy in s. The
+// argument by describes a partitioned kind. It is nil for the kinds of Kubernetes.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -37,8 +37,8 @@ func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinal
 	return out
 }
 
-// Partition returns how many pods, from the lowest, keep the base; 0 for a Deployment. A percentage is rounded up, but
-// below 100% at least one unordered pod is new (pkg/util/tools.go of Kruise v1.8, CalculatePartitionReplicas).
+// Partition returns how many pods keep the base revision: the pods with the lowest ordinals. It rounds percentages up.
+// With less than 100%, at least one unordered pod is new, as in Kruise's CalculatePartitionReplicas (v1.8, pkg/util).
 func (d *Deployment) Partition() int {
 	if d.sets == nil {
 		return 0
@@ -62,7 +62,7 @@ type member struct {
 	of *ReplicaSet
 }
 
-// members returns a StatefulSet's pods by ordinal, from 0 to the highest existing or desired ordinal.
+// members returns a StatefulSet's pods by ordinal, with empty members for missing pods.
 func (d *Deployment) members() []member {
 	all := make([]member, d.Replicas)
 	for _, rs := range d.Sets {
@@ -76,7 +76,7 @@ func (d *Deployment) members() []member {
 	return all
 }
 
-// IsUnordered reports whether the controller waits for no lower pod: Parallel without partition, or no ordinals.
+// IsUnordered reports whether a pod never waits for pods with lower ordinals.
 func (d *Deployment) IsUnordered() bool {
 	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
 }
@@ -89,12 +89,11 @@ func (d *Deployment) Base() string {
 	return VersionOf(d.sets.base.Template)
 }
 
-// isAvailable reports whether a pod is available for the StatefulSet controller.
 func (d *Deployment) isAvailable(m member, now time.Time) bool {
 	return m.Pod != nil && m.Ready && !m.Terminating && now.Sub(m.Since) >= time.Duration(d.minReady)*time.Second
 }
 
-// microOrdinals makes one step of a controller of a StatefulSet or similar kind: for one pod, or the status.
+// microOrdinals makes one step of a StatefulSet or similar controller. The step is for one pod or for the status.
 func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	if d.Observed != d.Generation || d.sets.update == nil {
 		return k.readOrdinals(d)
@@ -135,7 +134,7 @@ func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	return ""
 }
 
-// readOrdinals finds or creates the template's revision. An older equal revision becomes the newest.
+// readOrdinals finds or creates the template's revision. A revision that it finds becomes the newest one.
 func (k *Cluster) readOrdinals(d *Deployment) string {
 	newest := 0
 	for _, rs := range d.Sets {
@@ -160,7 +159,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " is at " + d.sets.update.Name
 }
 
-// fill creates missing pods, the lowest ordinal first. With OrderedReady each pod waits for the pod before it.
+// fill creates missing pods, the lowest ordinal first. With OrderedReady, each pod waits for the pod before.
 func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	for n := range d.Replicas {
 		switch m := all[n]; {
@@ -177,7 +176,7 @@ func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	return "", false
 }
 
-// shrink deletes surplus pods, the highest ordinal first, with OrderedReady one by one.
+// shrink deletes surplus pods, the highest ordinal first. With OrderedReady, it deletes one pod at a time.
 func (k *Cluster) shrink(d *Deployment, all []member) (did string, stop bool) {
 	for n := len(all) - 1; n >= d.Replicas; n-- {
 		switch m := all[n]; {
@@ -199,7 +198,7 @@ func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 	return did + " as " + p.Name
 }
 
-// reportOrdinals writes the status. The update revision becomes the base when all pods have it and are ready.
+// reportOrdinals writes the status. The update revision becomes the base after all pods have it and are ready.
 func (d *Deployment) reportOrdinals(now time.Time) string {
 	was, base := d.status, d.sets.base
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
@@ -230,7 +229,8 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask sets each revision's Replicas, the counterpart of a ReplicaSet's spec.replicas, to its existing or desired pods.
+// ask sets each revision's Replicas to the number of its existing pods. A missing pod counts for the revision that the
+// pod will have.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()
@@ -270,7 +270,7 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
-// Evict deletes a pod if the existing pod of the same name has the same uid.
+// Evict deletes a pod, unless the pod with this name has another uid now.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	for w, d := range k.Deployments {
 		if w.Namespace != namespace || d.sets == nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// microReplicaSet makes one step of the ReplicaSet controller: for one pod, or one status.
+// microReplicaSet makes one step of the ReplicaSet controller. The step is for one pod or one status.
 func (k *Cluster) microReplicaSet() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -62,7 +62,6 @@ func (rs *ReplicaSet) Serving(now time.Time, minReady time.Duration) int {
 	return rs.count(func(p *Pod) bool { return p.Ready && now.Sub(p.Since) >= minReady })
 }
 
-// count returns how many pods match and are not terminating.
 func (rs *ReplicaSet) count(is func(*Pod) bool) (n int) {
 	for _, p := range rs.Pods {
 		if !p.Terminating && is(p) {
@@ -82,9 +81,9 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes the pod that the ReplicaSet controller deletes first on evenly used nodes: a pod that is not ready,
-// else the pod that became ready last. On uneven nodes the controller may delete a ready pod on a shared node before an
-// unready pod. A plain Deployment loses the same pod, so the loss does not count against a release.
+// deletePod deletes the pod that the ReplicaSet controller deletes first on evenly used nodes. It prefers a pod that is
+// not ready, then the pod that became ready last. On uneven nodes, the real controller may delete a ready pod first. A
+// plain Deployment would lose the same pod, so this loss does not count against a release.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
