@@ -15,14 +15,14 @@ type Notified struct {
 // Cursor is one receiver's position in the history of the state branch.
 type Cursor struct {
 	Told    string `json:"told,omitempty"`    // the last notified state commit; "" if there is none
-	App     string `json:"app,omitempty"`     // the last notified app, by name, of the commit after Told
+	App     string `json:"app,omitempty"`     // in the commit after Told, the receiver has the events of apps up to this name
 	Claimed string `json:"claimed,omitempty"` // the last claimed state commit
 }
 
 // NotifiedPath is the file's path.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns a cluster's branch for Notified. Releases do not wait for its pushes: they use another branch.
+// NotifiedBranch returns a cluster's branch for Notified. Its pushes do not delay releases, which use the state branch.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
 // ParseNotified reads notified.yaml strictly.

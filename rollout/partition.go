@@ -64,8 +64,8 @@ var partitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned looks up a kind in more, the configured kinds, and in the built-in kinds. If the kind has only other
-// apiVersions, FindPartitioned returns them as instead.
+// FindPartitioned looks up a kind among the configured kinds (more) and the built-in kinds. If the kind has only other
+// apiVersions, FindPartitioned returns these apiVersions.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, partitionedKinds) {

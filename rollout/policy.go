@@ -110,7 +110,7 @@ func isSource(pattern string) bool {
 }
 
 // ProjectOf returns an app's project. It returns nil if there is no policy, or if the policy allows apps without a
-// project. Otherwise an app without a project is an InvalidError with HeldPolicy, as is an app in two projects.
+// project. Any other app without a project is an InvalidError with HeldPolicy, and so is an app in two projects.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil

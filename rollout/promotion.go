@@ -87,7 +87,7 @@ type promotionFile struct {
 	Workloads map[Workload]stepText `json:"workloads"`
 }
 
-// stepText is a step's name or number. A plain string cannot have a number, which YAML reads in "through: 2".
+// stepText is a step's name or number. It has its own reader, because YAML reads "through: 2" as a number, not a text.
 type stepText string
 
 // Shape returns the JSON Schema of a step.
@@ -108,7 +108,7 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// Encode returns the file's bytes. By default, it writes the older apiVersion if that version has all fields in use.
+// Encode returns the file's bytes. It writes the older apiVersion, unless the promotion has or needs the newer one.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {

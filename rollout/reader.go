@@ -66,7 +66,7 @@ type value struct {
 
 func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
 
-// lacks is like fail, for a value that cannot be read any further.
+// lacks records an error like fail, for a value that cannot be read any further.
 func (v value) lacks(fix, format string, args ...any) {
 	v.r.Partial = true
 	v.fail(fix, format, args...)
@@ -142,7 +142,6 @@ func (v value) absent(to reflect.Value, f Field) {
 	}
 }
 
-// reads fills a value whose type has a format of its own. It returns false for all other types.
 func (v value) reads(to any, f Field) bool {
 	var err error
 	switch to := to.(type) {
@@ -236,7 +235,6 @@ func (v value) form(t reflect.Type) []Field {
 	return form
 }
 
-// field fills one field of a struct, and records an error or warning if a tag requires one.
 func (v value) field(to reflect.Value, f Field, raw any) {
 	at := value{r: v.r, path: join(v.path, f.Name), raw: raw}
 	if raw != nil {

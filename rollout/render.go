@@ -15,7 +15,7 @@ type App struct {
 	Name      string // a DNS label, unique in the cluster; see AppGlob.App
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
 	Namespace string // the namespace for namespaced objects without one; never empty
-	Formerly  string // former names, which older commits have; newest first, separated by spaces
+	Formerly  string // former names of the app in older commits; newest first, separated by spaces
 	Limits    Limits // limits for rendering, from the newest configuration even for an older commit
 
 	// Namespaces and kinds that the app may write besides its Namespace, separated by spaces.
@@ -29,7 +29,7 @@ type App struct {
 	Kubernetes  string // Kubernetes version for charts; "" for DefaultKubernetes
 	APIVersions string // API versions for charts besides Kubernetes' own, separated by spaces
 
-	Workloads string // more kinds with staged releases than the built-in kinds, encoded by PartitionedText
+	Workloads string // additional kinds with staged releases, encoded by PartitionedText
 
 	Variables Variables // values for the app's objects
 
@@ -118,7 +118,7 @@ type Render struct {
 	Specs     []Spec            // one for each staged workload, ordered by workload
 	Templates map[Workload]Hash // the template hash of every workload, staged or not
 	Files     []string          // sorted paths of every file that the render read
-	Digest    string            // digest of Specs and of Objects as Told; apply nothing if it is unchanged
+	Digest    string            // digest of Specs and of Objects as Told; if it is equal, there is nothing to apply
 	Content   Hash              // HashContent of the objects, with encrypted values as in Git; "" with Specs
 	Hooked    bool              // Objects has Jobs that run before or after releases
 	Warnings  []string          // accepted values that are probably mistakes, one sentence each

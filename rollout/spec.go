@@ -49,7 +49,7 @@ type Canary struct {
 	Traffic                    *Traffic       // nil: weights are shares of pods
 	Analysis                   *Analysis      // in the background of the release; nil for none
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable shrinks with its share of the traffic
-	Rebalance                  bool           `json:"rebalance" own:""`   // surplus new pods are evicted
+	Rebalance                  bool           `json:"rebalance" own:""`   // evict new pods beyond the step's weight
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets only: order in which nodes update
 	MinPodsPerReplicaSet       int            // minimum number of pods of a version that has pods; 0 or 1: no minimum
 	AbortScaleDownDelaySeconds int            // with Surge: seconds to keep canary pods after all traffic is on stable

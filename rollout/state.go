@@ -162,7 +162,7 @@ type Progress struct {
 	// Suspended means that the workload has 0 replicas. The step begins when the workload is scaled up.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is the new version's largest number of ready pods at a long step. Pods that recover are no progress.
+	// Peak is the new version's largest number of ready pods at a long step. Recovered pods are no progress.
 	Peak *Peak `json:"peak,omitempty"`
 
 	// Available is the start of the experiment's duration, when all its pods were available; nil before that.

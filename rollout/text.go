@@ -11,7 +11,7 @@ import (
 // MaxText is the number of characters after which gitrollout cuts a third party's text.
 const MaxText = 500
 
-// Printable returns a text for records and terminals. It has one line, at most MaxText, and no control characters.
+// Printable returns a text for records and terminals. It has one line of at most MaxText characters.
 func Printable(text string) string { return Cut(OneLine(text), MaxText) }
 
 // varying matches words that may differ each time, such as numbers, addresses and request ids.

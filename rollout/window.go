@@ -31,7 +31,7 @@ const (
 	Deny  WindowKind = "deny"
 )
 
-// The bounds of Window.Duration. The minimum is one minute, because a cron schedule has minutes.
+// The bounds of Window.Duration. The minimum is one minute, because this is the resolution of a cron schedule.
 const (
 	minWindow = time.Minute
 	maxWindow = 366 * 24 * time.Hour

@@ -102,13 +102,13 @@ func (w *Workload) UnmarshalText(b []byte) error {
 // Annotations and labels on applied objects. The Deployment controller copies annotations to the matching ReplicaSet
 // (SetNewReplicaSetAnnotations), so that AnnotationHash tells the release of each ReplicaSet.
 const (
-	LabelAnalysis     = "gitrollout.dev/analysis"      // "true" on a Secret: analyses of its namespace may read it
+	LabelAnalysis     = "gitrollout.dev/analysis"      // "true" on a Secret lets analyses of its namespace read it
 	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit of the template's render
-	// LabelSerial is on workloads. Its value is State.Mark, which shows that a record is outdated. It is a label
-	// because the controller would copy an annotation to the ReplicaSet at each step.
+	// LabelSerial is on workloads. It has State.Mark, and shows whether a record is outdated. It is a label because the
+	// controller would copy an annotation to the ReplicaSet at each step.
 	LabelSerial      = "gitrollout.dev/serial"
 	AnnotationStatus = "gitrollout.dev/status" // on held workloads: the release in flight
 	// on objects that are not in Git: the name of the Rollout whose release needs them

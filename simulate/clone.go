@@ -208,7 +208,7 @@ type move struct {
 	branch, from, to string // from and to are commits; to is "" for a deletion
 }
 
-// prepare creates an update's commit. The move's to is "" if the update changes nothing.
+// prepare creates an update's commit. The field to is "" if the update changes nothing.
 func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)

@@ -17,7 +17,7 @@ import (
 // Cluster is an API server in memory. One field manager applies all objects with force; Kube models the controllers.
 type Cluster struct {
 	Kube *kube.Cluster
-	Ends func(job string) rollout.JobState // the state of a Job that has not ended
+	Ends func(job string) rollout.JobState // returns the state of a Job that has not ended
 
 	jobs    map[string]*job // by namespace/name
 	made    map[string]int  // how often a Job was created, by the annotation of the hook's run

@@ -105,7 +105,7 @@ func (s *Story) pods(verb string, args []string) error {
 // mostPods is the maximum number of pods in a command, because the model needs time for each pod.
 const mostPods = 1000
 
-// oneOf checks that name is a known name. Otherwise it returns an error that lists the known names.
+// oneOf checks that a name is known. Its error lists the known names.
 func oneOf(what, name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil
@@ -115,7 +115,6 @@ func oneOf(what, name string, known []string) error {
 		cmp.Or(strings.Join(slices.Compact(known), ", "), "none"))
 }
 
-// names returns the names of the metrics and Jobs in all versions of the apps so far.
 func (s *Story) names() (metrics, hooks []string) {
 	for _, r := range s.renders() {
 		for _, spec := range r.Specs {
@@ -294,14 +293,13 @@ func (s *Story) revert(args []string) error {
 			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
-		delete(edits, promotion) // as in a revert of the release's commit
+		delete(edits, promotion) // a revert of the release's own commit does not change the promotion file
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}
 	return fmt.Errorf("revert: %s has had no other release yet", app.Name)
 }
 
-// merge commits the files of an open proposal.
 func (s *Story) merge(args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {
@@ -323,7 +321,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, as the gitrollout command for the verb does.
+// decide pushes a promotion file, like the gitrollout command with the verb's name.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

@@ -61,7 +61,7 @@ func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends has the states of Jobs, by the prefix of the Job's name. All other Jobs succeed.
+// ends maps prefixes of Jobs' names to the Jobs' states. All other Jobs succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {
@@ -73,7 +73,7 @@ func (e ends) of(job string) rollout.JobState {
 	return rollout.JobState{Complete: true}
 }
 
-// set executes a script's line, such as "job migrate fails", for a known hook.
+// set executes a command such as "job migrate fails". The hook must be known.
 func (e ends) set(args, hooks []string) error {
 	state, known := map[string]rollout.JobState{
 		"completes": {Complete: true}, "runs": {}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},

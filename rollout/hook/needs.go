@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to create before a hook's Job. It returns each object of Named that is missing in had, and
-// each object of GoesWith.
+// Needs returns the objects to create before a hook's Job. The objects are the results of Named, except for the known
+// objects in had, and the results of GoesWith.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {

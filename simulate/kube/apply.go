@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns a pod template's version. It is the field version, which only this model has, or an image's tag.
+// VersionOf returns a pod template's version. It is the field version (only in this model) or the first image's tag.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -171,7 +171,7 @@ func amountOf(v any) rollout.Amount {
 	return a
 }
 
-// validate is like ValidateDeploymentSpec in pkg/apis/apps/validation, for the model's fields.
+// validate follows ValidateDeploymentSpec in pkg/apis/apps/validation, for the model's fields.
 func validate(o rollout.Object, d Deployment) error {
 	deadline := 600
 	if n, ok := o.Map("spec")["progressDeadlineSeconds"].(int64); ok {
@@ -190,7 +190,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts is like util.ResolveFenceposts, and limits unavailable like util.MaxUnavailable.
+// fenceposts follows util.ResolveFenceposts. It limits unavailable like util.MaxUnavailable.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0

@@ -94,7 +94,7 @@ func (k *Cluster) syncDeployment(d *Deployment) string {
 	return cmp.Or(did, d.writeStatus())
 }
 
-// split follows FindNewReplicaSet (the oldest of equals) and FindOldReplicaSets.
+// split follows FindNewReplicaSet and FindOldReplicaSets. If templates are equal, the oldest ReplicaSet is the new one.
 func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	for _, rs := range d.Sets {
 		if fresh == nil && rs.Template == d.Template {
