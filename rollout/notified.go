@@ -15,7 +15,7 @@ type Notified struct {
 // Cursor is one receiver's position in the history of the state branch.
 type Cursor struct {
 	Told    string `json:"told,omitempty"`    // the last notified state commit; "" if there is none
-	App     string `json:"app,omitempty"`     // in the commit after Told, the receiver has the events of apps up to this name
+	App     string `json:"app,omitempty"`     // in the commit after Told, apps up to this name have been notified
 	Claimed string `json:"claimed,omitempty"` // the last claimed state commit
 }
 
