@@ -26,7 +26,7 @@ func (l Limits) OrDefault() Limits {
 	return Limits{Memory: cmp.Or(l.Memory, defaultMemory), RenderTime: cmp.Or(l.RenderTime, defaultRenderTime)}
 }
 
-// Bytes is a size in Kubernetes' notation: 512Mi, 1Gi.
+// Bytes is a size in Kubernetes' notation, such as "512Mi" or "1Gi".
 type Bytes int64
 
 // ReadValue reads a number of Mi or Gi.

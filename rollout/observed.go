@@ -145,7 +145,7 @@ type Foreign struct {
 	By    string // Argo Rollouts, Flagger …, or another app
 	Sign  string // the evidence
 	Fix   string // how users make the other owner release the object
-	Warns bool   // adopt the object with a warning, because the other tool only applies files
+	Warns bool   // true: adopt the object with a warning, because the other tool only applies files
 }
 
 // String returns a clause such as "Deployment a/b is in the hands of X: the sign".

@@ -31,7 +31,7 @@ type Project struct {
 	Resources        KindRules    `json:"resources"`
 	ServiceAccount   string       `json:"serviceAccount" is:"account"`
 	Rollouts         RolloutRules `json:"rollouts"`
-	Promoters        string       `json:"promoters"` // an allowed_signers file; "" for --promoters
+	Promoters        string       `json:"promoters"` // an allowed_signers file; "" means the file of --promoters
 	Quota            Quota        `json:"quota"`
 }
 
@@ -53,7 +53,7 @@ type RolloutRules struct {
 // The values of RolloutRules.Forbid.
 const (
 	ForbidPromoteFull     = "promoteFull"     // a promotion that skips a timed pause, an analysis or an experiment
-	ForbidFastRollbackOff = "fastRollbackOff" // rollbackWindow: {revisions: 0}
+	ForbidFastRollbackOff = "fastRollbackOff" // the setting "rollbackWindow: {revisions: 0}"
 )
 
 // Quota bounds the number of objects of each app in a project. A nil field is no bound.

@@ -312,7 +312,7 @@ func (v value) list(to reflect.Value, f Field) {
 	}
 }
 
-// each returns the tags that apply to each element of a list instead of to the list.
+// each returns the tags for the elements of a list.
 func (f Field) each() reflect.StructTag {
 	var tag string
 	for _, key := range []string{"is", "oneOf"} {

@@ -18,8 +18,8 @@ type Spec struct {
 	BlueGreen *BlueGreen   //
 
 	Replicas                *int   // nil if something else scales the workload (HPA, KEDA)
-	MaxSurge                Amount // of the workload in Git; default 25%, rounded up
-	MaxUnavailable          Amount // of the workload in Git; default 25%, rounded down
+	MaxSurge                Amount // the workload's value in Git; default 25%, rounded up
+	MaxUnavailable          Amount // the workload's value in Git; default 25%, rounded down
 	MinReadySeconds         int    // default 0; a pod serves after it has been Ready this long
 	ProgressDeadlineSeconds int    // default 600; allowed seconds without progress; pauses do not count
 	// true: a passed deadline aborts the release; false (default): it is only reported
@@ -108,7 +108,7 @@ type Pause struct {
 	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout, default abort
 	// Until is a cron schedule. The pause ends at the schedule's next match.
 	Until    string `json:"until" own:""`
-	TimeZone string `json:"timeZone" own:""` // of Until; "" is UTC
+	TimeZone string `json:"timeZone" own:""` // time zone for Until; "" is UTC
 }
 
 // The actions after a timeout.

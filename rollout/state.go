@@ -149,7 +149,7 @@ type Progress struct {
 	Workload Workload  `json:"workload"`
 	Step     int       `json:"step"` // index of the current step; equal to Of after the last step
 	Of       int       `json:"of"`
-	Name     string    `json:"name"`             // the step as text: setWeight 20, pause 10m0s …
+	Name     string    `json:"name"`             // the step as text, such as "setWeight 20" or "pause 10m0s"
 	Weight   int       `json:"weight"`           // the step's weight: a percentage, or a share of Traffic.MaxWeight
 	Plan     string    `json:"plan"`             // digest of the step list, to detect changes
 	Entered  time.Time `json:"entered"`          // when the step, and so its pause, began
@@ -162,10 +162,10 @@ type Progress struct {
 	// Suspended means that the workload has 0 replicas. The step begins when the workload is scaled up.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is the new version's largest number of ready pods at a long step. Recovered pods are no progress.
+	// Peak is the new version's highest count of ready pods at a long step, so that a pod's recovery is no progress.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// Available is the start of the experiment's duration, when all its pods were available; nil before that.
+	// Available is when all pods of the step's experiment became available and its duration began; nil before.
 	Available *time.Time `json:"available,omitempty"`
 }
 

@@ -18,7 +18,7 @@ type Window struct {
 	TimeZone string        // IANA name; "" is UTC
 	Apps     []string      // globs over names of apps; none means all apps
 
-	field  string // windows[i], for messages
+	field  string // "windows[i]", for messages
 	window schedule.Window
 }
 

@@ -107,7 +107,7 @@ const (
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit of the template's render
-	// LabelSerial is on workloads. It has State.Mark, and shows whether a record is outdated. It is a label because the
+	// LabelSerial is on workloads. Its value is State.Mark, to detect an outdated record. It is a label because the
 	// controller would copy an annotation to the ReplicaSet at each step.
 	LabelSerial      = "gitrollout.dev/serial"
 	AnnotationStatus = "gitrollout.dev/status" // on held workloads: the release in flight

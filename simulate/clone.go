@@ -178,7 +178,7 @@ func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, 
 	return c.server.Merge(commit, onto), nil
 }
 
-// Merge returns the result of a merge of a commit into another commit.
+// Merge returns the merge of a commit into another commit.
 func (g *Git) Merge(id, onto string) rollout.Merge {
 	is, was, now := g.commits[id].files, g.commits[g.Parent(id)], g.commits[onto].files
 	m := rollout.Merge{Edits: map[string][]byte{}}

@@ -147,7 +147,6 @@ func (s *Story) deployments() []*kube.Deployment {
 	})
 }
 
-// each calls do for each pod of a version until do returns false.
 func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	var known []string
 	for _, d := range s.deployments() {

@@ -85,7 +85,7 @@ type Pod struct {
 	Since       time.Time
 	Terminating bool
 	ordinal     int    // the ordinal of a StatefulSet's pod
-	uid         string // for a StatefulSet's pod, because another pod will have its name
+	uid         string // StatefulSets only: distinguishes pods that have the same name in turn
 }
 
 // write is an update of a ReplicaSet. Version is the version that the controller has seen.

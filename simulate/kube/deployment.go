@@ -69,7 +69,7 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
 }
 
-// syncDeployment follows DeploymentController.syncDeployment. It queues the writes of replicas before the status.
+// syncDeployment follows DeploymentController.syncDeployment. It queues writes of replicas, or writes the status.
 func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
