@@ -36,7 +36,7 @@ type albConfig struct {
 	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // unlike sticky, also between releases
 }
 
-// albStickiness keeps a user at the Service of the first request, by the load balancer's cookie AWSALBTG.
+// albStickiness keeps each user at one Service with the load balancer's cookie AWSALBTG.
 type albStickiness struct {
 	Enabled         bool  `json:"enabled"`
 	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
@@ -111,7 +111,7 @@ func (c *albConfig) valid(r Route) error {
 
 func albDuration(seconds int64) bool { return seconds >= 1 && seconds <= 604800 }
 
-// action returns the name of the action, which is also the backend of the paths to split.
+// action returns the action's name. The paths to split have this name as their backend.
 func (c *albConfig) action(r Route) string { return cmp.Or(c.RootService, r.Stable) }
 
 func (c *albConfig) key(what, action string) string {
@@ -170,7 +170,7 @@ func albOther(annotation string, r Route) string {
 			}
 		}
 	}
-	_ = json.Unmarshal([]byte(annotation), &action) // ignores keys' case, like the controller; invalid JSON is replaced
+	_ = json.Unmarshal([]byte(annotation), &action) // ignores the case of keys; the caller replaces invalid JSON
 	for _, g := range action.ForwardConfig.TargetGroups {
 		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
 			return cmp.Or(g.ServiceName, cmp.Or(g.TargetGroupName, g.TargetGroupARN))
@@ -187,8 +187,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
-	// A cookie has effect even at weight 0, so it is set only while both versions get requests. The cookie also keeps
-	// users at stable, so that the weight is the canary's share of new users.
+	// Set the cookie only while both versions get requests, because a cookie has effect even at weight 0. The cookie
+	// also keeps users at stable, so that the weight is the canary's share of new users.
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
@@ -199,14 +199,14 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	return string(data), nil
 }
 
-// match adds a path for matched requests before each split path, with annotations for action and conditions. The
-// controller sorts paths: Exact, then Prefix from long to short, then others. Added paths sort before split paths.
+// match adds a path for matched requests before each split path, and annotations with the path's action and conditions.
+// The controller sorts Exact paths first, then Prefix paths from long to short, then other paths.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {
 		return err
 	}
-	added := map[[2]int][]any{} // by the indices of rule and path
+	added := map[[2]int][]any{} // key: indices of rule and path
 	for _, route := range r.Managed {
 		for i, m := range route.Matches {
 			name := route.Name
@@ -253,7 +253,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 // albName matches the names that the API server allows for a backend.
 var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// free refuses a name that an action or backend of the Ingress already has.
+// free returns an error if the Ingress already has an action or a backend with the name.
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
 	if !albName.MatchString(name) {
 		return misfit("", "the name of the steps' route %s becomes a backend's name, and is not a valid Service name", name).
@@ -271,7 +271,7 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	return nil
 }
 
-// ownConditions returns the user's conditions for the split action, nil if the Route has no managed routes.
+// ownConditions returns the user's conditions for the split action. Only a Route with managed routes needs them.
 func (c *albConfig) ownConditions(object rollout.Object, r Route) ([]any, error) {
 	key := c.key("conditions", c.action(r))
 	value := object.Annotation(key)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions returns the conditions for a match, apart from its path. A request must meet all conditions
+// albConditions returns the conditions for a match without the path. A request must meet all conditions
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have the
 // wildcards * and ?. The load balancer ignores the case of headers and query parameters.
 func albConditions(m rollout.Match) []any {
@@ -25,8 +25,8 @@ func albConditions(m rollout.Match) []any {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// A condition has at most three values, too few to anchor a cookie at both ends. An exact value is anchored
-		// at the end, so that beta=on also matches the cookie xbeta=on. A prefix is anchored at the start.
+		// A condition has too few values (three) to anchor a cookie at both ends. An exact value is anchored at the
+		// end. So beta=on also matches the cookie xbeta=on. A prefix is anchored at the start.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -71,7 +71,7 @@ func albSource(m rollout.StringMatch) string {
 	}
 }
 
-// paths adds copies of the split paths, limited to the requests that m matches, to added (by indices of rule and path).
+// paths adds copies of the split paths to the map added. The copies match only the requests that m matches.
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {
@@ -122,10 +122,10 @@ func (c *albConfig) paths(
 	return nil
 }
 
-// albPath is the path of an Ingress as the controller reads it: Exact, Prefix by whole elements, or with wildcards.
+// albPath is an Ingress path. The kind is Exact, Prefix (by whole elements), or a kind that allows wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns the paths for the requests that match both own and m, false if own has wildcards besides a final /*.
+// albBoth returns the paths for requests that match own and m, or false if own has a wildcard other than a final /*.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -144,7 +144,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 		}
 		return nil, true
 	}
-	// The copies of a pattern stay patterns: the controller would sort an Exact or Prefix copy before other patterns.
+	// A copy of a pattern stays a pattern. The controller would sort an Exact or Prefix copy before other patterns.
 	front, all := strings.CutSuffix(own.path, "/*")
 	if strings.ContainsAny(front, "*?") {
 		return nil, false
@@ -166,7 +166,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether requests for f, which is narrower than own, belong to another path of the same rule.
+// taken reports whether another path of the same rule receives the requests for f. The path f is narrower than own.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {
@@ -182,7 +182,7 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits returns why a rule is too large: a load balancer allows 5 values, counting host and path, and 5 wildcards
+// limits returns why a rule is too large. A load balancer allows 5 values (with host and path) and 5 wildcards
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string

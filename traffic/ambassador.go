@@ -8,9 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ambassador is Emissary-ingress, formerly Ambassador. For a release, a copy of a Mapping gets the canary's weight in
-// percent, and the original, without a weight, gets the rest (Mapping.spec.weight). Matched requests have Mappings with
-// more constraints: "those that are more highly constrained are evaluated before those less highly constrained"
+// ambassador is Emissary-ingress, formerly Ambassador. A release copies a Mapping and gives the copy the canary's
+// weight in percent (Mapping.spec.weight). The original has no weight and gets the rest. Matched requests get Mappings
+// with more constraints: "those that are more highly constrained are evaluated before those less highly constrained"
 // (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need 1.5.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
@@ -20,7 +20,6 @@ var ambassador = router{
 
 const ambassadorGroup = "getambassador.io"
 
-// ambassadorConfig is Argo Rollouts' trafficRouting.ambassador.
 type ambassadorConfig struct {
 	Mappings []string `json:"mappings"`
 }
@@ -53,7 +52,7 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping sets a Mapping's Service to stable, which pingPong changes, and generates a release's Mappings.
+// ambassadorMapping writes the stable Service into a Mapping, as pingPong requires, and generates a release's Mappings.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])
@@ -77,7 +76,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		after = object.Ref()
 		return err
 	}
-	// Ambassador 1.x drops a weight of 0 (API getambassador.io/v2), and the canary would get half of the requests.
+	// Ambassador 1.x (API getambassador.io/v2) drops a weight of 0. The canary would then get half of the requests.
 	if r.Weight > 0 {
 		if err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) }); err != nil {
 			return err
@@ -106,7 +105,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	return nil
 }
 
-// ambassadorCopy returns a copy of a Mapping with the same labels, by which Hosts select it, and another name.
+// ambassadorCopy returns a copy of a Mapping with another name. The labels stay, because Hosts select by label.
 func ambassadorCopy(base rollout.Object, suffix string) rollout.Object {
 	object := base.Copy()
 	delete(object, "status")
@@ -114,7 +113,7 @@ func ambassadorCopy(base rollout.Object, suffix string) rollout.Object {
 	return object
 }
 
-// suffixed returns base-suffix. base is cut so that the name has at most 253 characters, as the API server requires.
+// suffixed returns base-suffix. It shortens base so that the name has at most 253 characters, the API server's limit.
 func suffixed(base, suffix string) string {
 	if room := 253 - 1 - len(suffix); len(base) > room {
 		base = base[:max(room, 0)]
@@ -143,7 +142,7 @@ func ambassadorService(service string, r Route, to string) (string, bool) {
 	return scheme + to + rest[len(name):], true
 }
 
-// ambassadorMatch returns a Mapping's conditions combined with a step's match, false if no request can match both.
+// ambassadorMatch combines a Mapping's conditions with a step's match. It returns false if no request can match both.
 func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	fields := map[string]any{}
 	for _, field := range []string{"headers", "regex_headers", "query_parameters", "regex_query_parameters"} {

@@ -7,9 +7,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisix is the ingress controller of Apache APISIX. The weight of a rule's backend (default 100) counts as a share of
-// the sum. For matched requests, a release generates another ApisixRoute: a copy of the rules with further match.exprs
-// and a higher priority, because the priority decides between rules with the same path
+// apisix is the ingress controller of Apache APISIX. A backend's weight (default 100) is a share of the sum of weights.
+// A release generates a second ApisixRoute for matched requests. This route copies rules with more match.exprs and a
+// higher priority, because the priority decides between rules with the same path
 // (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). apisix.apache.org/v2 needs 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
@@ -28,7 +28,7 @@ type apisixConfig struct {
 	Route struct {
 		Name string `json:"name"`
 
-		// Rules to split. Default: the rule with the route's name or, without it, all rules with the stable Service.
+		// Rules to split. Default: the rule with the route's name. If there is none: all rules with the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }
@@ -125,8 +125,8 @@ func apisixShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
 }
 
-// verify reads the controller's only condition: Accepted, or ResourcesAvailable before version 2. The controller
-// rejects an invalid spec, and retries after other errors, such as a failed sync with APISIX.
+// verify reads the one condition that the controller writes: Accepted, or ResourcesAvailable before version 2. The
+// controller rejects an invalid spec. It retries after other errors, such as a failed sync with APISIX.
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, c := range list(route.Status["conditions"]) {
 		condition := mapping(c)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisixManaged returns the ApisixRoute for a managed route, nil if no request can match both the route and a rule.
+// apisixManaged returns the ApisixRoute for a managed route, or nil if no request can match the route and a rule.
 func apisixManaged(
 	ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route,
 ) (rollout.Object, error) {
@@ -48,7 +48,7 @@ func apisixManaged(
 	return out, nil
 }
 
-// apisixMatch returns a rule's match combined with a step's, false if no request can match both. All exprs must hold.
+// apisixMatch adds a step's match to a rule's match (all exprs must hold). It returns false if no request matches both.
 func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	exprs := list(both["exprs"])
@@ -61,7 +61,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 		}
 	}
 	if m.Path != nil {
-		// The controller ignores the name. The CRD of version 2 requires a name, and version 1 rejects an empty one.
+		// The controller ignores the name. The CRD of version 2 requires a name. Version 1 rejects an empty name.
 		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path", "name": "path"}, *m.Path))
 	}
 	if len(exprs) > 0 {
@@ -98,7 +98,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources returns the addresses that are both in a rule's list and in a network. An empty list allows all.
+// apisixSources returns the addresses that are both in a rule's list and in a network. An empty list has all addresses.
 func apisixSources(own []any, network string) ([]any, error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

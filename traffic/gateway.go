@@ -10,7 +10,7 @@ import (
 
 // gatewayAPI is the Kubernetes Gateway API of most ingress controllers and meshes. The overlay sets the weights in each
 // rule with the stable Service, and adds a canary backend for a release. Matched requests get a copy of the rule with a
-// further match: the more specific rule wins (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
+// further match, because the more specific rule wins (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
@@ -34,7 +34,7 @@ type gatewayConfig struct {
 	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty"`
 	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty"`
 
-	// The label that keeps other tools from changing weights in Argo Rollouts. The fields are accepted without effect.
+	// In Argo Rollouts, this label keeps other tools from changing weights. The fields have no effect here.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
 	InProgressLabelValue   string `json:"inProgressLabelValue,omitempty"`
 	DisableInProgressLabel bool   `json:"disableInProgressLabel,omitempty"`
@@ -43,17 +43,16 @@ type gatewayConfig struct {
 type gatewayName struct {
 	Name string `json:"name"`
 
-	// UseHeaderRoutes is accepted without effect: every route that supports headers gets the header routes.
+	// UseHeaderRoutes has no effect, because every route that supports headers gets the header routes.
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
-// gatewayRoute is a configured route, with the field that names it.
+// gatewayRoute is a configured route and the configuration field with its name.
 type gatewayRoute struct {
 	kind, field string
 	name        *string
 }
 
-// routes returns all configured routes, from the fields for one name and for several names.
 func (c *gatewayConfig) routes() (all []gatewayRoute) {
 	for _, f := range []struct {
 		kind, field string
@@ -150,8 +149,8 @@ func gatewayShares(rule map[string]any, r Route) shares {
 	})
 }
 
-// verify reads the conditions that the controller of each parent, such as a Gateway, writes (RouteParentStatus). The
-// route is rejected if Accepted or ResolvedRefs is False, and not yet in force if a condition is outdated.
+// verify reads the conditions that controllers write for each parent, such as a Gateway (RouteParentStatus). The route
+// is rejected if Accepted or ResolvedRefs is False. The route is not yet in force if a condition is outdated.
 func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, p := range list(route.Status["parents"]) {

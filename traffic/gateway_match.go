@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayManaged returns the rule for a managed route: a copy of rule with the matches of rule and managed combined.
+// gatewayManaged returns a copy of rule whose matches combine the matches of rule and managed.
 func gatewayManaged(
 	ref rollout.Ref, place string, object rollout.Object, rule map[string]any, managed rollout.ManagedRoute, r Route,
 ) ([]any, error) {
@@ -45,7 +45,7 @@ func gatewayManaged(
 	return []any{out}, nil
 }
 
-// gatewayTaken reports whether a rule with a longer path and other Services receives the requests for the match both.
+// gatewayTaken reports whether a rule with a longer path sends the matched requests to other Services.
 func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
 	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
 	for _, item := range list(object.Map("spec")["rules"]) {
@@ -63,7 +63,7 @@ func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool
 	return false
 }
 
-// gatewayMatch returns a rule's match combined with a managed route's match, false if no request can match both.
+// gatewayMatch combines a rule's match with a managed route's match. It returns false if no request can match both.
 func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {
@@ -147,7 +147,7 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 	return params, nil
 }
 
-// The values of headers and the names of query parameters that the CRDs of the Gateway API allow.
+// The CRDs of the Gateway API allow these values of headers and these names of query parameters.
 var (
 	gatewayValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")
@@ -170,7 +170,7 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-// repeated returns a header name that occurs twice after form (such as strings.ToLower), "" if there is none.
+// repeated returns a header name that occurs twice, "" if there is none. form, such as strings.ToLower, unifies names.
 func repeated(headers []any, form func(string) string) string {
 	seen := map[string]bool{}
 	for _, h := range headers {
@@ -211,7 +211,7 @@ func gatewayPath(
 	}
 }
 
-// below reports whether a path is equal to or below a prefix, by whole elements as for PathPrefix.
+// below reports whether a path equals a prefix or is below the prefix. As with PathPrefix, /ab is not below /a.
 func below(path, prefix string) bool {
 	prefix = strings.TrimSuffix(prefix, "/")
 	return path == prefix || strings.HasPrefix(path, prefix+"/")

@@ -13,8 +13,8 @@ import (
 
 // istio splits the routes of VirtualServices between two Services, or two subsets of a DestinationRule. The first route
 // that matches wins, so a route for matched requests is inserted right before the original
-// (https://istio.io/latest/docs/reference/config/networking/virtual-service/). A weight counts as a share of the sum
-// of the weights (HTTPRouteDestination.weight), which must be 100 in older versions. Istio writes a status from 1.6 on.
+// (https://istio.io/latest/docs/reference/config/networking/virtual-service/). A weight is a share of the sum of
+// weights (HTTPRouteDestination.weight). In older versions, the sum must be 100. Istio writes a status from 1.6 on.
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
@@ -52,7 +52,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// The subsets whose destinations keep their weights. The stable weight is reduced by the weights of these subsets.
+	// Destinations with these subsets keep their weights. The stable weight is reduced by these weights.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -90,7 +90,7 @@ func (c *istioConfig) watched(namespace string) []rollout.Ref {
 	return refs
 }
 
-// refs returns the objects that a name such as shop.edge can mean: shop.edge in the Rollout's namespace, or edge/shop.
+// refs returns the objects that v.Name can mean. shop.edge is in the Rollout's namespace, or is shop in namespace edge.
 func (v *istioVirtualService) refs(namespace string) []rollout.Ref {
 	refs := []rollout.Ref{{Group: istioGroup, Kind: "VirtualService", Namespace: namespace, Name: v.Name}}
 	if name, other, ok := strings.Cut(v.Name, "."); ok && !strings.Contains(other, ".") {
@@ -132,7 +132,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets the pod label of the two subsets, removes it between releases, and returns the DestinationRule's host.
+// label sets the pod label of both subsets for a release, and removes it between releases. It returns the host.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
@@ -246,7 +246,6 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 	return slices.Compact(split), nil
 }
 
-// istioWanted is a configured route, with a function that recognizes it in the VirtualService.
 type istioWanted struct {
 	text string
 	is   func(route map[string]any) bool
@@ -277,8 +276,8 @@ func (r istioRoute) String() string {
 	return strings.Join(parts, " ")
 }
 
-// is reports whether r selects a route. As in Argo Rollouts, the matches must have one port and exactly r's SNI hosts.
 func (r istioRoute) is(route map[string]any) bool {
+	// As in Argo Rollouts, the matches must have one port and exactly r's SNI hosts.
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
 		port, _ := number(mapping(m)["port"])
@@ -294,8 +293,8 @@ func (r istioRoute) is(route map[string]any) bool {
 	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || maps.Equal(want, hosts))
 }
 
-// verify reads Istio's status, off by default (https://istio.io/latest/docs/reference/config/config-status/). The
-// condition Reconciled is False until every proxy has the object. An ERROR in validationMessages is a rejection.
+// verify reads Istio's status, which is off by default (https://istio.io/latest/docs/reference/config/config-status/).
+// The condition Reconciled is False until every proxy has the object. An ERROR in validationMessages is a rejection.
 func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	if isOlder(route.Status, route) {
 		return Verdict{Text: "is not yet seen by istiod"}
@@ -318,7 +317,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports whether observedGeneration is less than the object's generation. protobuf's JSON writes text.
+// isOlder reports whether observedGeneration is less than the object's generation. In Istio, the number is a string.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

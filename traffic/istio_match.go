@@ -8,7 +8,7 @@ import (
 )
 
 // matched returns the routes to insert before a route: one for sticky users of the canary, then one for each managed
-// route. Each is a copy of the route with a further match. From the second copy on, names get a number.
+// route. Each is a copy of the route with a further match. The names of the second and later copies get a number.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
 	managed := t.Managed
 	if t.sticks() {
@@ -63,7 +63,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	return out, nil
 }
 
-// both returns a route's match (HTTPMatchRequest) combined with a step's match, false if no request can match both.
+// both combines a route's match (HTTPMatchRequest) with a step's match. It returns false if no request matches both.
 func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	out := copyMap(own)
 	for _, named := range []struct {
@@ -114,7 +114,7 @@ func istioText(m rollout.StringMatch) map[string]any {
 	}
 }
 
-// bothTexts returns a route's StringMatch combined with a step's, false if no text can match both.
+// bothTexts combines a route's StringMatch with a step's StringMatch. It returns false if no text can match both.
 func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
 	has := rollout.StringMatch{Exact: text(own["exact"]), Prefix: text(own["prefix"]), Regex: text(own["regex"])}
 	switch {

@@ -34,8 +34,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost reports whether a destination's host and other name the same Service. Without a namespace, host is in the
-// VirtualService's namespace, as in Istio, and other is in the Rollout's namespace.
+// sameHost reports whether two hosts are the same Service. As in Istio, a host without a namespace is in the
+// VirtualService's namespace. If other has no namespace, it is in the Rollout's namespace.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -115,7 +115,7 @@ func istioName(destination map[string]any) string {
 	return name
 }
 
-// destination returns a copy of the canary's destination in a route. A missing one is made from stable's destination.
+// destination returns a copy of the route's canary destination. If there is none, it copies the stable destination.
 func (t istioTarget) destination(route map[string]any) map[string]any {
 	destinations := list(route["route"])
 	if i := t.find(route, t.canary); i >= 0 {
@@ -135,7 +135,7 @@ func (t istioTarget) destination(route map[string]any) map[string]any {
 	return out
 }
 
-// sticks reports whether users get a cookie. The value is the pod hash: cookies of older releases do not match.
+// sticks reports whether users get a cookie. The cookie has the pod hash, so cookies of older releases do not match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }

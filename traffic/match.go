@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns why a router does not support a managed route, with the field in the matches; "" if it does.
+// Unsupported returns why a router does not support a managed route, and the unsupported field. why is "" if it does.
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -27,7 +27,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
-// CannotStick returns why a router does not support sticky, "" if it does.
+// CannotStick returns why a router does not support sticky. It returns "" if the router supports sticky.
 func CannotStick(kind string) string {
 	if r, ok := find(kind); ok && r.features[sticks] == 0 {
 		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, can))
@@ -103,7 +103,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	}
 }
 
-// pattern returns a regular expression for RE2 and PCRE. The anchored expression matches the same texts as m.
+// pattern returns m as a regular expression for RE2 and PCRE. Only the anchored expression matches the same texts as m.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":
@@ -121,7 +121,7 @@ func cookiePattern(c rollout.NamedMatch) string {
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
 }
 
-// cookieHeaders returns matches of the header Cookie that stand for matches of cookies.
+// cookieHeaders turns matches of cookies into matches of the header Cookie.
 func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	var headers []rollout.NamedMatch
 	for _, c := range cookies {
@@ -152,7 +152,6 @@ func group(p string) string {
 	return p
 }
 
-// matches reports whether m matches a text.
 func matches(m rollout.StringMatch, s string) bool {
 	switch {
 	case m.Regex != "":
@@ -165,7 +164,7 @@ func matches(m rollout.StringMatch, s string) bool {
 	}
 }
 
-// combine calls the function both with each match in own and each in matches, and returns the possible results.
+// combine combines each match in own with each match in matches. It leaves out pairs that no request can match.
 func combine(
 	place string, own []any, matches []rollout.Match,
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
@@ -199,6 +198,6 @@ func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 			routes = append(routes, *step.Route)
 		}
 	}
-	rank := func(r rollout.ManagedRoute) int { return slices.Index(order, r.Name) } // -1, so first, if not in order
+	rank := func(r rollout.ManagedRoute) int { return slices.Index(order, r.Name) } // -1: other names come first
 	return slices.SortedStableFunc(slices.Values(routes), func(a, b rollout.ManagedRoute) int { return rank(a) - rank(b) })
 }

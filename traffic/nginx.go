@@ -36,7 +36,7 @@ type nginxConfig struct {
 	// The prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// Annotations of the canary Ingress. Additional keys get a missing AnnotationPrefix; CanaryIngressAnnotations win.
+	// Annotations of the canary Ingress. Additional keys may omit the AnnotationPrefix. CanaryIngressAnnotations win.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -199,9 +199,9 @@ func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
-// stick turns on session affinity at the stable Ingress; the canary Ingress inherits it. The cookie's value identifies
-// Service and pod, so users of stable also stay, and the weight is the canary's share of new users. The cookie's name
-// contains the pod hash, and so differs for each release. An affinity in Git is kept, and has the same effect.
+// stick turns on session affinity at the stable Ingress, and the canary Ingress inherits it. The cookie names a Service
+// and a pod. So users of stable stay too, and the weight is the canary's share of new users. The cookie's name has the
+// pod hash, so that it differs for each release. An affinity from Git has the same effect and stays.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -218,8 +218,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether an Ingress has one port of a Service, and no other Service on the same hosts. Then one
-// cookie serves all paths. Otherwise each path needs a separate cookie: another Service would replace a shared one.
+// nginxAlone reports whether an Ingress has one port of a Service, and no other Service on the same hosts. If so, one
+// cookie serves all paths. If not, each path needs a separate cookie: other Services would replace a shared one.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

@@ -23,8 +23,8 @@ var anyObject = router{
 
 type objectConfig []objectEntry
 
-// objectEntry is one object with the paths of its fields (see path). Paths can contain {{.stable}} and {{.canary}}, the
-// current Services, and {{.name}} and {{.namespace}} of the Rollout.
+// objectEntry is one object and the paths of its fields (see path). Paths can contain {{.stable}} and {{.canary}} for
+// the current Services, and {{.name}} and {{.namespace}} for the Rollout.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -48,7 +48,7 @@ type objectVerify struct {
 	Value any    `json:"value"`
 }
 
-// bySubset reports whether every entry has a path for the canary's pod hash, so that no Services are needed.
+// bySubset reports whether every entry has a canaryHash. The release then needs no Services.
 func (c *objectConfig) bySubset() bool {
 	return len(*c) > 0 && !slices.ContainsFunc(*c, func(e objectEntry) bool { return e.CanaryHash == "" })
 }

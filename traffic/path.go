@@ -124,7 +124,7 @@ func closing(s string) int {
 	return -1
 }
 
-// unquoted returns a text without the quotes around it, false if they are missing, differ or also occur inside.
+// unquoted removes the quotes around a text. It returns false if quotes are missing, differ, or also occur inside.
 func unquoted(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '\'' && s[0] != '"' || s[len(s)-1] != s[0] {
 		return "", false
@@ -205,7 +205,7 @@ func plain(value any) string {
 	}
 }
 
-// nothing returns why a step finds nothing. places are the values at before, the path of the previous steps.
+// nothing explains why a step finds no value. places has the values at before, the path of the previous steps.
 func (s pathStep) nothing(before path, places []place) string {
 	where := "the object"
 	if len(before) > 0 {
@@ -234,7 +234,7 @@ func (s pathStep) nothing(before path, places []place) string {
 	return fmt.Sprintf("%s has %d elements", where, length)
 }
 
-// parents returns the mappings at the path without the last step, and the last step, which must be a field.
+// parents returns the path's last step, which must be a field, and the mappings at the path before that step.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
 	if last.kind != atField {

@@ -14,7 +14,7 @@ type shares struct {
 	stable, canary int    // -1 if absent
 }
 
-// sharesOf finds the entries with the names of the Rollout's Services. The function is, unless nil, must accept them.
+// sharesOf finds the entries with the names of the Rollout's Services. If given, the function must accept an entry.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -25,8 +25,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third entry with a weight. The message has what, the word for an entry (such as
-// "backend"), and owner, the object to which the user can move the third entry (such as "a rule").
+// alone refuses a third entry with a weight. The message calls an entry what, such as "backend". It tells the user to
+// move the third entry into owner, such as "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])
@@ -44,7 +44,7 @@ func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidErr
 		WithFix("move this entry into %s without other entries, or set weight: 0", owner)
 }
 
-// forCanary returns a copy of the canary's entry with a weight. A missing canary entry is made from the stable entry.
+// forCanary returns a copy of the canary's entry with a weight. Without a canary entry, it copies the stable entry.
 func (s shares) forCanary(r Route, weight int) map[string]any {
 	i := s.canary
 	if i < 0 {

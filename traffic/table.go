@@ -29,7 +29,7 @@ func (r router) name() string {
 
 // editor is one router's configuration with its overlay. It has no other state.
 type editor interface {
-	// names visits the names of objects in the configuration, to replace them as kustomize does.
+	// names visits the object names in the configuration, so that kustomize's new names can replace them.
 	names(visit func(kind string, name *string))
 	overlay(*Objects, Route) error
 }
@@ -40,7 +40,7 @@ func visitAll(visit func(kind string, name *string), kind string, names []string
 	}
 }
 
-// reporter is an editor whose router reports in the status of objects whether it has accepted them.
+// reporter is an editor whose router writes into an object's status whether the router has accepted the object.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict

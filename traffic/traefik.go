@@ -96,7 +96,6 @@ func traefikFind(o *Objects, field, kind, namespace, name string) (rollout.Objec
 	return nil, missing(field, kind, namespace, name)
 }
 
-// is reports whether an entry leads to the object with a kind and name in the Rollout's namespace.
 func (e *traefikEdit) is(entry any, kind, name string) bool {
 	m := mapping(entry)
 	return name != "" && text(m["name"]) == name && cmp.Or(text(m["kind"]), "Service") == kind &&
@@ -128,7 +127,7 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds a cookie, whose name differs by release. A cookie in Git is kept, and has the same effect.
+// stick adds a cookie with another name for each release. A cookie from Git stays, and has the same effect.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
@@ -138,7 +137,7 @@ func (e *traefikEdit) stick() {
 	}, "spec", "weighted", "sticky", "cookie")
 }
 
-// routes inserts, in an IngressRoute, routes for matched requests before each route to the TraefikService or stable.
+// routes inserts routes for matched requests into an IngressRoute, before each route to the TraefikService or stable.
 func (e *traefikEdit) routes(object rollout.Object) error {
 	ref := object.Ref()
 	own := list(object.Map("spec")["routes"])
@@ -203,8 +202,8 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror generates a TraefikService that forwards requests to service, the weighted TraefikService or stable, and
-// mirrors them to the canary. It returns the name, and reuses an equal TraefikService.
+// mirror generates a TraefikService that sends requests to service and mirrors them to the canary. service is the
+// weighted TraefikService or stable. mirror returns the name, and reuses an equal TraefikService.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

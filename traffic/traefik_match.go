@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// traefikCopy returns the match and priority of the copy of route own[i] for the managed route k. Traefik tries routes
-// by priority, by default the match's length in bytes (pkg/muxer/http/mux.go, GetRulePriority). The copy for the last
-// managed route has the original's priority plus 1, and earlier copies have higher priorities. A copy excludes the
-// requests of routes whose priority is above the original's and not above the copy's: these had precedence before.
+// traefikCopy returns the match and priority of the copy of route own[i] for the managed route k. The highest priority
+// wins; the default is the match's length in bytes (Traefik's pkg/muxer/http/mux.go, GetRulePriority). The last copy
+// has the original's priority plus 1, and earlier copies have higher priorities. If a copy reaches or passes another
+// route, the copy excludes this route's requests, because the route had precedence before.
 //
 //	Host(`shop`)                   own priority    12
 //	(Host(`shop`)) && …            two copies  14, 13

@@ -29,7 +29,7 @@ type Route struct {
 	Active  bool                   `json:"active,omitempty"` // a release is in flight, so that generated objects exist
 }
 
-// cookie returns the name of the cookie for Sticky. With a known pod hash the name differs for each release.
+// cookie returns the name of the cookie for Sticky. If the pod hash is known, the name differs for each release.
 func (r Route) cookie() string {
 	if r.CanaryPods == "" {
 		return r.Sticky.Cookie
@@ -40,8 +40,8 @@ func (r Route) cookie() string {
 // rest returns the weight of the stable version.
 func (r Route) rest() int { return r.Max - r.Weight }
 
-// Parse reads one router's block of trafficRouting strictly. rename, which may be nil, returns an object's name after
-// kustomize has renamed it. Errors are InvalidErrors with a Field below trafficRouting.
+// Parse reads one router's block of trafficRouting strictly. rename returns an object's name after kustomize has
+// renamed the object; rename may be nil. Errors are InvalidErrors with a Field below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -133,7 +133,8 @@ type Verdict struct {
 	Text     string // why the routes are not in force
 }
 
-// Verify returns the verdict for the first rejected object or, without one, for the first object not yet in force.
+// Verify returns the verdict for the first rejected object. If there is none, it returns the verdict for the first
+// object that is not yet in force.
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, configured := range routers {
@@ -163,7 +164,6 @@ func wrong(about rollout.Ref, field, format string, args ...any) *rollout.Invali
 	return &rollout.InvalidError{About: about, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// misfit returns an error about a field of the router's configuration.
 func misfit(field, format string, args ...any) *rollout.InvalidError {
 	return wrong(rollout.Ref{}, field, format, args...)
 }

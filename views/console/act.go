@@ -33,7 +33,7 @@ func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a 
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	// The parent is the branch's newest commit. The edit names the release by hash, so it cannot approve a newer one.
+	// The parent is the branch's newest commit. The edit has the release's hash, so it cannot approve a newer release.
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
 	})
@@ -49,7 +49,7 @@ func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a 
 	return w.warned(said), nil
 }
 
-// mostUnsigned bounds the search for a signed commit, mostListed the commits in the error.
+// mostUnsigned limits the search for a signed commit. mostListed limits the commits in the error.
 const (
 	mostUnsigned = 1000
 	mostListed   = 20

@@ -34,7 +34,7 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	return h, nil
 }
 
-// nameAuthors adds the commit's author where the record has none: for apps without stages and for early rejections.
+// nameAuthors adds the commit's author to records without an author: apps without stages and early rejections.
 func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {

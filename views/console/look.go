@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxWorkers is the number of apps that are inspected, and so rendered, in parallel.
+// maxWorkers is the number of apps that are rendered and inspected in parallel.
 const maxWorkers = 4
 
 // Listing returns the status of the selected apps.
@@ -69,7 +69,7 @@ func (w *Session) Touch(app string) {
 	w.touched[app]++
 }
 
-// status returns an app's status. It also reports an unreadable state file and a panic, so that other apps are shown.
+// status returns an app's status. An unreadable state file or a panic becomes a status, so that other apps are shown.
 func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
 	unknown := func(reason rollout.HeldReason, why string) status.App {
 		return status.App{App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: status.Unknown, Note: w.Note,

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. change computes the edits from a snapshot, again after each conflict.
+// Record commits edits to the state branch. change computes the edits from a snapshot. A conflict repeats the call.
 func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -24,8 +24,8 @@ func (w *Session) Record(
 	})
 }
 
-// Repaired returns an app's record from the state branch or, if from is set, from an older commit. The record is
-// checked and sealed, with a serial above the cluster's. Repaired returns nil if the record is valid and sign is false.
+// Repaired reads an app's record from the state branch or, if from is not "", from that older commit. It checks and
+// seals the record, with a serial above the cluster's. It returns nil if the record is valid and sign is false.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State
@@ -60,7 +60,7 @@ func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*r
 	return state, data, err
 }
 
-// removeWithin bounds Remove's wait for pods that use an app's configuration.
+// removeWithin limits how long Remove waits for pods that use an app's configuration.
 const removeWithin = 3 * time.Minute
 
 // Remove deletes objects of an app: first the workloads, then the objects that the workloads used.

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// Records reads Git for the dashboard and pushes its users' actions. It uses Repo.Beside so that no pass is delayed.
+// Records reads Git for the dashboard and pushes users' actions. It uses Repo.Beside so that it does not delay a pass.
 type Records struct {
 	Options // Repo is the reconciler's; open uses Repo.Beside
 
@@ -23,7 +23,7 @@ type Records struct {
 	world *Session // nil until the first open
 }
 
-// historyReleases is the number of releases shown, historyDepth the number of state commits searched.
+// historyReleases is the number of shown releases. historyDepth is the number of searched state commits.
 const (
 	historyReleases = 20
 	historyDepth    = 2000
@@ -62,7 +62,7 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	}
 	release := state.Release
 	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
-		// The branch's newest commit may change another app only, so the rejection's commit is used.
+		// Use the rejection's commit, because the branch's newest commit may only change another app.
 		if r, is := state.IsRejected(head.Render.Release()); is {
 			release = &rollout.Release{Commit: r.Commit}
 		}

@@ -28,11 +28,11 @@ type Options struct {
 	Own      string           // gitrollout's own namespace, forbidden to apps; "" if it has none
 	Now      func() time.Time
 	Command  func(line string) string // completes a command line so that users can copy it
-	// Detail reads the commits of an app's record even if no decision depends on them, which is slow with many apps.
+	// Detail reads the commits of an app's record even if no decision needs them. This is slow with many apps.
 	Detail bool
 
 	Signers  git.Verifier // verifies that a new commit has a signed parent; nil for no check
-	Unsigned string       // how to fix unsigned commits, the last line of the error about them
+	Unsigned string       // the last line of the error about unsigned commits: how to fix them
 }
 
 // Session is a user's view of the users' branch, of the state branch and, if reachable, of the cluster.
@@ -147,7 +147,7 @@ func (w *Session) Config() *rollout.Config { return w.Tip.Config }
 // Names lists the apps.
 func (w *Session) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
-// Selected returns the app named in args, and sets Detail; it returns all apps if args is empty.
+// Selected returns the app named in args, and sets Detail. If args is empty, it returns all apps.
 func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
@@ -217,7 +217,7 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// The head of a held or rejected release may name workloads that must not exist: the recorded commit is needed.
+	// A held or rejected release's head may name workloads that must not exist, so the recorded commit is needed.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
@@ -228,8 +228,8 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 // errNotNeeded is the error for a commit on which no decision depends.
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer returns the Gatherer of one app. head is the app's newest render; needed allows reading other commits.
-// failed is set to an error of Git or the cluster, but not for a missing or unrenderable commit.
+// gatherer returns the Gatherer of one app. head is the app's newest render. needed allows reads of other commits.
+// failed receives an error of Git or the cluster, but no error for a missing or unrenderable commit.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {

@@ -21,7 +21,7 @@ type Undo struct {
 	Depth  int // maximum number of state commits to search
 }
 
-// UndoOrder returns the proposed change that undoes an app's release, and the version to which it returns.
+// UndoOrder returns the proposed change that undoes an app's release, and the version that the change restores.
 func (w *Session) UndoOrder(
 	ctx context.Context, name string, u Undo,
 ) (o propose.Change, to propose.Version, err error) {
@@ -99,7 +99,7 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	}
 	from := b.Head(b.app)
 	if from.Render == nil {
-		// Without a render the head's files are unknown: all files of the older version are restored.
+		// Without a render, the head's files are unknown. So all files of the older version are restored.
 		from.Render = &rollout.Render{App: b.app}
 	}
 	before, err := b.reader.Render(old, b.app)
@@ -127,7 +127,7 @@ func (b undoing) renders() []*rollout.Render {
 	return all
 }
 
-// PushUndo pushes a proposal, replacing an existing one, and returns how to merge it.
+// PushUndo pushes a proposal, which replaces an existing proposal. It returns how to merge the proposal.
 func (w *Session) PushUndo(
 	ctx context.Context, who rollout.Identity, name string, o propose.Change, to propose.Version,
 ) (said string, err error) {

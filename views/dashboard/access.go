@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Access is the file with the users' rights, read for each request so that a revoked right ends with the next request.
+// Access is the file with the users' rights. Each request reads the file, so that a revoked right ends at once.
 type Access struct{ File string }
 
 // rules are the contents of the file.

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 )
 
-// Actor performs a user's actions. Its result or error is shown to the user.
+// Actor performs a user's actions. Users see the result or the error.
 type Actor interface {
 	Act(ctx context.Context, who Person, app string, a propose.Action) (said string, err error)
 }

@@ -39,7 +39,7 @@ type shown struct {
 	rowAsBefore []byte
 }
 
-// maxGone bounds the remembered removals. A watcher that may have missed a forgotten removal gets all apps.
+// maxGone limits the remembered removals. A watcher that may have missed a forgotten removal gets all apps.
 const maxGone = 1000
 
 // NewBoard returns a cluster's empty board. The note tells users why the board is empty.
@@ -112,7 +112,6 @@ func (b *Board) Show(now time.Time, note string, apps []status.App, gone []strin
 	return nil
 }
 
-// tidy keeps removals and samples within bounds.
 func (b *Board) tidy() {
 	if len(b.gone) > maxGone {
 		clear(b.gone)
@@ -181,7 +180,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after number, and the newest number. whole means that f has all apps: number is too old.
+// since returns the changes after number, and the newest number. If number is too old, whole is true: f has all apps.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records reads the data of pages that the Board does not hold. The pages show errors of Records.
+// Records reads page data that the Board does not hold. The pages show the errors.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	History(ctx context.Context, app string) (History, error)

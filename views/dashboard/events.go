@@ -12,7 +12,7 @@ import (
 const (
 	// heartbeat is the interval of comments that keep proxies from closing a stream.
 	heartbeat = 15 * time.Second
-	// together is the time for which changes are collected into one event.
+	// together is the duration for which one event collects changes.
 	together = 100 * time.Millisecond
 	// writeTimeout bounds one write to a browser.
 	writeTimeout = 20 * time.Second

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Feed passes the reconciler's reports to a board without delaying passes. It keeps each app's newest report.
+// Feed copies the reconciler's reports to a board, and never delays the reconciler. It keeps each app's newest report.
 type Feed struct {
 	board *Board
 	warn  func(what string, facts ...any)

@@ -106,7 +106,7 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// A redirect would still be cross-site and lack the new Strict cookie. This page opens the dashboard instead.
+	// Do not redirect: a redirect is still cross-site, and lacks the new Strict cookie. This page opens the dashboard.
 	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster()})
 }
 

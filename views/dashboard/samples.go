@@ -19,7 +19,7 @@ type Sample struct {
 	Want   int       `json:"want"`   // desired pods
 }
 
-// maxSamples bounds the samples of a workload. Only the maxDrawn apps that moved last have samples: about 3 MB.
+// maxSamples limits a workload's samples. Only the maxDrawn apps that moved last have samples. All need about 3 MB.
 const (
 	maxSamples = 240
 	maxDrawn   = 200
@@ -32,7 +32,7 @@ type moves struct {
 	of      map[string][]Sample
 }
 
-// add records a sample of an app while a release is in flight, and a last one at rest. A nil m has no samples.
+// add records a sample of an app while a release is in flight, and one last sample afterwards. m may be nil.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {

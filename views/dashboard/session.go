@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sessions seals the cookies with this process's key: a restart signs all users out.
+// sessions seals the cookies with this process's key, so that a restart signs out all users.
 type sessions struct {
 	key    []byte
 	now    func() time.Time
@@ -116,8 +116,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns the user of a request with a session cookie or with a program's bearer token. The session is nil for
-// a bearer token, which another site cannot make a browser send.
+// signedIn returns the user of a request with a session cookie or a bearer token. For a bearer token, the session is
+// nil, because other sites cannot make a browser send the token.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)

@@ -132,7 +132,7 @@ func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, n
 	Clock(ctx, e, "clock.cluster", "the API server", client, host.JoinPath("version").String(), now)
 }
 
-// examineHands reports other controllers that own the apps' objects, and so would overwrite gitrollout's changes.
+// examineHands reports other controllers that own the apps' objects. They would overwrite gitrollout's changes.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.OtherOwners == nil {
 		e.Add("cluster.controllers", Unknown, "", "whether other controllers own objects of the apps cannot be determined")
@@ -173,7 +173,7 @@ type rightsExam struct {
 	namespaces []string // Cluster.Namespaces
 }
 
-// needs collects the rights that gitrollout needs in every cluster, and the rights for each kind and namespace of apps.
+// needs fills x.wanted with the rights for every cluster, and with the rights for each kind and namespace of the apps.
 // A watch serves all apps, so it needs rights in the whole cluster or in each of Cluster.Namespaces.
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}

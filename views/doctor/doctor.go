@@ -1,4 +1,4 @@
-// Package doctor finds problems and fixes: in a tree (validate), and in Git, the cluster and the clocks (doctor).
+// Package doctor finds problems and fixes. validate examines a tree. doctor examines Git, the cluster and the clocks.
 package doctor
 
 import (

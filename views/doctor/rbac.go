@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// RBAC returns as YAML the minimal roles and bindings of gitrollout's account (namespace/name) and of the apps'
+// RBAC returns YAML with the minimal roles and bindings for gitrollout's account (namespace/name) and the apps'
 // accounts. It requests only discovery data. Unknown kinds become YAML comments.
 func (c Cluster) RBAC(account string) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(c.Config))

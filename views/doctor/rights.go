@@ -11,7 +11,7 @@ import (
 // right is one permission. account is an app's service account, or "" for gitrollout's. A resource can be pods/log.
 type right struct{ account, namespace, group, resource, verb string }
 
-// asked returns the right for an access review.
+// asked converts the right for an access review.
 func (r right) asked() *authorizationv1.ResourceAttributes {
 	resource, part, _ := strings.Cut(r.resource, "/")
 	return &authorizationv1.ResourceAttributes{

@@ -53,7 +53,7 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. own is gitrollout's namespace; rules are the policy besides the
+// Check checks a cluster's part of a tree. own is gitrollout's namespace. rules is a policy in addition to the
 // configuration, or nil. An error means that the tree cannot be read.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
@@ -106,7 +106,7 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-// unmatched warns about paths that match no folder. A glob may match none if another entry matches a folder.
+// unmatched warns about paths that match no folder. A glob may match no folder if another entry matches a folder.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
 	if len(folders) == 0 {
@@ -138,7 +138,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. It refuses another app's object unless both are equal and never deleted.
+// claim makes an app the owner of its objects. Two apps may share an object only if it is equal and never deleted.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()
@@ -165,7 +165,7 @@ func (a *AppReport) refuse(err error) {
 	}
 }
 
-// allowing returns a configuration's entries with lines that allow their forbidden objects.
+// allowing returns the entries with forbidden objects, and for each entry the lines that would allow these objects.
 func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Violations) (lines []string) {
 	for i := range config.Apps {
 		entry := &config.Apps[i]

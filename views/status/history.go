@@ -68,7 +68,8 @@ type Transition struct {
 	back   Outcome       // the release's outcome if the rollback completes; "" without a rollback
 }
 
-// Releases returns the releases in events, newest first. events are oldest first; whole means no record is missing.
+// Releases returns the releases in events, newest first. events are oldest first. whole means that no record is
+// missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -120,7 +121,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // Since is the end of a Job that has ended
+		for _, run := range was.Hooks { // Since of an ended Job is the end
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -137,7 +138,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 }
 
-// refusedAtRest returns a new rejection, by a hook or a user, of a release that had not begun.
+// refusedAtRest returns a new rejection of a release that had not begun. A hook or a user rejected the release.
 func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	if was.App == "" || s.Release != nil || len(s.Rejected) == 0 ||
 		len(was.Rejected) > 0 && was.Rejected[0] == s.Rejected[0] {
@@ -154,7 +155,7 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// is reports whether r is this release, and not a retry of the same content.
+// is compares the hash and the start, because a retry has the same hash.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) {
@@ -189,7 +190,7 @@ func (p *Past) back(without Outcome) Outcome {
 	return without
 }
 
-// backOf returns a rollback's outcome: Superseded if it goes to stable's commit, otherwise Reverted.
+// backOf returns a rollback's outcome. It is Superseded if the rollback goes to stable's commit, otherwise Reverted.
 func backOf(s rollout.State) Outcome {
 	switch {
 	case s.Phase != rollout.Aborting:

@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wait tracks a release whose hooks run before the release begins, and returns the release after the hooks. If the
-// release then neither begins nor is rejected, wait adds it to past as superseded or reverted.
+// wait tracks a release while hooks run before the release begins. After the hooks, wait returns the release. If the
+// release neither begins nor is rejected, wait adds it to past as superseded or reverted.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
@@ -33,7 +33,7 @@ func (h *chronicle) wait(e Event) (ended *Past) {
 	return ended
 }
 
-// waitsFor returns the newest Job that runs before a release that has not begun.
+// waitsFor returns the newest Job for which a release waits before it begins.
 func (h *chronicle) waitsFor(s rollout.State) (run rollout.HookRun, waits bool) {
 	if len(s.Hooks) == 0 || s.Release != nil || s.Held == nil || h.waiting == nil && s.Held.Reason != rollout.HeldHook {
 		return run, false
@@ -49,7 +49,7 @@ func (p *Past) takeUp(waited *Past) {
 	}
 }
 
-// noteHooks updates Jobs of a running or ended release. Known logs stay: a record has only the newest Job's log.
+// noteHooks updates Jobs of a running or ended release. Known logs stay, because a record has only the newest log.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })
