@@ -68,8 +68,7 @@ type Transition struct {
 	back   Outcome       // the release's outcome if the rollback completes; "" without a rollback
 }
 
-// Releases returns the releases in events, newest first. events are oldest first. whole means that no record is
-// missing.
+// Releases returns the releases in events, newest first. The first event is the oldest. whole: no record is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {

@@ -1,6 +1,6 @@
-// Package status describes an app's state for the commands get and list and for the dashboard. Its types define their
-// JSON; fields are added, but never changed or removed. The package is pure. strategies provides the
-// explanation of a decision; cmd/gitrollout and views/dashboard show the App.
+// Package status describes an app's state for the commands get and list and for the dashboard. The types define the
+// JSON. Fields are added, but never changed or removed. The package is pure. Package strategies explains decisions.
+// cmd/gitrollout and views/dashboard show the App.
 package status
 
 import (
@@ -24,8 +24,8 @@ type Listing struct {
 	Apps    []App  `json:"apps"`
 }
 
-// App is one app's state, and the output of get as JSON or YAML. It is constant while nothing happens, because views
-// compute ages and countdowns. Fields are only ever added.
+// App is one app's state, and the JSON or YAML output of get. It does not change while nothing happens, because views
+// compute ages and countdowns. Fields are only added.
 type App struct {
 	App       string          `json:"app"`
 	Cluster   string          `json:"cluster"`
@@ -326,7 +326,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	return d.Waiting, nil
 }
 
-// stepsWait returns the conditions of the workloads' steps, with workload names unless all conditions are equal.
+// stepsWait returns the conditions of the workloads' steps. If the conditions differ, it adds the workloads' names.
 func stepsWait(all []Workload) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return w.Waiting == "" })
 	if same := slices.Compact(rollout.Mapped(all, func(w Workload) string { return w.Waiting })); len(same) < 2 {
@@ -345,7 +345,7 @@ func timeOrNil(t time.Time) *time.Time {
 // Full returns the weight of all requests.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// MarshalJSON omits fields that were not read. Without Git, the strategy, and so the meaning of realWeight, is unknown.
+// MarshalJSON omits fields that were not read. Without Git, it omits realWeight, because the strategy is unknown.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	shown := struct {
@@ -370,7 +370,7 @@ func (w Workload) Current() *Step {
 	return nil
 }
 
-// Desired returns the desired pods of both versions: in blue-green twice the replicas.
+// Desired returns the number of desired pods of both versions. In blue-green, the number is twice the replicas.
 func (w Workload) Desired() int {
 	total := 0
 	for _, r := range w.Revisions {

@@ -28,7 +28,7 @@ func mark(a status.App) span {
 	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
-// Apps draws apps in full. If there are several and Wide is not set, a healthy app is drawn in one line.
+// Apps draws apps in full. Without Wide, it draws a healthy app among several apps in one line.
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {
@@ -238,7 +238,7 @@ func drawWeight(w status.Workload, k Look) string {
 		span{strings.Repeat("░", cells-asked), dim}, span{text, plain})
 }
 
-// drawSteps draws the steps of a release in flight as a list, and otherwise in one line.
+// drawSteps draws a list of steps for a release in flight, and otherwise one line.
 func drawSteps(w status.Workload, k Look) string {
 	if len(w.Steps) == 0 {
 		return ""
@@ -274,7 +274,7 @@ func drawSteps(w status.Workload, k Look) string {
 	return b.String()
 }
 
-// stepTitle describes a step, with its name unless blue-green has generated the step.
+// stepTitle describes a step. It omits the name of a step that blue-green generates.
 func stepTitle(w status.Workload, s status.Step) string {
 	if w.Strategy == "blueGreen" || s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
 		return s.Text

@@ -56,7 +56,7 @@ type News struct {
 	note  string
 }
 
-// Of returns a listing's changes since the last call. The first call and, with Wide, each change return everything.
+// Of returns a listing's changes since the last call. The first call returns everything. So do changes with Wide.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws one aligned line per app. If k.Rows is set, a first line counts the apps, and k.Rows bounds the lines.
+// List draws one aligned line per app. If k.Rows is set, it limits the lines, and a first line counts the apps.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0

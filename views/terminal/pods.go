@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxPods is the number of pods of a revision that are drawn. Failing pods come first.
+// maxPods is the number of pods that are drawn for a revision. Failing pods come first.
 const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) string {

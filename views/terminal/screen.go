@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Screen draws texts over each other by rewriting changed lines, without flicker or loss of the scroll-back.
+// Screen replaces a text by rewriting changed lines, so that the terminal neither flickers nor loses its scroll-back.
 type Screen struct {
 	Out io.Writer
 

@@ -63,7 +63,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws right at the right edge, at least two spaces after spans. It cuts the longest span if there is no room.
+// apart draws the span right at the right edge, after spans and two spaces. It cuts the longest span if it must.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -98,7 +98,7 @@ func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside returns a text to the right of left, wrapped so that all fits into columns. Further lines are indented.
+// beside returns left and a text to the right. It wraps the text to fit into columns, and indents further lines.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0
@@ -135,7 +135,7 @@ func runeWidth(r rune) int {
 // Clean returns an untrusted text as one trimmed line that cannot control the terminal.
 func Clean(s string) string { return strings.TrimSpace(visible(s)) }
 
-// visible returns a text in one line without control and direction characters, which move cursors or imitate names.
+// visible returns a text in one line. It drops control and direction characters, which move cursors or fake names.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -158,7 +158,7 @@ func CleanLines(text string) string {
 	return b.String()
 }
 
-// Pad fills a text with spaces on the right; padLeft on the left.
+// Pad adds spaces on the right of a text, up to n columns. padLeft adds spaces on the left.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
