@@ -13,9 +13,9 @@ import (
 )
 
 // alb is the AWS Load Balancer Controller. In an Ingress, a backend with the port name use-annotation names an action
-// instead of a Service. The action, an annotation with two Services and their weights, splits the requests
-// (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). A weight,
-// 0 to 999, counts as a share of the sum of the weights (ELBv2 TargetGroupTuple).
+// instead of a Service. The action is an annotation with two Services and their weights
+// (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). A weight
+// from 0 to 999 is a share of the sum of weights (ELBv2 TargetGroupTuple).
 var alb = router{
 	kind: "alb", title: "AWS Load Balancer Controller", since: "v2.0",
 	features: features{
@@ -33,7 +33,7 @@ type albConfig struct {
 	ServicePort      int64          `json:"servicePort"`                // port of the stable and the canary Service
 	RootService      string         `json:"rootService,omitempty"`      // name of the action; default the stable Service
 	AnnotationPrefix string         `json:"annotationPrefix,omitempty"` // default alb.ingress.kubernetes.io
-	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // unlike sticky, also between releases
+	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // unlike sticky, it also acts between releases
 }
 
 // albStickiness keeps each user at one Service with the load balancer's cookie AWSALBTG.
@@ -42,7 +42,7 @@ type albStickiness struct {
 	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
 }
 
-// albAction is the value of the annotation, with the same keys in the same order as Argo Rollouts writes them.
+// albAction is the annotation's value. The keys have the names and the order that Argo Rollouts writes.
 type albAction struct {
 	Type          string     `json:"Type"`
 	ForwardConfig albForward `json:"ForwardConfig"`
@@ -160,7 +160,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns a third Service or target group with a weight in the user's annotation, "" if there is none.
+// albOther returns a weighted third Service or target group from the user's annotation, or "" if there is none.
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {

@@ -58,7 +58,7 @@ func albEscape(s string) string {
 	return strings.NewReplacer("*", `\*`, "?", `\?`).Replace(s)
 }
 
-// albSource returns an address as a network, the only form that a condition accepts.
+// albSource returns an address as a network, because a condition accepts only networks.
 func albSource(m rollout.StringMatch) string {
 	s := cmp.Or(m.Prefix, m.Exact)
 	switch {

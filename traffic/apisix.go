@@ -85,7 +85,6 @@ func (c *apisixConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// chosen returns the indices of the rules to split.
 func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, error) {
 	named := func(name string) int {
 		return slices.IndexFunc(rules, func(rule any) bool { return text(mapping(rule)["name"]) == name })

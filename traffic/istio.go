@@ -33,7 +33,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil: Services are split
 }
 
-// istioVirtualService names a VirtualService and the routes to split: by default, the only http, tls or tcp route.
+// istioVirtualService names a VirtualService and the routes to split. The default is the only http, tls or tcp route.
 type istioVirtualService struct {
 	Name      string       `json:"name"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -67,7 +67,7 @@ func (c *istioConfig) all() []*istioVirtualService {
 	return all
 }
 
-// bySubset reports whether a DestinationRule, not Services, separates the versions.
+// bySubset reports whether subsets of a DestinationRule separate the versions, and not Services.
 func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
 
 func (c *istioConfig) names(visit func(kind string, name *string)) {
@@ -202,7 +202,6 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 	return nil
 }
 
-// chosen returns the indices of the routes to split in a section: http, tls or tcp.
 func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget) ([]int, error) {
 	var split, possible []int
 	for i, item := range routes {

@@ -40,8 +40,8 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	return routes, nil
 }
 
-// managed returns a copy of a route that sends all requests to the canary. With Mirror, the copy instead keeps the
-// weights and mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
+// managed returns a copy of a route that sends all requests to the canary. With Mirror, the copy keeps the weights and
+// mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
 	out, canary := copyMap(route), t.destination(route)
 	if m.Mirror == nil {

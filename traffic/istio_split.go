@@ -14,7 +14,7 @@ type istioTarget struct {
 	Route
 	ref            rollout.Ref // the VirtualService
 	stable, canary istioVersion
-	kept           []string // other subsets, whose destinations keep their weight
+	kept           []string // other subsets; their destinations keep their weights
 }
 
 // istioVersion is the destination of one version: a Service, or a subset of a DestinationRule's host.

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginx is ingress-nginx. A second Ingress with the same hosts and paths and the annotation canary splits the requests
-// (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary). A release generates
-// this Ingress. From the source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer):
+// nginx is ingress-nginx. A release generates a second Ingress with the same hosts and paths. The annotation canary
+// (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary) splits the requests.
+// The source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer) shows:
 //
 //   - There is one canary per Service and port, not per path. Other Ingresses with the stable Service are also split.
-//   - Only paths of the stable Ingress, with their pathType, can be split, and only if no path of the host leads to the
-//     canary Service itself. So steps cannot match a path: an Ingress for the path would end the split.
+//   - Only paths of the stable Ingress can be split, with the same pathType. No path of the host may lead to the canary
+//     Service. So steps cannot match a path, because an Ingress for the path would end the split.
 //   - A session cookie has precedence over the header, the header over the cookie, and the cookie over the weight.
 //   - A total weight of less than 100 counts as 100.
 var nginx = router{
@@ -142,14 +142,14 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	}, nil
 }
 
-// nginxName returns the name of the canary Ingress as in Argo Rollouts, at most 253 characters long.
+// nginxName returns the canary Ingress's name as in Argo Rollouts. It shortens the name to 253 characters.
 func nginxName(by, ingress string) string {
 	const suffix = "-canary"
 	name := by + "-" + ingress
 	return name[:min(len(name), 253-len(suffix))] + suffix
 }
 
-// annotations returns the annotations of the canary Ingress: configured ones, then matched users, then the weight.
+// annotations returns the canary Ingress's annotations. The weight's annotations override configured annotations.
 func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
 	out := map[string]any{}
 	if class := stable.Annotation(ingressClass); class != "" {
@@ -194,7 +194,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	return out, nil
 }
 
-// nginxSticks reports whether session cookies are on: only while both versions get requests by weight.
+// nginxSticks reports whether session cookies are on. They are on only while both versions get requests by weight.
 func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }

@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject is any other router: the Rollout gives the paths of weights in objects. The objects in Git must have the
-// weight fields, with 0 for the canary. Otherwise a misspelt path would add a field that no router reads, and the
-// release would advance without requests. A third backend with a weight is not detected.
+// anyObject is any other router. The Rollout gives the paths of the weights in objects. In Git, the objects must have
+// these fields, with 0 for the canary. Otherwise a misspelt path would add a field that no router reads, and the
+// release would advance without requests. anyObject does not detect a third backend with a weight.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -33,7 +33,7 @@ type objectEntry struct {
 
 	CanaryWeight  string `json:"canaryWeight,omitempty"`  // path of the canary's weight
 	StableWeight  string `json:"stableWeight,omitempty"`  // path of stable's weight: maxTrafficWeight minus the canary's
-	Format        string `json:"format,omitempty"`        // of the weights: int (default), string ("20") or percent
+	Format        string `json:"format,omitempty"`        // format of weights: int (default), string ("20") or percent
 	CanaryHash    string `json:"canaryHash,omitempty"`    // path of the pod hash, which is removed between releases
 	StableHash    string `json:"stableHash,omitempty"`    //
 	CanaryService string `json:"canaryService,omitempty"` // path of the Service name, which pingPong swaps
@@ -42,7 +42,7 @@ type objectEntry struct {
 	Verify *objectVerify `json:"verify,omitempty"` // nil: the object's status is not checked
 }
 
-// objectVerify is a status field and the value that it has once the weights are in force.
+// objectVerify names a status field, and the value of the field once the weights are in force.
 type objectVerify struct {
 	Path  string `json:"path"` // below status, as in status.currentStatus
 	Value any    `json:"value"`
@@ -215,7 +215,7 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the status with Verify. observedGeneration, in the status or beside the field, must be current.
+// verify compares the status with Verify. An observedGeneration in the status or beside the field must be current.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

@@ -85,7 +85,7 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 // set is like Object.Set, for any part of an object.
 func set(m map[string]any, value any, path ...string) { rollout.Object(m).Set(value, path...) }
 
-// mapping, list and text return a JSON value of their type, the zero value for another type.
+// mapping, list and text return v if v has their type, and otherwise the zero value.
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func list(v any) []any             { l, _ := v.([]any); return l }
 func text(v any) string            { s, _ := v.(string); return s }

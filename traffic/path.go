@@ -20,7 +20,7 @@ type pathStep struct {
 	kind   pathKind
 	field  string
 	index  int
-	filter []string // path of the compared field, in an element
+	filter []string // path of the compared field within an element
 	want   string   // the value that the field must have
 }
 

@@ -10,7 +10,6 @@ import (
 // table lists all routers of trafficRouting, in the order of the docs.
 var table = []router{gatewayAPI, nginx, alb, traefik, istio, smi, ambassador, apisix, anyObject}
 
-// router describes one kind of router.
 type router struct {
 	kind     string   // the field of trafficRouting
 	title    string   // name for users
@@ -46,7 +45,6 @@ type reporter interface {
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict
 }
 
-// feature is a feature of trafficRouting and steps that a router may support.
 type feature string
 
 // The features, in the order of the docs.

@@ -12,12 +12,12 @@ import (
 
 // traefik splits requests in a weighted TraefikService
 // (https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/http/traefikservice/). Matched
-// requests get routes in the IngressRoutes. From Traefik v3.7's source (pkg/provider/kubernetes/crd and
+// requests get routes in the IngressRoutes. The source of Traefik v3.7 shows (pkg/provider/kubernetes/crd,
 // pkg/server/service/loadbalancer/wrr):
 //
 //   - An entry with weight 0 counts as absent, also for users with a cookie.
 //   - Without allowEmptyServices, one entry without endpoints breaks the whole TraefikService.
-//   - A cookie also keeps users at stable, so that with sticky the weight is the canary's share of new users.
+//   - With sticky, a cookie also keeps users at stable. So the weight is the canary's share of new users.
 var traefik = router{
 	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
 	features: features{
@@ -33,7 +33,7 @@ const (
 	traefikOld   = "traefik.containo.us" // in v2 only
 )
 
-// traefikConfig is Argo Rollouts' trafficRouting.traefik, with IngressRoutes as an additional field for match steps.
+// traefikConfig is Argo Rollouts' trafficRouting.traefik. The field IngressRoutes is added for match steps.
 type traefikConfig struct {
 	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName"`
 	IngressRoutes              []string `json:"ingressRoutes,omitempty"`
@@ -102,7 +102,6 @@ func (e *traefikEdit) is(entry any, kind, name string) bool {
 		cmp.Or(text(m["namespace"]), e.Namespace) == e.Namespace
 }
 
-// split sets the weights of the TraefikService.
 func (e *traefikEdit) split() error {
 	const place = "spec.weighted.services"
 	services := list(e.weighted.Map("spec", "weighted")["services"])
@@ -119,7 +118,7 @@ func (e *traefikEdit) split() error {
 		return err
 	}
 	if all.canary >= 0 && e.Active && e.Weight == 0 {
-		// The new version may have no pods, and one entry without endpoints breaks the whole TraefikService.
+		// Remove the entry, because the new version may have no pods. One entry without endpoints breaks the service.
 		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")

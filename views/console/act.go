@@ -55,7 +55,7 @@ const (
 	mostListed   = 20
 )
 
-// mayBuildOn refuses to commit on top of commits without an allowed signature, and lists them.
+// mayBuildOn refuses to build on commits without an allowed signature. The error lists these commits.
 func (w *Session) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if w.Signers == nil || head.Commit().ID == "" {
 		return nil

@@ -16,7 +16,7 @@ type ClusterView struct {
 	Why    string // why Git is not shown
 }
 
-// Refresh does nothing: watches keep the caches current.
+// Refresh does nothing, because watches keep the caches current.
 func (v *ClusterView) Refresh(context.Context) (bool, error) { return false, nil }
 
 // Listing returns the app named in args, or all apps if args is empty.

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. change computes the edits from a snapshot. A conflict repeats the call.
+// Record commits the edits from change to the state branch. After a conflict, it calls change with a new snapshot.
 func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -24,8 +24,8 @@ func (w *Session) Record(
 	})
 }
 
-// Repaired reads an app's record from the state branch or, if from is not "", from that older commit. It checks and
-// seals the record, with a serial above the cluster's. It returns nil if the record is valid and sign is false.
+// Repaired reads an app's record from the state branch, or from an older commit if from is set. It checks and seals the
+// record, with a serial above the cluster's. It returns nil if the record is valid and sign is false.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State

@@ -77,7 +77,6 @@ func (b undoing) at(ctx context.Context, commit string) (propose.Version, error)
 	return propose.Version{Hash: built.Release(), Commit: commit}, nil
 }
 
-// versions returns the app's recorded versions, newest first.
 func (b undoing) versions(ctx context.Context, depth int) ([]propose.Version, error) {
 	const many = 50
 	h, err := b.Session.History(ctx, b.app.Name, many, depth)

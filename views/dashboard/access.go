@@ -62,7 +62,7 @@ type groupRule struct {
 
 const tokenPrefix = "sha256:"
 
-// Check reads the file once, to find mistakes at the start.
+// Check reads the file, so that mistakes are found at the start.
 func (a *Access) Check() error {
 	_, err := a.read()
 	return err
@@ -169,7 +169,7 @@ func (r *rules) byToken(token string) (found Person, is bool) {
 	return found, is
 }
 
-// may returns the verbs that a user may perform on an app. A token that was removed from the file grants no verb.
+// may returns the user's verbs for an app. A token that was removed from the file grants no verb.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	var granted []rollout.Verb
 	for _, rule := range r.People {

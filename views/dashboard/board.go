@@ -17,7 +17,7 @@ import (
 // Board holds each app's status and numbers the changes. Watchers have no queue: they read all changes after a number.
 type Board struct {
 	cluster string
-	epoch   string // identifies this process: numbers of another process are invalid
+	epoch   string // this process's id: numbers of other processes are invalid
 
 	mu      sync.Mutex
 	number  int64

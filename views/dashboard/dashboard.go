@@ -73,7 +73,7 @@ type Server struct {
 	origin   *http.CrossOriginProtection
 }
 
-// New returns a server, without reading or starting anything.
+// New returns a Server. It starts nothing.
 func New(o Options) (*Server, error) {
 	pages, err := template.New("").Funcs(template.FuncMap{"symbol": symbol}).ParseFS(embedded, "assets/*.html")
 	if err != nil {
@@ -111,10 +111,9 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// acts reports whether users can perform actions.
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy is the Content-Security-Policy: it allows only the page's own files.
+// policy is the Content-Security-Policy. It allows only the page's own files.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 

@@ -14,7 +14,7 @@ const (
 	heartbeat = 15 * time.Second
 	// together is the duration for which one event collects changes.
 	together = 100 * time.Millisecond
-	// writeTimeout bounds one write to a browser.
+	// writeTimeout limits one write to a browser.
 	writeTimeout = 20 * time.Second
 )
 

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// OIDC signs users in by an identity provider's authorization code flow with PKCE.
+// OIDC signs users in with an identity provider's authorization code flow with PKCE.
 type OIDC struct {
 	Issuer   string
 	ClientID string

@@ -17,21 +17,21 @@ type Row struct {
 	Held     string        `json:"held,omitempty"` // the short label of a held app: held, waiting or running hooks
 	Text     string        `json:"text,omitempty"` // the reason, or the awaited condition
 	Due      *time.Time    `json:"due,omitempty"`
-	Step     int           `json:"step,omitempty"` // of the least advanced workload, from 1; 0 if no workload moves
+	Step     int           `json:"step,omitempty"` // step of the least advanced workload, from 1; 0 if no workload moves
 	Of       int           `json:"of,omitempty"`
 	Name     string        `json:"name,omitempty"`   // the step in words
 	Weight   int           `json:"weight,omitempty"` // desired percent
 	Real     int           `json:"real,omitempty"`   // actual percent
 	Ready    int           `json:"ready,omitempty"`
 	Replicas int           `json:"replicas,omitempty"` // desired pods of both versions; 0 if the cluster was not read
-	Commit   string        `json:"commit,omitempty"`   // of the release in flight, or of stable
+	Commit   string        `json:"commit,omitempty"`   // commit of the release in flight, or of stable
 	Subject  string        `json:"subject,omitempty"`
 	Author   string        `json:"author,omitempty"`
 	Since    time.Time     `json:"since,omitzero"`
 	Warnings int           `json:"warnings,omitempty"`
 }
 
-// maxText bounds a row's texts, in characters.
+// maxText limits a row's texts, in characters.
 const maxText = 160
 
 func rowOf(a status.App) Row {
@@ -65,7 +65,6 @@ func rowOf(a status.App) Row {
 	return r
 }
 
-// matches reports whether a row contains all words of a search.
 func (r Row) matches(search string) bool {
 	text := strings.ToLower(strings.Join([]string{r.App, string(r.Phase), r.Held, r.Text, r.Commit, r.Subject, r.Author},
 		" "))

@@ -29,7 +29,6 @@ func (as wants) jobs(account, namespace string) {
 	}
 }
 
-// hook records the rights to run a hook's Job.
 func (as wants) hook(account string, job rollout.Object) {
 	as.jobs(account, job.Namespace())
 	if job.Annotation(rollout.AnnotationHookLog) != "" {

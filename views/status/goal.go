@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Goal is a condition to wait for. Hash is empty for an app without releases; an empty Digest matches any content.
+// Goal is a condition to wait for. Hash is empty for an app without releases. An empty Digest matches any content.
 type Goal struct {
 	Until  string // among GoalNames
 	Hash   rollout.Hash

@@ -68,7 +68,7 @@ type Transition struct {
 	back   Outcome       // the release's outcome if the rollback completes; "" without a rollback
 }
 
-// Releases returns the releases in events, newest first. The first event is the oldest. whole: no record is missing.
+// Releases returns the releases in events, newest first. events are oldest first. whole means none is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -162,7 +162,6 @@ func (p *Past) ended(at time.Time) {
 	p.Ended = &at
 }
 
-// end sets the outcome and the end of a release that is no longer in flight.
 func (p *Past) end(e Event) {
 	s := e.State
 	p.ended(e.At)
@@ -256,7 +255,6 @@ func Standing(s rollout.State) string {
 	return text
 }
 
-// recorded describes a record with its reason.
 func recorded(s rollout.State) string {
 	text := Standing(s)
 	switch {

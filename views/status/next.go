@@ -14,7 +14,6 @@ type Next struct {
 	URL     string `json:"url,omitempty"`    // the pull request of Branch, if a forge is configured
 }
 
-// nextSteps returns the suggested commands for the app's state.
 func nextSteps(in strategies.Input, cluster string, proposals map[string]string) (out []Next) {
 	app, s := in.App.Name, in.State
 	merge := func(to string, kind rollout.ProposalKind) {

@@ -39,7 +39,7 @@ type App struct {
 	Rejected  *Rejected       `json:"rejected,omitempty"` // the head's version, if it was rejected
 	Source    *rollout.Commit `json:"source,omitempty"`   // the commit whose objects are in the cluster
 	Workloads []Workload      `json:"workloads,omitempty"`
-	// Analyses belong to the release in flight or last rejected. In the reconciler, they include unrecorded measurements.
+	// Analyses belong to the release in flight or last rejected. The reconciler adds unrecorded measurements.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
 	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // Jobs of the newest release with Jobs
 	Waiting  string                `json:"waiting,omitempty"` // the condition for which the app waits
@@ -80,10 +80,10 @@ type Workload struct {
 	Moving     bool       `json:"moving"`
 	Entered    *time.Time `json:"entered,omitempty"` // time at which the step began
 	Opened     string     `json:"opened,omitempty"`  // the user who opened the last gate
-	Weight     int        `json:"weight"`            // desired weight of the new version, of fullWeight
+	Weight     int        `json:"weight"`            // desired weight of the new version; at most fullWeight
 	Pods       int        `json:"pods,omitempty"`    // desired pods of the new version, if set by setCanaryScale
 	FullWeight int        `json:"fullWeight"`        // weight of all requests, 100 unless trafficRouting sets it
-	RealWeight int        `json:"realWeight"`        // percent of requests; without a router, of ready pods
+	RealWeight int        `json:"realWeight"`        // percent of requests, or of ready pods without a router
 	Routed     bool       `json:"routed,omitempty"`  // requests are split, not only pods
 	Surplus    string     `json:"surplus,omitempty"` // why the new version has more pods than desired
 	Routes     []string   `json:"routes,omitempty"`  // names of managed routes in force; "match" for a match step's routes
@@ -101,7 +101,7 @@ type Step struct {
 	Status string `json:"status,omitempty"` // done, current or pending; "" at rest and in a rollback
 }
 
-// Revision is one ReplicaSet or ControllerRevision. Role is stable, canary, active, preview or, if it has no role, "".
+// Revision is one ReplicaSet or ControllerRevision. Role is stable, canary, active, preview or "".
 type Revision struct {
 	Name    string       `json:"name"`
 	Role    string       `json:"role,omitempty"`
@@ -169,7 +169,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth sets the phase of an app at rest: Degraded if recorded as unhealthy, Progressing if unhealthy only now.
+// showHealth sets an unhealthy app's phase at rest. It is Degraded if the record is unhealthy, otherwise Progressing.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {
@@ -190,7 +190,7 @@ func heldOf(in strategies.Input) *rollout.Held {
 // Waits reports whether the app waits only for a time or a Job.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// WhyHeld returns in one line why the app is held. It names the Job or condition for which the app waits now.
+// WhyHeld explains in one line why the app is held. It names the Job or condition for which the app waits now.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")

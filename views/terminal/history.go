@@ -66,7 +66,6 @@ func drawPast(p status.Past, k Look) string {
 	return b.String()
 }
 
-// notesOf returns further facts about a release.
 func notesOf(p status.Past) []string {
 	var notes []string
 	if p.Of > 0 {

@@ -50,13 +50,13 @@ func watchLine(a status.App) string {
 	return Clean(line)
 }
 
-// News prints a changing listing without redrawing: first everything, then a line per changed app.
+// News prints a changing listing without redrawing. It prints everything first, and then a line per changed app.
 type News struct {
 	lines map[string]string // the last line of each app
 	note  string
 }
 
-// Of returns a listing's changes since the last call. The first call returns everything. So do changes with Wide.
+// Of returns a listing's changes since the last call. The first call, and changes with Wide, return the whole listing.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

@@ -93,7 +93,7 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
-// truncateMiddle cuts a pod's name in the middle, because its end is unique.
+// truncateMiddle cuts a pod's name in the middle, because the end is unique.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
 		return Truncate(s, n)

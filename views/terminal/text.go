@@ -42,7 +42,6 @@ func (l Look) paint(p paint, text string) string {
 	return "\x1b[" + string(p) + "m" + text + "\x1b[0m"
 }
 
-// span is a piece of text in one colour.
 type span struct {
 	text  string
 	color paint
@@ -63,7 +62,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws the span right at the right edge, after spans and two spaces. It cuts the longest span if it must.
+// apart draws the span right at the right edge, after spans and two spaces. It cuts the longest span to make room.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -163,7 +162,7 @@ func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
 
-// Truncate cuts a text to n columns, with an ellipsis if cut.
+// Truncate cuts a text to n columns. A cut text ends with an ellipsis.
 func Truncate(s string, n int) string {
 	switch {
 	case width(s) <= n:
