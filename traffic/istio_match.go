@@ -63,8 +63,8 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	return out, nil
 }
 
-// both combines a route's match (HTTPMatchRequest) with a step's match. It returns false if no request matches both.
 func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
+	// own is a route's HTTPMatchRequest. The result is false if no request can match both own and m.
 	out := copyMap(own)
 	for _, named := range []struct {
 		field string
@@ -102,7 +102,7 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 	return out, true, nil
 }
 
-// istioText returns Istio's StringMatch. A regex is RE2 for the whole text, and a prefix may end within a path element.
+// istioText returns Istio's StringMatch. A regex is RE2 for the whole text. A prefix may end within a path element.
 func istioText(m rollout.StringMatch) map[string]any {
 	switch comparisonOf(m) {
 	case regex:

@@ -11,7 +11,7 @@ type Objects struct {
 	list   []rollout.Object
 	at     map[rollout.Ref]int
 	own    map[rollout.Ref]bool // objects that Edit has copied or generate has added
-	claims map[string]string    // place in an object to the name of the Rollout that writes to it
+	claims map[string]string    // key: place in an object; value: name of the Rollout that writes there
 }
 
 // NewObjects returns Objects with a list in apply order.
@@ -50,7 +50,7 @@ func (o *Objects) after(ref rollout.Ref) int {
 	return len(o.list)
 }
 
-// generate inserts an object that is not in Git at an index. An existing object of the same name is an error.
+// generate inserts a new object at an index. An object of the same name in Git is an error.
 func (o *Objects) generate(object rollout.Object, at int, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {

@@ -106,7 +106,7 @@ func parseStep(s string) (pathStep, int, error) {
 	return pathStep{kind: atFilter, filter: fields, want: want}, end + 1, nil
 }
 
-// closing returns the index of the first ] outside quotes, -1 if there is none.
+// closing returns the index of the first ] outside quotes, or -1.
 func closing(s string) int {
 	quote := byte(0)
 	for i := 1; i < len(s); i++ {
@@ -133,7 +133,7 @@ func unquoted(s string) (string, bool) {
 	return inner, strings.IndexByte(inner, s[0]) < 0
 }
 
-// find returns all values at the path, at least one. An error names the step that finds nothing.
+// find returns all values at the path. If there is no value, the error names the step that finds nothing.
 func (p path) find(root any) ([]place, error) {
 	places := []place{{value: root}}
 	for i, step := range p {
@@ -205,8 +205,8 @@ func plain(value any) string {
 	}
 }
 
-// nothing explains why a step finds no value. places has the values at before, the path of the previous steps.
 func (s pathStep) nothing(before path, places []place) string {
+	// places has the values at before, the path of the previous steps.
 	where := "the object"
 	if len(before) > 0 {
 		where = before.String()

@@ -181,7 +181,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	return nil
 }
 
-// managed returns the copy of route own[i] for the managed route k, with match and priority from traefikCopy.
+// managed copies route own[i] for the managed route k. traefikCopy provides the match and the priority.
 func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))

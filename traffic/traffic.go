@@ -13,11 +13,11 @@ type Route struct {
 	Name      string `json:"name"` // name of the Rollout document
 	Namespace string `json:"namespace"`
 
-	// The current Services of both versions; "" only if the router needs none.
+	// The current Services of both versions. They are "" only if the router needs no Services.
 	Stable string `json:"stable,omitempty"`
 	Canary string `json:"canary,omitempty"`
 
-	// The values of PodLabel on the pods of each version; "" for all pods, as between releases.
+	// The values of PodLabel on each version's pods. Between releases, they are "", which means all pods.
 	StablePods string `json:"stablePods,omitempty"`
 	CanaryPods string `json:"canaryPods,omitempty"`
 	PodLabel   string `json:"podLabel,omitempty"` // "" for rollout.LabelPodHash
@@ -107,7 +107,7 @@ func NeedsServices(r rollout.Router) bool {
 	return !can || !s.bySubset()
 }
 
-// NeedsHundred returns why a router requires a total weight of 100, "" if it accepts any total.
+// NeedsHundred returns why a router requires a total weight of 100. It returns "" if the router accepts any total.
 func NeedsHundred(kind string) string {
 	if r, ok := find(kind); ok && r.features[anyTotal] == 0 {
 		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.name(), able(anyTotal, can))
@@ -115,7 +115,7 @@ func NeedsHundred(kind string) string {
 	return ""
 }
 
-// Watched returns the objects whose status tells Verify whether routers have accepted the routes.
+// Watched returns the objects whose status Verify reads.
 func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, configured := range routers {

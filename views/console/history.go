@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History returns the newest releases of an app, at most limit, from the last depth commits of the state branch.
+// History returns at most limit releases of an app, newest first. It reads the last depth commits of the state branch.
 func (w *Session) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	r := status.NewRecord(app)
 	whole, err := w.Repo.Log(ctx, w.Heads.State, depth, func(s *git.Snapshot) (bool, error) {
@@ -34,7 +34,7 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	return h, nil
 }
 
-// nameAuthors adds the commit's author to records without an author: apps without stages and early rejections.
+// nameAuthors adds missing authors from commits. Apps without stages and early rejections have no recorded author.
 func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {

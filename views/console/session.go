@@ -118,7 +118,7 @@ func (w *Session) At(ctx context.Context, commit string) error {
 	return nil
 }
 
-// configBefore returns the newest readable configuration at or before commit, nil if none of 1000 commits has one.
+// configBefore returns the newest readable configuration at or before commit. It returns nil if 1000 commits have none.
 func (w *Session) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.Repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
 		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
@@ -176,7 +176,7 @@ type NoAppError string
 // Error returns the message.
 func (e NoAppError) Error() string { return string(e) }
 
-// App finds an app by name, or suggests a similar one.
+// App returns an app by name. The error for an unknown app suggests a similar name.
 func (w *Session) App(name string) (rollout.App, error) {
 	if app, ok := w.Apps[name]; ok {
 		if s, err := w.States.Of(name); err == nil {

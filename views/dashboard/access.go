@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Access is the file with the users' rights. Each request reads the file, so that a revoked right ends at once.
+// Access is the file with the users' rights. Each request reads it, so that a revoked right ends with the next request.
 type Access struct{ File string }
 
 // rules are the contents of the file.

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds each app's status and numbers the changes. Watchers have no queue: they read all changes after a number.
+// Board holds each app's status and numbers the changes. Watchers have no queue. They read all changes after a number.
 type Board struct {
 	cluster string
 	epoch   string // this process's id: numbers of other processes are invalid

@@ -1,4 +1,4 @@
-// Package dashboard serves web pages and JSON about a cluster's releases: one page of all apps and one per app.
+// Package dashboard serves web pages and JSON about a cluster's releases: a page for all apps and a page for each app.
 // Server-sent events keep the pages current. The package decides nothing.
 package dashboard
 

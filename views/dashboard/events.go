@@ -81,7 +81,7 @@ func (s *Server) next(name string, known int64) (m message, number int64, news b
 	return m, number, number > known
 }
 
-// write sends an event with the server's time, or a heartbeat.
+// write sends an event with the server's time. A message without an event is a heartbeat.
 func write(w http.ResponseWriter, control *http.ResponseController, now time.Time, m message) error {
 	text := ": alive\n\n"
 	if m.event != "" {

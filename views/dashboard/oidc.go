@@ -74,7 +74,7 @@ func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	// The provider redirects from another site, so the browser would not send a Strict cookie.
+	// This cookie is Lax, because browsers send no Strict cookie after the provider's redirect from another site.
 	http.SetCookie(w, s.sessions.cookie(flowCookie, sealed, flowTime, http.SameSiteLaxMode))
 	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)),
 		http.StatusFound)

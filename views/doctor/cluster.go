@@ -173,11 +173,10 @@ type rightsExam struct {
 	namespaces []string // Cluster.Namespaces
 }
 
-// needs fills x.wanted with the rights for every cluster, and with the rights for each kind and namespace of the apps.
-// A watch serves all apps, so it needs rights in the whole cluster or in each of Cluster.Namespaces.
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
+		// A watch serves all apps, so it needs rights in the whole cluster or in each of Cluster.Namespaces.
 		places := []string{namespace}
 		switch {
 		case len(x.namespaces) == 0 || resource == "nodes":

@@ -1,4 +1,4 @@
-// Package doctor finds problems and fixes. validate examines a tree. doctor examines Git, the cluster and the clocks.
+// Package doctor checks a tree for the command validate, and Git, the cluster and the clocks for the command doctor.
 package doctor
 
 import (

@@ -17,7 +17,7 @@ type Live struct {
 // Unknown is the phase of an app whose record is not available.
 const Unknown rollout.Phase = "Unknown"
 
-// OfCluster describes an app without Git: target, later steps, measurements and author are not known.
+// OfCluster describes an app without Git. The target, later steps, measurements and the author are unknown.
 func OfCluster(app, cluster string, live []Live) App {
 	a := App{App: app, Cluster: cluster, Phase: Unknown,
 		Reason: "all pods have one version; whether Git has a newer version is not known"}

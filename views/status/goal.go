@@ -78,7 +78,7 @@ func (g Goal) serves(in strategies.Input) bool {
 	return s.Stable != nil && s.Stable.Hash == g.Hash
 }
 
-// overtaken reports whether the app follows the head, and the head is not the goal's version.
+// overtaken reports whether the app follows the head, but the head is not the goal's version.
 func (g Goal) overtaken(in strategies.Input) bool {
 	head, s := in.Head.Render, in.State
 	if head == nil || s.Source == "" || (g.Digest != "" && head.Digest == g.Digest) ||

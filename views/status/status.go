@@ -289,7 +289,7 @@ func plainWorkloads(in strategies.Input) []Workload {
 	return out
 }
 
-// waitingOf returns the condition for which the app waits ("" if it does not wait), and the due time.
+// waitingOf returns the condition for which the app waits, and the due time. It returns "" if the app does not wait.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	var due *time.Time

@@ -94,7 +94,7 @@ const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
 
-// sparkline draws the last measurements as scaled bars in their verdicts' colours: × for an error, · for no number.
+// sparkline draws the last measurements as scaled bars in the verdicts' colours. × is an error, and · is no number.
 func sparkline(all []rollout.Measurement) []span {
 	all = all[max(0, len(all)-sparkBars):]
 	values := make([]float64, len(all))

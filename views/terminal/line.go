@@ -35,7 +35,7 @@ func Line(a status.App) string {
 	return Clean(text)
 }
 
-// watchLine is Line with ready pods and analyses.
+// watchLine returns Line with ready pods and analyses.
 func watchLine(a status.App) string {
 	line := Line(a)
 	_, _, _, ready := summary(a)

@@ -17,7 +17,7 @@ type Look struct {
 	Wide  bool // show everything
 	Rows  int  // available lines; 0 for unlimited
 
-	fewer int // number by which maxPods is lowered for lack of rows
+	fewer int // maxPods is lowered by this number if rows are scarce
 }
 
 // paint is a colour as an SGR code.
@@ -80,7 +80,7 @@ func (l Look) apart(right span, spans ...span) string {
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
 }
 
-// columns returns the width of aligned output: Width but at most 100, or 80 if Width is unlimited.
+// columns returns the width of aligned output. It is Width, at most 100, or 80 if Width is unlimited.
 func (l Look) columns() int {
 	if l.Width <= 0 {
 		return 80
@@ -111,7 +111,7 @@ func (l Look) beside(text string, columns int, color paint, left ...span) string
 	return b.String()
 }
 
-// width returns a text's terminal columns: East Asian wide characters and emoji take two, combining marks none.
+// width returns a text's terminal columns. East Asian wide characters and emoji take two columns, combining marks none.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
