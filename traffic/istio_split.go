@@ -140,7 +140,7 @@ func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// setCookie adds the cookie to the responses of the canary destination (HTTPRouteDestination.headers.response.add).
+// setCookie adds the cookie to the canary destination's responses (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
 	for key := range add {

@@ -68,7 +68,7 @@ type part struct {
 	match   rollout.StringMatch
 }
 
-// parts returns the parts of a request that a match compares, each with its comparison.
+// parts lists the compared parts of a request, each with the comparison.
 func parts(m rollout.Match) []part {
 	var all []part
 	for _, named := range []struct {
@@ -115,7 +115,7 @@ func pattern(m rollout.StringMatch) string {
 	}
 }
 
-// cookiePattern returns a regular expression for Cookie headers ("a=1; b=2", RFC 6265, 4.2.1) that contain cookie c.
+// cookiePattern returns a regular expression for Cookie headers with the cookie c ("a=1; b=2", RFC 6265, 4.2.1).
 func cookiePattern(c rollout.NamedMatch) string {
 	value := group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*"))
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
@@ -132,7 +132,7 @@ func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	return headers
 }
 
-// compares reports whether a field of a router's match already compares a name. It ignores the case of header names.
+// compares reports whether a router's match already has a condition for a name. It ignores the case of header names.
 func compares(match map[string]any, field, name string) bool {
 	for key := range mapping(match[field]) {
 		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {

@@ -18,7 +18,7 @@ import (
 //   - There is one canary per Service and port, not per path. Other Ingresses with the stable Service are also split.
 //   - Only paths of the stable Ingress can be split, with the same pathType. No path of the host may lead to the canary
 //     Service. So steps cannot match a path, because an Ingress for the path would end the split.
-//   - A session cookie has precedence over the header, the header over the cookie, and the cookie over the weight.
+//   - The order of precedence is: session cookie, header, cookie, weight.
 //   - A total weight of less than 100 counts as 100.
 var nginx = router{
 	kind: "nginx", title: "ingress-nginx", since: "0.22 / controller v1",
@@ -174,7 +174,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for name, value := range users {
 		out[c.key(name)] = value
 	}
-	// ingress-nginx reads a total below 100 as 100, so the weight 3 of 30 is written as 12 of 120.
+	// ingress-nginx reads a total below 100 as 100. So the weight 3 of 30 is written as 12 of 120.
 	times := 1
 	if r.Max > 0 && r.Max < 100 {
 		times = (100 + r.Max - 1) / r.Max

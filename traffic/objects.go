@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Objects is an app's list of objects. Overlays change objects by Edit, which copies an object before its first change.
+// Objects is an app's list of objects. Overlays change an object with Edit, which copies the object first.
 type Objects struct {
 	list   []rollout.Object
 	at     map[rollout.Ref]int
@@ -71,7 +71,7 @@ func (o *Objects) number() {
 	}
 }
 
-// Claim records that a Rollout writes to a place in an object. It refuses a second Rollout: both would set the weights.
+// Claim lets one Rollout write to a place in an object. A second Rollout is an error, because both would set weights.
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	if other, taken := o.claims[key]; taken && other != by.Name {

@@ -99,7 +99,7 @@ func find(kind string) (router, bool) {
 	return rollout.Find(table, func(r router) bool { return r.kind == kind })
 }
 
-// Types returns the types of the configurations by kind, for JSON Schemas. A list type also accepts a single mapping.
+// Types returns the configuration types by kind, for JSON Schemas. A list type also accepts a single mapping.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, r := range table {

@@ -49,7 +49,7 @@ func traefikRule(matches []rollout.Match) string {
 	return "(" + strings.Join(all, " || ") + ")"
 }
 
-// traefikParts returns a match as Traefik's matchers. Traefik does not anchor patterns; PathPrefix compares characters.
+// traefikParts returns a match as Traefik's matchers. Traefik does not anchor patterns. PathPrefix compares characters.
 func traefikParts(m rollout.Match) []string {
 	var all []string
 	add := func(matcher string, args ...string) {

@@ -102,7 +102,7 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	return a, nil
 }
 
-// proposals returns the proposal branches. With Detail, it omits a branch whose merge is not the current proposal.
+// proposals returns the proposal branches. With Detail, it checks the merges and omits outdated proposals.
 func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{

@@ -35,7 +35,7 @@ type Options struct {
 	Unsigned string       // the last line of the error about unsigned commits: how to fix them
 }
 
-// Session is a user's view of the users' branch, of the state branch and, if reachable, of the cluster.
+// Session is a user's view of the users' branch, the state branch and, if reachable, the cluster.
 type Session struct {
 	Options
 	Heads  rollout.Heads
@@ -270,7 +270,7 @@ func (w *Session) Head(app rollout.App) strategies.Head {
 	return strategies.Head{Commit: commit, Render: built, Err: err}
 }
 
-// RenderAt returns the render of an app at a commit, from the folder that the app had then.
+// RenderAt returns the render of an app at a commit. It renders the app's folder at that commit.
 func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {

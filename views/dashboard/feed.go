@@ -71,7 +71,7 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// statusOf returns a report's status. A panic becomes a note in the status, because it must not end the process.
+// statusOf returns a report's status. A panic becomes a note in the status, because a panic must not end the process.
 func (f *Feed) statusOf(l report.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {

@@ -27,7 +27,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// oldestKubernetes is the oldest minor version of 1.x whose stable server-side apply keeps other managers' fields.
+// oldestKubernetes is the oldest supported minor version of Kubernetes 1. From this version on, stable server-side
+// apply keeps other managers' fields.
 const oldestKubernetes = 25
 
 // App is an app in Git, with its record.

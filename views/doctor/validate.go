@@ -29,7 +29,7 @@ type ClusterReport struct {
 	Allow    []string                `json:"allow,omitempty"` // entries that would allow the forbidden objects, as YAML
 }
 
-// AppReport is the summary of an app's render, or the error of an app that cannot be rendered.
+// AppReport is the summary of an app's render, or the render's error.
 type AppReport struct {
 	App      string                `json:"app"`
 	Path     string                `json:"path"`

@@ -19,7 +19,7 @@ var verdicts = map[rollout.AnalysisPhase]span{
 
 func verdictMark(p rollout.AnalysisPhase) span { return cmp.Or(verdicts[p], span{"○", dim}) }
 
-// drawAnalyses draws each run with a line per metric: measurements as bars, the last value, and counts of verdicts.
+// drawAnalyses draws a line per metric of each run. A line has measurements as bars, the last value and verdict counts.
 func drawAnalyses(a status.App, k Look) string {
 	var b strings.Builder
 	for _, r := range a.Analyses {
