@@ -41,7 +41,7 @@ func ParseScript(data []byte) (Script, error) {
 	return s, nil
 }
 
-// With returns the script with another timeline.
+// With replaces the script's timeline and returns the new script.
 func (s Script) With(timeline string) []byte {
 	if s.archive == nil {
 		return []byte(timeline)
@@ -54,7 +54,8 @@ func (s Script) With(timeline string) []byte {
 	return txtar.Format(s.archive)
 }
 
-// Options returns a story's options for a cluster, "" for the only cluster, with files of the tree or of the script.
+// Options returns a story's options. The story's files come from the tree, or from the script if the tree is nil.
+// An empty cluster name selects the repository's only cluster.
 func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error) {
 	o := StoryOptions{Cluster: cluster, Files: s.Files, Extra: s.Files}
 	if tree != nil {
@@ -86,10 +87,9 @@ func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error)
 	}
 }
 
-// maxLoaded bounds a story's files in memory. Most files of a larger repository are no manifests.
+// maxLoaded limits the bytes of a story's files in memory. In a larger repository, most files are not manifests.
 const maxLoaded = 256 << 20
 
-// load reads a folder of a tree with its subfolders, and adds its bytes to size.
 func (o *StoryOptions) load(tree rollout.Tree, dir string, size *int) error {
 	entries, err := tree.ReadDir(dir)
 	if err != nil {

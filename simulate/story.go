@@ -23,7 +23,7 @@ const Branch = "main"
 // began is every story's start: a Friday at noon.
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Story is a repository, a cluster and one reconciler, driven by a script. By default pods become ready immediately.
+// Story runs a script against a repository, a cluster and one reconciler. Pods become ready immediately by default.
 type Story struct {
 	git     *Git
 	cluster *Cluster
@@ -51,7 +51,7 @@ type StoryOptions struct {
 	Options reconciler.Options // Renderer and Log
 }
 
-// NewStory pushes the files, without a process. An unreadable configuration is an InvalidError.
+// NewStory creates a story and pushes its files, but starts no process. An invalid configuration is an InvalidError.
 func NewStory(o StoryOptions) (*Story, error) {
 	config := rollout.ConfigPath(o.Cluster)
 	text, found := o.Files[config]
@@ -128,7 +128,6 @@ func (s *Story) input(app rollout.App) strategies.Input {
 
 func (s *Story) head() string { return s.git.Head(Branch) }
 
-// at returns an app at a commit, nil if it cannot be rendered.
 func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 	c := s.git.commits[commit]
 	if c == nil {
@@ -138,7 +137,7 @@ func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 	return made
 }
 
-// state returns an app's record in Git, zero for none.
+// state reads an app's state file from Git. The state is zero if Git has no such file.
 func (s *Story) state(app string) rollout.State {
 	for _, branch := range s.git.Branches(rollout.OwnBranches) {
 		file := rollout.StatePath(app)
@@ -174,7 +173,7 @@ func (s *Story) outcome(e Effect) Outcome {
 	return Outcome{}
 }
 
-// rest runs controllers and passes until nothing changes at this time.
+// rest runs the controllers and the reconciler until nothing more changes at the present time.
 func (s *Story) rest() error {
 	const most = 300
 	for range most {
@@ -200,7 +199,7 @@ func (s *Story) rest() error {
 	return fmt.Errorf("the release does not come to rest: %d passes at one moment", most)
 }
 
-// nextDue returns when a timer or pod is due, zero if none is.
+// nextDue returns the time when the next timer or pod is due. The time is zero if there is none.
 func (s *Story) nextDue() time.Time {
 	due := s.cluster.Kube.NextDue()
 	if s.process == nil {
@@ -212,7 +211,7 @@ func (s *Story) nextDue() time.Time {
 	return due
 }
 
-// wait advances the clock by d, and runs controllers and passes at each due time.
+// wait advances the clock by d. It runs the controllers and the reconciler at each due time.
 func (s *Story) wait(d time.Duration) error {
 	end := s.cluster.Kube.Now.Add(d)
 	for {
@@ -234,7 +233,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	s.pushes = append(s.pushes, id)
 }
 
-// without returns edits that delete the files that are missing in keep.
+// without returns edits that delete each file that is not in keep. Files directly in .gitrollout stay.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

@@ -140,7 +140,7 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// status returns a line for each app, invalid ones included.
+// status returns a line for each app, also for invalid apps.
 func (s *Story) status() []string {
 	var all []string
 	b := s.branch()
@@ -229,7 +229,7 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
 	return pins
 }
 
-// readable replaces hashes by versions, and commits by their pushes' numbers: #0 is the first.
+// readable replaces hashes with versions, and commits with the numbers of their pushes. The first push is #0.
 func (s *Story) readable(text string) string {
 	var pairs []string
 	for _, r := range s.renders() {
@@ -242,7 +242,7 @@ func (s *Story) readable(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// versions returns pairs of a hash and a version, for a render's templates and its release.
+// versions returns pairs of a hash and its version, for the render's templates and the render's release.
 func versions(r *rollout.Render) []string {
 	var pairs, staged []string
 	for _, o := range r.Objects {
@@ -261,7 +261,7 @@ func versions(r *rollout.Render) []string {
 			staged = append(staged, version)
 		}
 	}
-	if release := string(r.Release()); release != "" && len(staged) > 0 { // else the release's hash covers all objects
+	if release := string(r.Release()); release != "" && len(staged) > 0 { // other release hashes cover all objects
 		pairs = append(pairs, release, strings.Join(staged, "+"))
 	}
 	return pairs

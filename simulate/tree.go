@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tree is a commit's content in Git's form: ids are digests of content, for folders recursively.
+// tree is a commit's content as in Git. An id is the digest of a file, or of a folder with everything in the folder.
 type tree struct {
 	id      string
 	entries map[string]rollout.Entry
@@ -28,7 +28,7 @@ func (c *commit) root() *tree {
 	return c.tree
 }
 
-// folder indexes the folder dir; names are the sorted paths of the files below dir.
+// folder adds the folder dir to the tree. The names are the sorted paths of all files below dir.
 func (t *tree) folder(dir string, names []string, files map[string]file) rollout.Entry {
 	prefix := strings.TrimPrefix(dir+"/", "/")
 	var list []rollout.Entry

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// View is the cluster as one process observes and writes it. While Stale is set, the view shows the last refreshed
-// state, and the process's later writes that Cluster.wrote adds. Unseen is the reason for Stale, if known.
+// View is the cluster as one process observes and writes it. A stale view keeps the state of its last refresh, and
+// Cluster.wrote may add the process's later writes to that state. Unseen is the reason for Stale, if known.
 type View struct {
 	Stale  bool
 	Unseen string
@@ -32,7 +32,7 @@ var (
 	_ reconciler.Applier  = (*View)(nil)
 )
 
-// View returns the cluster for a new process.
+// View returns a new process's view of the cluster.
 func (c *Cluster) View(name string, gate Gate) *View {
 	return &View{cluster: c, name: name, gate: gate, version: -1}
 }
@@ -199,7 +199,7 @@ func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error
 	return v.act(Effect{Verb: "evict", Object: "Pod/" + pod.Name}, func() { v.cluster.Kube.Evict(namespace, pod) })
 }
 
-// act calls do if the gate's outcome lets the effect happen.
+// act calls do unless the gate prevents the effect.
 func (v *View) act(e Effect, do func()) error {
 	outcome := v.gate(e)
 	if outcome.Err == nil || outcome.After {

@@ -50,13 +50,13 @@ func wantedRuns(s rollout.State, all []workloads.Staged) []runOf {
 	return runs
 }
 
-// Suffixes of run names. runName gives no step the name of another run.
+// Suffixes of run names. A step whose name has such a suffix is not named in its run, so that run names are unique.
 const (
 	backgroundRun = "/background"
 	stepRun       = "/step-"
 )
 
-// runName returns the run name of a workload's stage: web/soak, or web/step-2 without a usable step name.
+// runName returns the run name of a workload's stage, such as web/soak. Without a usable step name it is web/step-2.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
@@ -65,12 +65,11 @@ func runName(m workloads.Staged) string {
 	return m.Label + name
 }
 
-// owns reports whether a run belongs to the workload.
 func owns(m workloads.Staged, r rollout.AnalysisRun) bool {
 	return strings.HasPrefix(r.Name, m.Label+"/")
 }
 
-// Runs returns an app's recorded analyses with the measurements made since.
+// Runs returns an app's recorded analyses, with the measurements that are not recorded yet.
 func Runs(in Input) []rollout.AnalysisRun {
 	runs := slices.Clone(in.State.Analyses)
 	for i, r := range runs {
@@ -84,10 +83,10 @@ func Runs(in Input) []rollout.AnalysisRun {
 	return runs
 }
 
-// endedRuns returns the analyses of a release that becomes stable. Running analyses are stopped.
+// endedRuns returns the analyses of a release that becomes stable. It stops the running analyses.
 func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
 
-// Going returns the analyses of a state that are not over.
+// Going returns a state's analyses that are not over.
 func Going(s rollout.State) []rollout.AnalysisRun {
 	if !isTried(s) {
 		return nil
@@ -111,7 +110,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 			runs, changed = append(runs, begun), true
 		case runs[i].Phase == rollout.AnalysisStopped: // the step needs the run again
 			runs[i] = begun
-		default: // the document may have changed the metrics since
+		default: // the document's metrics may have changed
 			runs[i] = analysis.Follow(runs[i], begun.Metrics)
 		}
 	}
@@ -132,8 +131,8 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or
-// another number of consecutive errors. Good measurements are repeated after a restart, unless all is set.
+// worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or a new
+// number of consecutive errors. Good measurements count only if all is set, because a restarted process repeats them.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -183,7 +182,7 @@ func metricInWords(p rollout.MetricProgress) string {
 	return text
 }
 
-// measuredBad returns the release's failed analysis as text, "" if none has failed. Other releases' runs are ignored.
+// measuredBad describes the release's failed analysis. It ignores the analyses of other releases.
 func measuredBad(in Input) string {
 	for _, r := range Runs(in) {
 		isBad := r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored
@@ -194,7 +193,7 @@ func measuredBad(in Input) string {
 	return ""
 }
 
-// evidence returns why a run has its phase: the metric, the condition and the last three values.
+// evidence returns the reason for a run's phase: the metric, its condition and its last three values.
 func evidence(r rollout.AnalysisRun) string {
 	for _, p := range r.Metrics {
 		if p.DryRun || p.Phase != r.Phase {
@@ -230,7 +229,7 @@ func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	return rollout.AnalysisRun{}, false
 }
 
-// acceptedBy records who promoted a workload's inconclusive runs, so that its next step does not wait for them again.
+// acceptedBy records who promoted a workload's inconclusive runs, because its next step must not wait for them again.
 func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {
@@ -263,7 +262,7 @@ type Measure struct {
 	Workload rollout.Workload
 	Latest   string // pod-template-hash of the new version
 	Stable   string
-	Number   int // the metric's measurements so far, without errors; identifies this measurement
+	Number   int // the number of earlier measurements without an error; identifies this measurement
 
 	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string
@@ -275,11 +274,11 @@ type Result struct {
 	Value   any                   // nil: no data
 	Stable  any                   // the stable version's value, if the metric compares versions
 	Samples int                   // the number of samples behind Value; negative if unknown
-	Phase   rollout.AnalysisPhase // the verdict of a provider that judges by itself, or Error; else ""
+	Phase   rollout.AnalysisPhase // the provider's own verdict, or Error; "" if the metric's conditions decide
 	Message string
 }
 
-// Measured is a judged measurement and the run that it belongs to.
+// Measured is a judged measurement and its run.
 type Measured struct {
 	Run     string
 	Release rollout.Hash
@@ -305,7 +304,7 @@ func (m Measure) Judge(r Result) Measured {
 	return out
 }
 
-// measureDue adds the due measurements to a decision, and a requeue for the measurement that is due next.
+// measureDue adds the due measurements to a decision. It also adds a requeue for the next measurement.
 func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
 		if w.Exists && w.N == 0 && w.experiment == nil {
@@ -353,7 +352,7 @@ func asksAbout(m rollout.Metric, version string) bool {
 	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }
 
-// Record returns an app's runs with a measurement added, unless its run is over or belongs to another release.
+// Record adds a measurement to an app's runs. It ignores a measurement for an ended run or for another release.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	in = in.prepared()
 	runs := Runs(in)

@@ -17,12 +17,12 @@ import (
 // isContent reports whether a release belongs to an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
-// isOf reports whether h is a render's release hash, or its content hash, recorded before the app had hooks.
+// isOf reports whether h is a render's release hash, or the content hash from before the app had hooks.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
 
-// served returns the content of an app without documents as a release that was never staged; nil if unknown.
+// served returns the content of an app without documents as a release. It is nil if the content is unknown.
 func served(in Input) *rollout.Release {
 	if in.Source.Content == "" {
 		return nil
@@ -31,7 +31,7 @@ func served(in Input) *rollout.Release {
 		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{}}
 }
 
-// takenOver returns the workloads that decide on an adoption: staged workloads or, without documents, all workloads.
+// takenOver returns the workloads that an adoption checks: the staged workloads, or all workloads if none is staged.
 func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
 		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })
@@ -49,7 +49,7 @@ func isObserved(w rollout.Workload) bool {
 	return is
 }
 
-// unready returns which workloads of an app without documents do not run its source yet, and when they last progressed.
+// unready describes the workloads that do not run the app's source yet. It also returns when they last progressed.
 func unready(in Input, since time.Time) (why string, last time.Time) {
 	if in.Source == nil {
 		return "the app's recorded commit to be read", since
@@ -82,8 +82,8 @@ func promotionText(in Input) (text string) {
 	return cmp.Or(text, "all pods to have the new version and to be available")
 }
 
-// unreturned returns the workloads that delay the end of a rollback of an app without documents. It returns none after
-// their deadline, or once the head has another version.
+// unreturned returns the workloads that a rollback of an app without documents still waits for. It returns none after
+// their deadline, or if the head has another version.
 func unreturned(in Input) (texts []string, late deadline) {
 	why, since := unready(in, in.State.Rollback.Routed)
 	late = deadline{at: since.Add(healthDeadline)}

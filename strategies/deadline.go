@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// deadline is the time when a workload of the release will have made no progress for too long.
+// deadline is the time by which a workload of the release must make progress.
 type deadline struct {
 	at     time.Time // zero if there is no deadline
 	reason string
@@ -23,7 +23,6 @@ type deadline struct {
 
 func (d deadline) isOver(now time.Time) bool { return !d.at.IsZero() && !now.Before(d.at) }
 
-// earlier returns the earlier of two deadlines. The zero value is no deadline.
 func (d deadline) earlier(other deadline) deadline {
 	if d.at.IsZero() || other.at.Before(d.at) {
 		return other
@@ -61,8 +60,8 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the release's progress with its peaks of ready pods. To save commits, a new peak is recorded only
-// if it was reached more than half the deadline after the recorded peak.
+// withPeaks returns the release's progress with its peaks of ready pods. It records a new peak only if more than half
+// the deadline has passed since the recorded peak, because each record is a commit.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
@@ -77,7 +76,7 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// firstMade returns the later of since and the creation of a version's oldest pod: pods may be younger than their step.
+// firstMade returns when a version's oldest pod was created, but not before since. A step may begin before its pods.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -96,7 +95,7 @@ func overdue(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// lateToAbort returns the earliest deadline that aborts, and whether it has passed, whatever the other deadlines.
+// lateToAbort returns the earliest deadline that aborts the release, and whether it has passed.
 func lateToAbort(in Input) (first deadline, is bool) {
 	for _, d := range deadlines(in) {
 		if d.aborts {
@@ -167,7 +166,7 @@ func deadlines(in Input) (all []deadline) {
 	return all
 }
 
-// refused returns the deadline of objects that the cluster refuses while all users are on the release.
+// refused returns the deadline for objects that the cluster refuses while all users are on the release.
 func refused(in Input) (first deadline) {
 	const missing = "the cluster refuses objects"
 	if isContent(in.State.Release) {

@@ -169,7 +169,7 @@ func decideHeld(in Input) Decision {
 	return d
 }
 
-// heldUntil returns when to decide again about an app whose head is unreadable; zero if only a push changes anything.
+// heldUntil returns when to decide again about an app with an unreadable head. It is zero if only a push can help.
 func heldUntil(in Input) time.Time {
 	s := in.State
 	switch {
@@ -190,8 +190,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app whose record is older than the record from which the cluster was written. Either the state branch
-// was rolled back, or a newer push is not fetched yet. Applying the old record would undo a transition.
+// stale holds an app if the cluster was written from a newer record than the app's. Either the state branch was rolled
+// back, or a newer push is not fetched yet. Applying the old record would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -201,13 +201,12 @@ func stale(s rollout.State, live int) Decision {
 	return d
 }
 
-// hold returns the decision to keep the state, with the reason.
 func hold(s rollout.State, reason rollout.HeldReason, message, commit string) Decision {
 	s.Held = &rollout.Held{Reason: reason, Message: message, Commit: commit}
 	return Decision{State: s, Waiting: message, Subject: fmt.Sprintf("%s held: %s", s.App, message)}
 }
 
-// Ask is a question to the cluster whose answer a decision needs. Exactly one field is set.
+// Ask is a question that a decision asks the cluster. Exactly one field is set.
 type Ask struct {
 	Heal      bool             // apply the objects of State and observe the cluster again
 	Foreign   []rollout.Object // which of these does another manager own?
@@ -223,7 +222,7 @@ type Need struct {
 	PodHash string // pod-template-hash of its pods
 }
 
-// Answers holds the answers of one pass, with one field for each field of Ask and one entry for each item asked.
+// Answers holds the answers of one pass. It has a field for each field of Ask, with one entry for each item.
 type Answers struct {
 	Healed    *bool
 	Foreign   *[]rollout.Foreign
@@ -278,7 +277,7 @@ func hasKey[K comparable, V any](m map[K]V, key K) bool {
 	return has
 }
 
-// askAdoptable returns the question which live workloads without a hash annotation match Git; nil if all are answered.
+// askAdoptable asks which live workloads without a hash annotation match Git. It returns nil if all are answered.
 func askAdoptable(in Input) *Ask {
 	var objects []rollout.Object
 	for _, w := range takenOver(in.Head.Render) {
@@ -296,7 +295,7 @@ func askAdoptable(in Input) *Ask {
 	return &Ask{Adoptable: objects}
 }
 
-// askEndpoints returns the question which versions in needs have a ready endpoint; nil if all answers are known.
+// askEndpoints asks which versions in needs have a ready endpoint. It returns nil if all answers are known.
 func askEndpoints(in Input, needs []Need) *Ask {
 	needs = slices.DeleteFunc(needs, func(n Need) bool { return hasKey(in.Answers.Endpoints, n) })
 	if len(needs) == 0 {

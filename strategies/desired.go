@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Desired returns the objects that the cluster should hold: the render with the state laid over it. Between steps
-// Deployments are held and Services select their version. Only routers return errors, which render rules out.
+// Desired returns the objects that the cluster should hold: the render, changed by the state. Between steps it holds
+// Deployments, and Services select their version. Only routers return errors, but render already refuses such routers.
 func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	v.Plans, s = v.Plans.OrNew(), workloads.Reopened(s)
 	pins := routes.Pins(s, v)
@@ -22,7 +22,7 @@ func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	for _, o := range v.Source.Objects {
 		ref := o.Ref()
 		if hook.Is(o) {
-			continue // hooks belong to a release and are not applied
+			continue // hooks run with a release and are not applied
 		}
 		if w, is := v.Source.Workload(ref); is {
 			if o = workloads.Desired(s, v, w, o); o == nil {
@@ -40,7 +40,7 @@ func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	return append(objects, experimentObjects(s, v)...), err
 }
 
-// NeedsStable reports whether Desired uses the stable render: if a workload has an experiment, or no canary pod yet.
+// NeedsStable reports whether Desired uses the stable render, because a workload has an experiment or no new pod yet.
 func NeedsStable(s rollout.State, v workloads.View) bool {
 	s = workloads.Reopened(s)
 	if !workloads.IsHeld(s) {
@@ -59,7 +59,7 @@ func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
 
-// Generated returns the recorded and the desired references of the release's objects that are not in Git.
+// Generated returns the references of the release's objects that are not in Git, both recorded and desired objects.
 func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if workloads.Reopened(s).Release == nil {
 		return nil
@@ -69,13 +69,13 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
-// Leftover returns generated objects that are not desired. Their deletion, before the release ends, moves requests.
+// Leftover returns the generated objects that are not desired. They are pruned during the release to move requests.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
-// Prunable returns listed objects that are not desired. During a release only an autoscaler is pruned, which would
-// fight Git's replicas: both versions use the other objects.
+// Prunable returns the inventory's objects that are not desired. During a release it returns only autoscalers, because
+// they would change the replicas from Git. Both versions use the other objects.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {
@@ -104,7 +104,7 @@ func sorted(refs []rollout.Ref) []rollout.Ref {
 	return slices.Compact(refs)
 }
 
-// Watched returns the objects of a render whose status shows whether routers have accepted them.
+// Watched returns the render's objects whose status shows whether a router has accepted them.
 func Watched(r *rollout.Render) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, spec := range r.Specs {
@@ -115,8 +115,8 @@ func Watched(r *rollout.Render) []rollout.Ref {
 	return refs
 }
 
-// Ahead returns the objects that releases of a render will apply later, for the API server to check first. They are
-// routers' objects in each later form, experiments' objects, and workloads that still have stable's templates.
+// Ahead returns the objects that releases of a render will apply later, so that the API server can check them first.
+// They are routers' objects in each later form, experiments' objects, and workloads that still have stable's template.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)
@@ -150,8 +150,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing identifies the routes and Service switches of a state. Proxies learn them some time after both the record
-// and the apply: a push may take longer than proxies do.
+// Routing identifies a state's routes and Service switches. The time for proxies to learn them counts from the apply,
+// because the push of the record may take longer than that time.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

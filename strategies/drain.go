@@ -33,8 +33,8 @@ func withDraining(_, _ Input, d Decision) Decision {
 	return d
 }
 
-// areMoved reports whether all users are on the release in flight while old pods may remain. One ready pod per workload
-// is enough, because no user is on the old version. A workload without replicas counts once its gates are open.
+// areMoved reports whether all users are on the release in flight. Old pods may remain. Each workload needs only one
+// ready pod, because no user is on the old version. A workload without replicas needs only open gates.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -68,8 +68,8 @@ func hasArrived(m workloads.Staged, in Input) bool {
 		isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether all requests go to the release in flight, whose routes proxies have yet to learn. Such a
-// release ends before the next release starts, unless an analysis still runs. Workloads without replicas are ignored.
+// isMoving reports whether the release in flight gets all requests once proxies have learnt its routes. Such a release
+// ends before the next release starts, unless an analysis still runs. Workloads without replicas are ignored.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range stagedIn(in) {
@@ -110,7 +110,7 @@ func settled(in Input, d Decision) Decision {
 	return d
 }
 
-// keepFormer continues with a stable release's old pods. They are removed immediately if the next release may start.
+// keepFormer keeps a stable release's old pods for a while. It removes them immediately if the next release may start.
 func keepFormer(in Input) Decision {
 	isNext := isAwaited(in)
 	if in.Source == nil {

@@ -18,7 +18,7 @@ import (
 //
 // A rollback removes the experiment's objects with the first apply.
 
-// experimentAt returns the experiment of a workload's step, if its pods must run now; none for a suspended workload.
+// experimentAt returns the experiment of a workload's step if its pods must run now. A suspended workload has none.
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	return w.Experiment, is && isTried(s) && !m.Suspended && !isSuspended(m)
@@ -57,7 +57,7 @@ func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	return all
 }
 
-// experimentsAhead returns the objects of a render's experiments. The render's template replaces stable's template.
+// experimentsAhead returns the objects of a render's experiments. Stable pods have the render's template as well.
 func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {
@@ -111,8 +111,8 @@ func experimentRuns(m workloads.Staged) []runOf {
 	return runs
 }
 
-// about sets an experiment's values in a measurement. Latest and Stable become hashes of the experiment's pods if it
-// runs those versions; Texts holds the other values. about returns false while a ReplicaSet is unknown.
+// about adds the experiment's values to a measurement. It returns false while a ReplicaSet is unknown. If an experiment
+// runs the new or the stable version, Latest or Stable is the pod-template-hash of the experiment's pods.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}

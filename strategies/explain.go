@@ -21,11 +21,11 @@ type Explanation struct {
 	Full      int      // the weight of all requests: 100, or Traffic.MaxWeight
 	Routed    bool     // weights split requests, not only pods
 	Routes    []string // the names of the managed routes in force
-	Real      int      // percent that reaches the new version: of requests or, without a router, of ready pods
+	Real      int      // the new version's percent of requests or, without a router, of ready pods
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
-	Surplus   string    // why more pods are new than the step requests, "" if no more are
+	Surplus   string    // why there are more new pods than the step requests, "" if there are not
 	Waiting   string    // the present wait, "" if none
 	Due       time.Time // when a timed wait ends, zero if it is not timed
 }
@@ -100,7 +100,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
-// unseen returns a workload's wait from the record alone, for callers that have not observed the cluster.
+// unseen returns a workload's wait from the record only, for callers that have not observed the cluster.
 func unseen(in Input, m workloads.Staged) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v

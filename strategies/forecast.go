@@ -18,7 +18,7 @@ type Forecast struct {
 	Stages   []ForecastStage
 	Begins   time.Time     // lower bound; zero if unknown, because the calendar never opens
 	Ends     time.Time     // lower bound; zero if unknown
-	AtLeast  time.Duration // of all stages, without waits for the calendar
+	AtLeast  time.Duration // the least duration of all stages, without waits for the calendar
 	Gates    int           // the number of promotions needed
 }
 
@@ -26,7 +26,7 @@ type Forecast struct {
 type ForecastStage struct {
 	Name      string // the user's or the strategy's name, "" if none
 	Text      string // setWeight 20
-	Weight    int    // of the new version, out of Forecast.Full
+	Weight    int    // the new version's weight, out of Forecast.Full
 	Canary    int    // new pods at the end of the stage
 	Stable    int    // old pods at the end of the stage
 	Wait      string // a Wait constant
@@ -150,7 +150,6 @@ func (c *forecaster) stage() ForecastStage {
 	return out
 }
 
-// wait sets the kind and the least duration of a stage's wait.
 func (c *forecaster) wait(w plan.Wait, s *ForecastStage) {
 	switch w := w.(type) {
 	case plan.PodsWait:
@@ -222,8 +221,9 @@ func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	}
 }
 
-// rollingUpdate returns the least duration of a rolling update that starts missing pods. At most maxSurge (or extra, if
-// larger) + maxUnavailable pods start per minReadySeconds: 10 pods with 2 and 1 take four turns.
+// rollingUpdate returns the least duration of a rolling update that starts the missing pods. At most maxSurge +
+// maxUnavailable pods start in each minReadySeconds. Extra replaces maxSurge if it is larger. For example, 10 pods with
+// maxSurge 2 and maxUnavailable 1 take four turns.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {
 		return 0
@@ -232,7 +232,7 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration((missing+turn-1)/turn) * plan.MinReady(spec)
 }
 
-// GoesOn returns each workload's progress once a release in flight follows head. back reports that the release is
+// GoesOn returns each workload's progress after a release in flight has adopted head. If back is true, the release is
 // rolled back to stable first and then starts at its first step.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())

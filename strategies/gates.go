@@ -66,7 +66,7 @@ func (all gateList) except(names ...string) gateList {
 	return slices.DeleteFunc(slices.Clone(all), func(g gate) bool { return slices.Contains(names, g.name) })
 }
 
-// gateHold keeps a workload at its step while its document has paused: true or the promotion file says hold.
+// gateHold keeps a workload at its step while its document says "paused: true" or the promotion file says "hold".
 func gateHold(in Input, m workloads.Staged) verdict {
 	if by := holder(in, in.State.Release.Hash, m.Spec.Paused); by != "" {
 		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
@@ -74,7 +74,7 @@ func gateHold(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// holder returns who or what holds a release, "" if nothing does.
+// holder describes who or what holds a release. It is empty if nothing does.
 func holder(in Input, release rollout.Hash, paused bool) string {
 	switch {
 	case in.Promotion.Says(rollout.Hold, release):
@@ -86,7 +86,7 @@ func holder(in Input, release rollout.Hash, paused bool) string {
 	}
 }
 
-// keptBack returns who or what holds the head's release before its first step, "" if nothing does.
+// keptBack describes who or what holds the head's release before its first step.
 func keptBack(in Input) string {
 	head := in.Head.Render
 	paused := func(s rollout.Spec) bool {
@@ -125,7 +125,7 @@ func ridesAlong(m workloads.Staged, in Input) bool {
 		!slices.ContainsFunc(others, func(m workloads.Staged) bool { at, _ := m.MovedAt(); return m.Step < at })
 }
 
-// isFree reports whether no promotion or analysis is missing before a later step of a workload without replicas.
+// isFree reports whether a workload without replicas can reach a later step without another promotion or analysis.
 func isFree(m workloads.Staged, in Input, until int) bool {
 	if m.Background != nil && m.Step < m.PromotionStep() && !isOpenFully(m, in) {
 		return false
@@ -143,7 +143,6 @@ func isFree(m workloads.Staged, in Input, until int) bool {
 	return true
 }
 
-// gateWait returns the verdict of the present step's own wait.
 func gateWait(in Input, m workloads.Staged) verdict {
 	s, ok := m.At(m.Step)
 	if !ok {
@@ -168,7 +167,7 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld returns the promotion with the author from the recorded hold, if a new process does not know the author.
+// whoHeld adds the author from the recorded hold to a promotion, because a new process may not know the author.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p
@@ -178,7 +177,6 @@ func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	return &known
 }
 
-// verdictOf returns the verdict of a stage's wait.
 func verdictOf(w plan.Wait, in Input, m workloads.Staged) verdict {
 	switch w := w.(type) {
 	case plan.PodsWait:
@@ -198,7 +196,7 @@ func verdictOf(w plan.Wait, in Input, m workloads.Staged) verdict {
 	}
 }
 
-// gateBase keeps a workload at its step while Kubernetes gives all its pods the new version, which no step requests.
+// gateBase keeps a workload at its step while Kubernetes gives all its pods the new version although no step does.
 func gateBase(_ Input, m workloads.Staged) verdict {
 	if !m.IsTakenForAll() {
 		return verdict{done: true}
@@ -223,8 +221,8 @@ func gateWindow(in Input, m workloads.Staged) verdict {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// waitForWindow holds an app before an advance of its head, while the calendar is shut or the head's release is held.
-// The record names the time when the calendar opens, if it is known.
+// waitForWindow holds an app before it follows its head, while the calendar is shut or the head's release is held. The
+// record names the time when the calendar opens, if that time is known.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	by := keptBack(in)
@@ -259,14 +257,14 @@ func beforeRelease(s *rollout.State) {
 	}
 }
 
-// untilOnly returns a hold's message without the commit, which a new process may not know.
+// untilOnly returns a hold's message without the commit, because a new process may not know the commit.
 func untilOnly(message string) string {
 	what, rest, _ := strings.Cut(message, " of ")
 	_, until, _ := strings.Cut(rest, " waits ")
 	return what + " waits " + until
 }
 
-// finishFirst continues a first deployment while the next version waits: there is no stable version to return to.
+// finishFirst continues a first deployment while the next version waits, because no stable version serves meanwhile.
 func finishFirst(in Input, wait Decision) Decision {
 	if in.Source == nil {
 		return wait
@@ -279,7 +277,7 @@ func finishFirst(in Input, wait Decision) Decision {
 }
 
 // gateRouters keeps a workload at its step until all routers accept its routes and all proxies have learnt them. After
-// an edit of the steps, a step without a wait for pods may have another weight, which is routed first.
+// users edit the steps, a step without a wait for pods may have a new weight. That weight is routed first.
 func gateRouters(in Input, m workloads.Staged) verdict {
 	if !isPodsStage(m) && m.NeedsRouting() {
 		return waitForPods(in, m)

@@ -20,13 +20,13 @@ const (
 	takenFor       = 10 * time.Second // by then another manager would have undone an apply
 )
 
-// Health holds since when an app and its objects are healthy or unhealthy, as seen by one process; zero if unobserved.
+// Health holds the times since which one process sees an app and its objects as healthy or unhealthy.
 type Health struct {
 	HealthySince time.Time // zero if the app is not healthy
 	Unhealthy    map[rollout.Ref]Unhealthy
 	Why          string    // why the last apply failed, "" if it did not; applies of releases count
 	Lasts        bool      // another manager has overwritten an object repeatedly
-	Taken        time.Time // since when applies succeed again after Why; zero before that, and after takenFor
+	Taken        time.Time // when applies began to succeed again after Why; zero before that, and after takenFor
 }
 
 // Unhealthy holds since when an object is unhealthy.
@@ -60,7 +60,7 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. After a failed apply, ready pods may run a version of another manager.
+// Applied returns the health after an apply. It keeps a failure, because ready pods may run another manager's version.
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
@@ -82,7 +82,7 @@ type ailment struct {
 	deadline time.Duration
 }
 
-// Ailing returns the unhealthy objects of an app at rest as text; "" if all are healthy, or in a release.
+// Ailing describes the unhealthy objects of an app at rest. It is empty if all are healthy, and during a release.
 func Ailing(in Input) string {
 	if !isResting(in.State) {
 		return ""
@@ -97,7 +97,7 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns the unhealthy objects, sorted. Workloads are judged by pods: their status hides old versions.
+// unhealthy returns the sorted unhealthy objects. It judges workloads by pods, because a status hides old versions.
 func unhealthy(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
 		a := ailment{why: why, deadline: failedDeadline}
@@ -168,7 +168,7 @@ func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {
 	return in.Source.Spec(w)
 }
 
-// withHealth records that an app at rest is unhealthy past a deadline (with the first text), or is healthy again.
+// withHealth records that an app at rest is unhealthy after a deadline, or healthy again. It keeps the first text.
 func withHealth(in, _ Input, d Decision) Decision {
 	s := &d.State
 	switch {

@@ -15,7 +15,7 @@ func runningHook(s rollout.State) int {
 	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
 }
 
-// runHooks returns the next transition of a release's hooks of the given time (when); false if all of them are over.
+// runHooks returns the next transition of a release's hooks with the given HookWhen. It is false if all hooks are over.
 func runHooks(
 	in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision, waits bool) {
@@ -39,7 +39,7 @@ func runHooks(
 	return Decision{}, false
 }
 
-// runsAgain reports whether users decided on a retry after a hook failed without a rejection.
+// runsAgain reports whether users have asked for a retry since the hook's last run.
 func runsAgain(in Input, run rollout.HookRun) bool {
 	if !in.Promotion.Says(rollout.Retry, run.Release) {
 		return false
@@ -48,7 +48,7 @@ func runsAgain(in Input, run rollout.HookRun) bool {
 	return err == nil && at.After(run.Since)
 }
 
-// FailedHook returns the failed hook that holds an app without a rejection, so that it can be retried; "" if none does.
+// FailedHook returns the failed hook that holds an app although no release is rejected. Users can retry such a hook.
 func FailedHook(in Input) string {
 	h := in.State.Held
 	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
@@ -84,11 +84,11 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
-// mostLeft bounds the recorded runs of hooks that are no longer in Git, such as hooks with a random name.
+// mostLeft limits the recorded runs of hooks that have left Git, such as hooks with random names.
 const mostLeft = 20
 
-// beginHook records that a Job is to be created. Before that it deletes interrupted Jobs, and old Jobs beyond the
-// number to keep, because Jobs without a record would stay for ever.
+// beginHook records that a Job is to be created. First it deletes interrupted Jobs, and old Jobs beyond the number to
+// keep, because a Job without a record is never deleted.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -143,7 +143,7 @@ func beginHook(
 	return d
 }
 
-// hasHook reports whether a render has a hook called name. If it has, no other hook is a newer version of that hook.
+// hasHook reports whether a render still has the named hook. If so, no hook with another name replaces that hook.
 func hasHook(r *rollout.Render, name string) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		h, is, err := hook.Of(o)

@@ -19,7 +19,7 @@ import (
 // Jobs before a release run before any change to the app. Jobs after a release run once all users are on it, before it
 // is stable. Jobs of an abort run after the rollback. One Job runs at a time, whichever release it belongs to.
 
-// HookJob is a Job to look up and, with Make, to create if it does not exist.
+// HookJob is a Job to look up. If Make is set, a missing Job is created.
 type HookJob struct {
 	Object rollout.Object
 	Make   bool
@@ -30,13 +30,12 @@ type HookJob struct {
 // Key returns the Job's namespace and name.
 func (j HookJob) Key() string { return j.Object.Namespace() + "/" + j.Object.Name() }
 
-// startsWithin is how long a Job may be without a running pod before it is interrupted for another release's Job.
+// startsWithin is the time after which a Job without a running pod is interrupted for another release's Job.
 const startsWithin = 10 * time.Second
 
-// again is the interval at which a running Job is observed.
-const again = 2 * time.Second
+const again = 2 * time.Second // the interval at which a running Job is observed
 
-// started starts a release once the Jobs before it have ended.
+// started runs the Jobs before a release and then starts the release.
 func started(in Input, start Decision) Decision {
 	head, release, source := in.Head.Render, *start.State.Release, start.State.Source
 	begun := slices.ContainsFunc(in.State.Hooks, func(r rollout.HookRun) bool {
@@ -63,8 +62,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming returns the release that waits for hooks, a freeze, a window or a hold; nil if none waits. A first deployment
-// is not returned while it waits for a window: it cannot be aborted, because no other version serves.
+// Coming returns the release that waits for hooks, a freeze, a window or a hold. It is nil if no release waits. A first
+// deployment that waits for a window does not count. Users cannot abort it, because no other version serves.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	waits := h.Is(rollout.HeldHook) || h.Is(rollout.HeldClosed) && s.Stable != nil && s.Release == nil
@@ -95,13 +94,13 @@ func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	return d
 }
 
-// isOfStable reports whether the hooks belong to the stable version, because only hooks have changed in Git.
+// isOfStable reports whether the release is the stable version. Then only hooks have changed in Git.
 func isOfStable(s rollout.State, release rollout.Release) bool {
 	return s.Release == nil && s.Stable != nil && s.Stable.Hash == release.Hash
 }
 
-// changed runs the hooks that have changed without a new version, before the rest of their commit is applied. A hook
-// that is new in Git runs with the next version only.
+// changed runs the changed hooks of a commit without a new version, before the rest of the commit is applied. A hook
+// that is new in Git runs only with the next version.
 func changed(in Input, next Decision) Decision {
 	s, head := in.State, in.Head.Render
 	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {
@@ -133,7 +132,7 @@ func changed(in Input, next Decision) Decision {
 	return next
 }
 
-// changedHooks returns the head without the hooks that are equal or missing in the source.
+// changedHooks returns the head without the hooks that are unchanged or new since the source.
 func changedHooks(in Input) *rollout.Render {
 	was, run := in.Source.ByRef(), *in.Head.Render
 	run.Objects = slices.DeleteFunc(slices.Clone(run.Objects), func(o rollout.Object) bool {
@@ -143,7 +142,7 @@ func changedHooks(in Input) *rollout.Render {
 	return &run
 }
 
-// changesHooks reports whether a commit without a new version has changed hooks. They begin once the old pods are gone.
+// changesHooks reports whether a commit without a new version has changed hooks. Hooks begin once old pods are gone.
 func changesHooks(in Input) bool {
 	return in.Source != nil && in.Source.Digest != in.Head.Render.Digest && slices.ContainsFunc(
 		[]rollout.HookWhen{rollout.HookBefore, rollout.HookAfter},
@@ -152,7 +151,7 @@ func changesHooks(in Input) bool {
 		})
 }
 
-// afterwards runs the hooks after a release, before the release is stable. It returns false if no hook is left to run.
+// afterwards runs a release's after hooks before the release becomes stable. It returns false if no hook is left.
 func afterwards(in Input) (Decision, bool) {
 	s := in.State
 	if s.Draining != nil || s.Release == nil || s.Phase == rollout.Aborting {
@@ -161,7 +160,7 @@ func afterwards(in Input) (Decision, bool) {
 	return runHooks(in, in.renderOf(s.Release.Hash), rollout.HookAfter, *s.Release)
 }
 
-// rolledBack runs the hooks after a rollback. It returns false if no hook is left to run.
+// rolledBack runs the abort hooks after a rollback. It returns false if no hook is left to run.
 func rolledBack(in Input) (Decision, bool) {
 	s := in.State
 	switch {
@@ -173,7 +172,7 @@ func rolledBack(in Input) (Decision, bool) {
 	return runHooks(in, in.Left, rollout.HookAbort, *s.Release)
 }
 
-// renderOf returns the head's, the source's or the abandoned render, whichever has the version; nil if none has.
+// renderOf returns the render of a version: the head's, the source's or the abandoned release's. It is nil for others.
 func (in Input) renderOf(h rollout.Hash) *rollout.Render {
 	r, _ := rollout.Find([]*rollout.Render{in.Head.Render, in.Source, in.Left}, func(r *rollout.Render) bool {
 		return r != nil && r.Release() == h
@@ -193,11 +192,11 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is the message of a Job that is deleted for a newer release. The deletion waits until the newer hook
-// begins: after an earlier deletion, the Job would be created again.
+// interrupted is the message of a Job that is deleted for a newer release. The Job is deleted only when the newer hook
+// begins. If it were deleted earlier, it would be created again.
 const interrupted = "deleted for a newer release"
 
-// IsLeftToHook reports whether an object is a hook, but no Job, that the running Job needs unchanged.
+// IsLeftToHook reports whether an object, such as a hook's ConfigMap, must stay unchanged for the running Job.
 func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	i := runningHook(s)
 	if i < 0 {
@@ -221,7 +220,7 @@ func withHooks(in, given Input, d Decision) Decision {
 	return d
 }
 
-// failed returns the decision after a hook has failed whose failure stops the release.
+// failed returns the decision after a failed hook stops the release.
 func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	reason := fmt.Sprintf("hook %s (%s) failed: %s", run.Name, run.When, run.Message)
 	switch {
@@ -255,7 +254,7 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 	return d
 }
 
-// notBegun holds an app without a stable version after a hook before its release has failed.
+// notBegun holds an app without a stable version after the failure of a hook before its release.
 func notBegun(in Input, why rollout.Rejection) Decision {
 	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s did not begin: %s; change the hook and push, "+
 		"or run the hook again without a change: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit.ID)
@@ -274,7 +273,7 @@ func hookInFlight(in Input) (Decision, bool) {
 	return awaitHook(in, i, in.renderOf(s.Release.Hash), s.Hooks[i].When, *s.Release), true
 }
 
-// pastHooks marks all hooks as past: their attempt is over. A running hook must still end before the next hook begins.
+// pastHooks marks all hooks as past, because their attempt is over. A running hook must still end before the next one.
 func pastHooks(all []rollout.HookRun) []rollout.HookRun {
 	all = slices.Clone(all)
 	for i := range all {

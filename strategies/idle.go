@@ -15,7 +15,7 @@ import (
 func decideAtRest(in Input) Decision {
 	if s := in.State.Stable; s == nil || isContent(s) && len(in.Head.Render.Specs) > 0 {
 		in.State.Stable = standing(in)
-		if in.State.Stable == nil { // no version serves beside a rejected version: the document stages other workloads
+		if in.State.Stable == nil { // the document stages other workloads, so no version serves beside a rejected version
 			in.State.Phase, in.State.Reason = rollout.Healthy, ""
 		}
 	} else {
@@ -65,7 +65,7 @@ func decideAtRest(in Input) Decision {
 	return started(in, startRelease(in))
 }
 
-// leftAtRest keeps the running version while the head's version would be released without steps.
+// leftAtRest keeps the running version, because the head's version would be released without steps.
 func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	s := in.State
 	if rejection, is := s.IsRejected(in.Head.Render.Release()); is && s.Stable != nil {
@@ -74,8 +74,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit.ID)
 }
 
-// standing returns the running version of an app that had no documents, nil if unknown. It consists of the applied
-// templates that unstaged returns or, if the head has hooks and no document, of the whole content.
+// standing returns the running version of an app that had no documents. It is nil if unknown. The version consists of
+// the templates from unstaged. If the head has hooks and no document, the version is the whole content.
 func standing(in Input) *rollout.Release {
 	switch head := in.Head.Render; {
 	case in.Source == nil:
@@ -107,8 +107,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload that gets its document together with a new version would have no steps. Either it
-// runs two versions, or only its document makes it a workload. Going back to the older running version is allowed.
+// unsettled returns why a workload would have no steps if one commit brings its document and a new version. Either it
+// runs two versions, or only its document makes it a workload. A return to the older running version is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -137,7 +137,7 @@ func unsettled(in Input) (why string, is bool) {
 	return "", false
 }
 
-// joined adds the running templates of workloads with their first document to stable: their next version has steps.
+// joined adds the running templates of workloads with a first document to stable, so that the next version has steps.
 func joined(in Input) rollout.State {
 	s := in.State
 	if s.Stable == nil {
@@ -159,7 +159,7 @@ func joined(in Input) rollout.State {
 	return s
 }
 
-// noneRuns reports whether no staged workload of the head has a stable template. Then all are new, without steps.
+// noneRuns reports whether no staged workload of the head has a stable template. Then all are new and have no steps.
 func noneRuns(in Input) bool {
 	return len(in.Head.Render.Specs) > 0 && !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
 		return in.State.StableHash(spec.Workload) != ""
@@ -211,7 +211,7 @@ func rejectedText(r rollout.Rejection) string {
 	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
-// withRetry drops the rejection of a version that is tried again: it may wait, and the promotion file may change.
+// withRetry drops the rejection of a version that is tried again. The promotion file may change while it waits.
 func withRetry(in Input) Input {
 	if r, is := Rejection(in); is && isTriedAgain(in, r) {
 		in.State.Rejected = notRejected(in.State.Rejected, r.Hash)
@@ -226,7 +226,7 @@ func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of the head's version, with or without stable's missing documents; none if it serves.
+// Rejection returns the rejection of the head's version, unless that version is stable. It ignores missing documents.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false
@@ -239,7 +239,7 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// CanRetry reports whether the head's version was rejected and a retry would stage it, with all its documents.
+// CanRetry reports whether the head's version was rejected and has all its documents, so that a retry stages it.
 func CanRetry(in Input) bool {
 	r, is := Rejection(in)
 	return is && r.Hash == in.Head.Render.Release()

@@ -59,7 +59,7 @@ func decideInFlight(in Input) Decision {
 	return advance(in)
 }
 
-// leave handles a head whose version differs from the release in flight.
+// leave decides about a release in flight when the head has another version.
 func leave(in Input, target rollout.Hash) Decision {
 	s, head := in.State, in.Head.Commit
 	if _, waits := afterwards(in); s.Stable == nil && !waits && servesAll(in, serves) {
@@ -121,7 +121,6 @@ func mustRetreat(in Input) string {
 	return reason
 }
 
-// abortedBy returns a text with the author and the reason of an abort.
 func abortedBy(p *rollout.Promotion) string {
 	reason := "aborted by " + cmp.Or(p.Author, "a promotion file")
 	if p.Reason != "" {
@@ -184,8 +183,9 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when the next ready pod counts: with a router, once proxies know the pod; in place or with surplus
-// pods, after minReadySeconds, when it may replace a pod. This applies in pauses as well, because replicas may change.
+// nextPod returns when the next ready pod counts. A routed pod counts once proxies know the pod. In place, or if there
+// are surplus pods, a pod counts after minReadySeconds, because it may then replace another pod. Pauses do not matter,
+// because replicas may change in a pause.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
@@ -216,7 +216,7 @@ func verdictAt(m workloads.Staged, in Input) verdict {
 	return gates.verdict(in, m)
 }
 
-// suspended records that a workload has no replicas, or has some again. Its step then begins anew.
+// suspended records that a workload has lost its replicas or has replicas again. In both cases its step begins anew.
 func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
@@ -358,7 +358,7 @@ func decidePromoting(in Input) Decision {
 	return d
 }
 
-// toldReason keeps a stall's first reason. Messages about pods change with each restart, without a transition.
+// toldReason keeps a stall's first reason, because messages about pods change with each restart.
 func toldReason(s rollout.State, reason string) string {
 	if s.Phase == rollout.Stalled {
 		return s.Reason

@@ -33,7 +33,7 @@ func withoutDocument(in Input, held Decision) Decision {
 	return held
 }
 
-// followed returns the source with the head's values of paused, because users cannot edit the source.
+// followed returns the source with each "paused" value from the head, because users cannot edit the source.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)
@@ -51,8 +51,8 @@ func renamed(in Input) (what string, is bool) {
 	return Renamed(in.State.Stable.Templates, in.Head.Render)
 }
 
-// Renamed reports, with both names, whether a staged workload has left Git and a new workload with another version has
-// come. All pods of the new workload would start together, without steps and gates.
+// Renamed reports whether a staged workload has left Git and a new workload with another version has come. The text has
+// both names. All pods of the new workload would start together, without steps and gates.
 func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
 	served := map[rollout.Hash]bool{}
 	var left []rollout.Workload
@@ -73,7 +73,7 @@ func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (wh
 	return "", false
 }
 
-// askedFor returns the release hash that the head would have if no Rollout document of a staged workload were missing.
+// askedFor returns the head's release hash as if no Rollout document of a staged workload were missing.
 func askedFor(in Input) rollout.Hash {
 	templates := in.Head.Render.Staged()
 	for _, r := range []*rollout.Release{in.State.Stable, in.State.Release} {
@@ -89,8 +89,8 @@ func askedFor(in Input) rollout.Hash {
 	return rollout.ReleaseHash(templates)
 }
 
-// LacksDocument reports whether a head lacks the document of a workload in flight. Then the app is held, unless its
-// templates are stable's, which reverts the release, or the release is being promoted.
+// LacksDocument reports whether a head lacks the document of a workload in flight. Then the app is held, except in a
+// promotion. If the head has stable's templates, the release is reverted instead.
 func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, isHeld, isReverted bool) {
 	in := Input{State: s, Head: Head{Render: head}}
 	w, isHeld = lostSpec(in)
@@ -98,7 +98,7 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	return w, isHeld && !isReverted && !workloads.IsPromoting(s), isReverted
 }
 
-// lostSpec returns a workload that lost its document but not its Deployment: an apply would start all its pods.
+// lostSpec returns a workload that has lost its document but not its Deployment. An apply would start all its pods.
 func lostSpec(in Input) (rollout.Workload, bool) {
 	for _, p := range in.State.Progress {
 		if _, has := in.Head.Render.Spec(p.Workload); has {
@@ -118,7 +118,7 @@ func stagedIn(in Input) []workloads.Staged {
 	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// releaseSpecs returns the specs that the release in flight follows, from the head or else from the source.
+// releaseSpecs returns the specs of the release in flight. They are the source's specs if the head has another version.
 func releaseSpecs(in Input) []rollout.Spec {
 	switch {
 	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:

@@ -13,11 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A promotion file opens gates of one release, named by its hash, during one attempt. It may name workloads and their
-// steps. State.Spent is the digest of a file that no longer counts: it belongs to an earlier attempt, to changed steps
-// or names, or to a version that already serves.
+// A promotion file opens gates during one attempt of one release. The file names the release's hash, and may name
+// workloads and steps. State.Spent is the digest of a file that no longer counts, because the file is for an earlier
+// attempt, for changed steps or names, or for a version that already serves.
 
-// prepared returns the input without an unusable head or promotion file, and with a cache of compiled specs.
+// prepared removes an unusable head or promotion file from the input, and adds a cache of compiled specs.
 func (in Input) prepared() Input {
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
@@ -30,7 +30,7 @@ func (in Input) prepared() Input {
 	return in
 }
 
-// refusal returns the policy rule that forbids the promotion, "" if none does. "through" the last step acts as "full".
+// refusal returns the policy rule that forbids the promotion. A "through" with the last step is the same as "full".
 func refusal(in Input) string {
 	p := in.Promotion
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
@@ -61,13 +61,13 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-// isSpent reports whether the promotion file no longer counts. Used retries are known from Rejection.Promotion instead.
+// isSpent reports whether the promotion file no longer counts. A used retry is recorded in Rejection.Promotion instead.
 func isSpent(in Input) bool {
 	p := in.Promotion
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate records a decision about stable as spent and drops it, so that it does not count in a later release.
+// withoutLate drops a decision about stable and records it as spent, because it must not count in a later release.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash && p.Decision != rollout.Retry {
 		in.State.Spent, in.Promotion = p.Digest, nil
@@ -80,7 +80,7 @@ func isOfAnotherTry(in Input) bool {
 	return !since.IsZero() && (release == nil || !release.Since.Equal(since))
 }
 
-// spend returns State.Spent of a release that ends: the digest of the promotion that it used, if there is one.
+// spend returns State.Spent at the end of a release. It is the digest of the promotion that the release used last.
 func spend(in Input, s rollout.State) string {
 	if in.Promotion.Says(rollout.Promote, in.State.Release.Hash) && in.Promotion.Digest != "" {
 		return in.Promotion.Digest
@@ -88,7 +88,7 @@ func spend(in Input, s rollout.State) string {
 	return s.Spent
 }
 
-// Ignored returns why the promotion file has no effect; "" if the file has an effect, or is for an earlier release.
+// Ignored returns why the promotion file has no effect. It is "" if the file has an effect or is for a past release.
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
 	if p == nil || s.Phase == "" {
@@ -138,8 +138,8 @@ func withIgnored(in, given Input, d Decision) Decision {
 	return d
 }
 
-// NamesNoStep returns an error text if a promotion names a step that its release lacks, "" otherwise. Promotions of
-// other releases and of workloads without steps are not checked: the file may outlive the steps.
+// NamesNoStep returns an error text if a promotion names a step that its release lacks. It does not check promotions of
+// other releases or of workloads without steps, because a promotion file may outlive the steps.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() {
 		return ""
@@ -155,7 +155,7 @@ func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	return namesNoStep(in)
 }
 
-// namesNoStep returns an error text if a promotion names a step or workload that does not exist, "" otherwise.
+// namesNoStep returns an error text if a promotion names a step or workload that does not exist.
 func namesNoStep(in Input) string {
 	p, all := in.Promotion, stagedIn(in)
 	has := func(m workloads.Staged) bool { _, found := p.Last(m.Workload, m.Names()); return found }
@@ -179,7 +179,7 @@ func namesNoStep(in Input) string {
 // Gate returns the furthest step that waits for a promotion. It returns false if no step waits.
 func Gate(in Input) (step int, shut bool) { return furthest(shutGates(in.prepared())) }
 
-// TimedPause returns the furthest step in a timed pause that a promotion can end early; false if there is no such step.
+// TimedPause returns the furthest step in a timed pause that a promotion can end. It returns false if there is none.
 func TimedPause(in Input) (step int, found bool) {
 	return furthest(early(in.prepared(), func(w plan.Wait) bool { _, is := w.(plan.TimerWait); return is }))
 }
@@ -191,13 +191,13 @@ func furthest(all []workloads.Staged) (step int, found bool) {
 	return step, len(all) > 0
 }
 
-// Key returns the promotion that opens exactly the gates that wait for a promotion; nil if no gate waits.
+// Key returns the promotion that opens all waiting gates and no other gates. It is nil if no gate waits.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
 }
 
-// Early returns the promotion that ends timed pauses, analyses and experiments in progress; nil if there is none.
+// Early returns the promotion that ends the present timed pauses, analyses and experiments. It is nil without them.
 func Early(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, early(in, endsEarly))
@@ -215,8 +215,8 @@ func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 	return KeyThrough(in.State, through, entered)
 }
 
-// KeyThrough returns the release's promotion through a step of each workload, counted from 1; an empty map means all
-// steps. If a file is spent, the promotion gets a time, so that its digest differs.
+// KeyThrough returns a promotion of the release through a step of each workload. Steps count from 1, and an empty map
+// means all steps. If a file is spent, the promotion has a time, so that its digest differs from the spent digest.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {
@@ -244,7 +244,7 @@ func IsOpen(in Input) bool {
 	return slices.ContainsFunc(stagedIn(in), func(m workloads.Staged) bool { return !m.IsThrough() && isOpen(m, in) })
 }
 
-// Skipped returns the steps, from the present step on, that a promotion shortens or skips; a full promotion skips all.
+// Skipped returns the steps that a promotion shortens or skips, from the present step on. A full promotion skips all.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
 	return skipped(in.prepared())
@@ -277,7 +277,7 @@ func shutGates(in Input) []workloads.Staged {
 	})
 }
 
-// early returns the workloads whose step has a wait of the given kind that is in progress and does not need a user.
+// early returns the workloads in a wait of the given kind. The wait must be in progress and must not need a user.
 func early(in Input, kind func(plan.Wait) bool) []workloads.Staged {
 	return slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool {
 		if m.IsThrough() || in.State.Phase == rollout.Aborting || !kind(m.Stage().Wait) {

@@ -10,10 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Replicas and the limits of autoscalers are not staged: a release changes them immediately, and a rollback keeps them.
-// Later replicas in Git are recorded beside the commit of the rollback, or of a freeze.
+// Replicas and the limits of autoscalers are not staged. A release changes them immediately, and a rollback keeps them.
+// During a rollback or a freeze, the state records the head's replicas beside the older commit.
 
-// withReplicas records the head's replicas where State.Source may have others.
+// withReplicas records the head's replicas while State.Source may have other replicas.
 func withReplicas(in, _ Input, d Decision) Decision {
 	s, head := &d.State, in.Head
 	switch {
@@ -44,7 +44,7 @@ func withReplicas(in, _ Input, d Decision) Decision {
 	return d
 }
 
-// isScaled reports whether an autoscaler of a render scales an object. Its removal waits with the head, as do replicas.
+// isScaled reports whether an autoscaler in a render scales an object. New replicas wait until the autoscaler is gone.
 func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		ref, target := o.Ref(), o.Map("spec", "scaleTargetRef")
@@ -54,8 +54,8 @@ func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	})
 }
 
-// withMark keeps the workloads' mark where neither pods nor routes move, such as when a pause begins. A change of only
-// an annotation or label costs the Deployment controller three more writes.
+// withMark keeps the workloads' mark if neither pods nor routes move, such as when a pause begins. A new mark alone
+// would cost the Deployment controller three more writes.
 func withMark(in, given Input, d Decision) Decision {
 	switch was := given.State; {
 	case d.State.Equal(&was):
@@ -88,7 +88,7 @@ func isStill(in Input, a, b rollout.State) bool {
 	return a.Equal(&b)
 }
 
-// unmoved returns a state without the fields that no object depends on.
+// unmoved removes the fields of a state on which no object depends.
 func unmoved(s rollout.State) rollout.State {
 	s.Phase, s.Reason, s.Serial, s.Written, s.Held, s.Analyses, s.Hooks = "", "", 0, 0, nil, nil, nil
 	s.Unhealthy, s.Kept, s.Ignored = "", "", ""

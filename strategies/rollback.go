@@ -18,8 +18,8 @@ type cause struct {
 	reject bool            // reject the release's hash; false after a revert or a newer version
 }
 
-// rollback begins the rollback to stable. Traffic moves immediately; canary pods go after settling or, if the release
-// is rejected, after a longer abortDelay. The app then follows commit why.to: the revert or stable's commit.
+// rollback begins the rollback to stable. Requests move immediately. New pods go after settling, or after abortDelay if
+// the release is rejected and abortDelay is longer. The app then follows why.to, the revert's or stable's commit.
 func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
@@ -47,7 +47,7 @@ func rollback(in Input, why cause) Decision {
 	}
 }
 
-// rejected returns the state with a rejection of the release, whose hash is removed from the verified hashes.
+// rejected adds a rejection of the release to the state, and removes the release's hash from the verified hashes.
 func rejected(in Input, s rollout.State, release rollout.Release, why cause) rollout.State {
 	rejection := rollout.Rejection{Hash: release.Hash, Commit: release.Commit, Reason: why.reason,
 		At: rollout.Second(in.Now), Hook: why.hook.Name, Content: why.hook.Content}
@@ -60,8 +60,8 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	return s
 }
 
-// abortDelay returns the longest abortScaleDownDelaySeconds of the release's specs. It is 0 without a stable Service or
-// router, because new pods would keep serving, and in place, because stable needs their room.
+// abortDelay returns the longest abortScaleDownDelaySeconds of the release's specs. Without a stable Service or router
+// it is 0, because new pods would keep serving. In place it is 0 as well, because stable needs the room.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.Of(spec)
@@ -97,7 +97,7 @@ func decideAborting(in Input) Decision {
 	}
 	if target == s.Stable.Hash && s.Source == s.Rollback.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
-		// Git returned to stable during the rollback: the rollback's target becomes the newest commit.
+		// Git returned to stable during the rollback, so the newest commit becomes the rollback's target.
 		to := *d.State.Rollback
 		to.To = in.Head.Commit.ID
 		d.State.Source, d.State.Rollback = to.To, &to
@@ -107,7 +107,7 @@ func decideAborting(in Input) Decision {
 }
 
 // CanOvertake reports whether a full promotion of Git's version would end the rollback in progress. A retried version
-// cannot overtake: the promotion file would replace the retry.
+// cannot overtake, because the promotion file would replace the retry.
 func CanOvertake(in Input) bool {
 	if in.State.Phase != rollout.Aborting || in.Head.Render == nil {
 		return false
@@ -131,7 +131,7 @@ func overtake(in Input) Decision {
 	return d
 }
 
-// finishRollback returns a rollback's next transition, if one is due: the new pods may go, or all of them are gone.
+// finishRollback returns a rollback's next transition if the new pods may go, or if all new pods are gone.
 func finishRollback(in Input) (Decision, bool) {
 	s := in.State
 	if s.Source != s.Rollback.To {
@@ -160,8 +160,8 @@ func finishRollback(in Input) (Decision, bool) {
 	return decideAtRest(in), true
 }
 
-// drainAt returns when the new pods may go: at the recorded time, or earlier if the next release waits or stable needs
-// room to grow. It is never before all proxies know the routes.
+// drainAt returns when the new pods may go. It is the recorded time, or earlier if the next release waits or stable
+// needs room to grow, but never before all proxies know the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
 	isFull := func(m workloads.Staged) bool { // stable cannot grow beside so many new pods
@@ -194,8 +194,8 @@ func laterOnly(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// settling returns how long a rollback keeps the new pods until proxies have learnt the routes; 0 if no route is
-// recorded. It uses the specs of the release or, if their commit is lost, of the head.
+// settling returns how long a rollback keeps the new pods, so that proxies can learn the routes. It is 0 if no route is
+// recorded. If the release's commit is lost, settling uses the head's specs.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	specs := releaseSpecs(in)
@@ -203,8 +203,8 @@ func settling(in Input) time.Duration {
 		specs = in.Head.Render.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
-		// No time is needed with dynamicStableScale: stable needs the room, and its Service selects all pods. In place,
-		// matched requests reach stable, because the new version's Service selects stable's pods.
+		// With dynamicStableScale no time is needed, because stable needs the room and its Service selects all pods. In
+		// place, matched requests reach stable, because the new version's Service selects stable's pods.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
 			longest = max(longest, m.Routing.Settle)
 		}

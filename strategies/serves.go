@@ -14,7 +14,7 @@ import (
 // All users are on a version when it has serving pods and no other version has pods. Then a release is stable, or a
 // rollback ends. Not all pods need to be available: on a hundred nodes the last pod may never be available.
 
-// servesAll reports whether all users are on the release in flight, judged for each workload by serves or isAllOn.
+// servesAll reports whether all users are on the release in flight. The argument serves decides for each workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
 	if isContent(release) {
@@ -32,7 +32,7 @@ func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bo
 	})
 }
 
-// serves reports whether a workload runs one version only, and as many of its pods serve as maxUnavailable demands.
+// serves reports whether a workload runs only one version and has the serving pods that maxUnavailable demands.
 func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)

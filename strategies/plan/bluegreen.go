@@ -24,7 +24,7 @@ func (blueGreen) Compile(spec rollout.Spec) Compiled {
 func blueGreenStages(b *rollout.BlueGreen) []Stage {
 	preview := Stage{Counts: FullSets}
 	if b.PreviewReplicaCount != nil {
-		// At least one pod runs, as in Argo Rollouts: a preview without pods would be promoted without a look at it.
+		// At least one pod runs, as in Argo Rollouts, because users cannot judge a preview without pods.
 		preview.Counts = func(n int) Counts { return Counts{Canary: min(n, max(1, *b.PreviewReplicaCount)), Stable: n} }
 	}
 	stages := []Stage{preview.With("preview", "preview", PodsWait{})}

@@ -38,7 +38,8 @@ func (canary) Compile(spec rollout.Spec) Compiled {
 	return p
 }
 
-// canaryStages returns a stage per step, at its index, and the last stages. As in Argo Rollouts weights start at 0.
+// canaryStages returns one stage for each step, in order, and then the last stages. As in Argo Rollouts, the weight
+// is 0 before the first setWeight.
 func canaryStages(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	var stages []Stage
@@ -82,7 +83,6 @@ func canaryStages(spec rollout.Spec) []Stage {
 	return append(stages, canaryHandover(spec, weight)...)
 }
 
-// pauseOf returns the text and the wait of a pause.
 func pauseOf(p *rollout.Pause) (string, Wait) {
 	switch {
 	case p == nil:
@@ -110,8 +110,8 @@ func canaryHandover(spec rollout.Spec, weight int) []Stage {
 	return switchStages(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
 }
 
-// routedHandover returns the last stages of a routed canary. All requests go to the new version. Then the stable
-// Service, which gets no requests by then, is switched. Ping-pong Services need no switch.
+// routedHandover returns the last stages of a routed canary. First all requests go to the new version. Then the stable
+// Service is switched, because it gets no requests any more. Ping-pong Services need no switch.
 func routedHandover(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	s := Stage{Weight: c.Traffic.MaxWeight, final: true, Counts: func(n int) Counts {
@@ -166,7 +166,7 @@ func scaleText(s rollout.CanaryScale) string {
 }
 
 // canaryCounts returns the pods of a canary step, at least n in all. In place, new pods replace stable pods. Otherwise
-// stable keeps n pods or, with dynamicStableScale, its traffic's share. Matched users need a canary pod at any weight.
+// stable keeps n pods, or its share of requests with dynamicStableScale. Matched users always need a canary pod.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) Counts {
 	c := spec.Canary
 	full := 100
@@ -209,9 +209,9 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// inPlace returns the counts that the controller can hold. A Deployment's maxUnavailable must be a percentage: an
-// integer would remove too many pods when an autoscaler halves n. So Deployments keep a few more stable pods: of 147,
-// 53 % removes 77, and no percentage removes 78. Other kinds keep one stable pod unless all pods are to be new.
+// inPlace returns the counts that the controller can hold. A Deployment's maxUnavailable must be a percentage, because
+// an integer would remove too many pods when an autoscaler halves n. So a Deployment may keep more stable pods: 53 % of
+// 147 removes 77 pods, and no percentage removes 78. Other kinds keep one stable pod unless all pods become new.
 func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	switch kind := spec.Workload.Ref().Kind; {
 	case spec.Partition == nil && kind == rollout.WorkloadKinds[0].Kind:
@@ -225,8 +225,8 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	}
 }
 
-// batch returns the counts of setCanaryScale in place; a share is rounded up. Except at weight 100, one stable pod
-// stays: replicas 2 of 2 pods gives 1 canary and 1 stable pod, or 2 and 1 with a surge.
+// batch returns the counts of setCanaryScale in place. It rounds shares up. One stable pod stays unless the weight is
+// 100. For example, replicas 2 of 2 pods gives 1 canary pod and 1 stable pod, or 2 and 1 with a surge.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
 		c.Canary = min(*scale.Replicas, n)
@@ -264,9 +264,9 @@ func atLeast(c Counts, floor, n int) Counts {
 
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
-// Approximate splits n pods, or n+1 with a surge, closest to the weight, like CalculateReplicaCountsForBasicCanary of
-// Argo Rollouts. 5 pods at 20 % are 1/4; 3 pods at 10 % are 1/3 with a surge, 1/2 without. One case differs: without a
-// surge, a tie whose upper half is n, such as 2 pods at 75 %, gives n-1 canary pods instead of none.
+// Approximate splits n pods, or n+1 with a surge, as close to the weight as possible. It follows Argo Rollouts'
+// CalculateReplicaCountsForBasicCanary. 5 pods at 20 % are 1/4. 3 pods at 10 % are 1/3 with a surge and 1/2 without.
+// One case differs: without a surge, a tie that rounds up to n gives n-1 canary pods instead of none (2 pods at 75 %).
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// strategy compiles specs to plans. It is one file and one entry of Table; code that walks stages knows no strategy.
+// strategy compiles specs to plans. Each strategy has one file and one entry of Table. Other code knows no strategy.
 type strategy interface {
 	Compiles(spec rollout.Spec) bool
 	Compile(spec rollout.Spec) Compiled
@@ -61,7 +61,7 @@ type Compiled struct {
 	key        string // the cached digest
 }
 
-// Pins is the way in which the Services of users and of the new version select pods.
+// Pins is the way in which the users' Service and the new version's Service select pods.
 type Pins int
 
 // The ways to select pods.
@@ -72,7 +72,7 @@ const (
 	SharedPins                // in place: routers send only matched requests to the new version's Service
 )
 
-// Routing marks a release whose requests are split by routers, and not by Services across pods.
+// Routing exists if routers split a release's requests. Otherwise Services split the requests across pods.
 type Routing struct {
 	*rollout.Traffic
 	dynamic bool // dynamicStableScale: stable shrinks with its traffic
@@ -82,17 +82,17 @@ type Routing struct {
 type Stage struct {
 	Name     string // the user's name for the stage, "" if none
 	Text     string // "setWeight 20", for output and commit subjects
-	Weight   int    // of the new version, out of Compiled.Full
+	Weight   int    // the new version's weight, out of Compiled.Full
 	Routes   []rollout.ManagedRoute
 	Counts   func(n int) Counts
-	Scaled   bool // the counts are setCanaryScale's, not the weight's
+	Scaled   bool // the counts come from setCanaryScale, not from the weight
 	Wait     Wait
 	Switched bool // the stable or active Service selects the new version
 	keeps    bool // all users are on the new version; the old version's pods are kept
 	final    bool // it follows the decision to promote, so windows and freezes do not delay it
 }
 
-// With returns the stage with another name, text and wait.
+// With returns a copy of the stage with another name, text and wait.
 func (s Stage) With(name, text string, w Wait) Stage {
 	s.Name, s.Text, s.Wait = name, text, w
 	return s
@@ -104,7 +104,7 @@ type Counts struct{ Canary, Stable int }
 // Cache caches compiled specs for one decision. The zero value caches nothing.
 type Cache map[rollout.Spec]*Compiled
 
-// OrNew returns the cache, or an empty one for the zero value.
+// OrNew returns the cache, or an empty cache if it is nil.
 func (known Cache) OrNew() Cache {
 	if known == nil {
 		return Cache{}
@@ -112,7 +112,7 @@ func (known Cache) OrNew() Cache {
 	return known
 }
 
-// Of returns the plan of a spec.
+// Of returns the spec's plan from the cache, or compiles it.
 func (known Cache) Of(spec rollout.Spec) *Compiled {
 	if p := known[spec]; p != nil {
 		return p
@@ -132,7 +132,7 @@ func Compile(spec rollout.Spec) *Compiled {
 	return &p
 }
 
-// Names returns the stages' names, for promotions with through: NAME.
+// Names returns the stages' names. A promotion refers to a stage as "through: NAME".
 func (p *Compiled) Names() []string {
 	return rollout.Mapped(p.Stages, func(s Stage) string { return s.Name })
 }
@@ -215,7 +215,7 @@ func (p *Compiled) RoutesAt(step int) []rollout.ManagedRoute {
 	return s.Routes
 }
 
-// CountsAt returns the pods at the end of a step, or of the last step if earlier. Without stages all pods are stable's.
+// CountsAt returns the pods at the end of a step. Later steps have the last step's pods. Without stages, none are new.
 func (p *Compiled) CountsAt(step, n int) Counts {
 	if len(p.Stages) == 0 {
 		return Counts{Stable: n}
@@ -259,8 +259,8 @@ func MinReady(spec rollout.Spec) time.Duration {
 	return time.Duration(spec.MinReadySeconds) * time.Second
 }
 
-// MovedAt returns the first stage at which all users are on the new version and its analyses are over, possibly
-// len(Stages). It returns false if pods alone move the users.
+// MovedAt returns the first stage after all users have moved and the analyses have ended. The stage may be len(Stages).
+// MovedAt returns false if only pods move the users, without a switch of Services.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {
@@ -269,7 +269,7 @@ func (p *Compiled) MovedAt() (int, bool) {
 	return n, p.HasSwitched(len(p.Stages)) || p.Swaps()
 }
 
-// RoleOf returns the role of a ReplicaSet's version, "" for an older version.
+// RoleOf returns the role of a ReplicaSet's version. An older version has no role.
 func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 	switch w := p.Spec.Workload; {
 	case r.Hash != "" && r.Hash == s.StableHash(w):
@@ -292,8 +292,8 @@ func (s Stage) AsksAs(o Stage) bool {
 // Swaps reports whether a release of this plan swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services that lost their role: known ones, and an old plan's Services that this plan does
-// not use. A former Service of users stays listed even if the new version uses it, unless a router splits requests.
+// LeftServices returns the Services that lost their role: the known Services, and an old plan's Services that this plan
+// does not use. Without a router, the users' former Service stays in the list even if the new version uses it.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known
@@ -310,7 +310,7 @@ func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) 
 	return all
 }
 
-// EndsAs reports whether both plans end alike, with or without a switch and a swap of Services.
+// EndsAs reports whether both plans end with the same switch and the same swap of Services.
 func (p *Compiled) EndsAs(other *Compiled) bool {
 	return p.Swaps() == other.Swaps() && p.HasSwitched(len(p.Stages)) == other.HasSwitched(len(other.Stages))
 }

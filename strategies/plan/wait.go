@@ -55,7 +55,7 @@ func (w TimerWait) Traits() traits {
 	return traits{Number: 2, duration: w.Duration, Pauses: true, Early: true}
 }
 
-// End returns when a pause ends, zero if its schedule has no next time.
+// End returns when a pause ends. It is zero if the schedule has no next time.
 func (w TimerWait) End(entered time.Time) time.Time {
 	if w.Until == "" {
 		return entered.Add(w.Duration)
@@ -85,7 +85,7 @@ func (w AnalysisWait) Traits() traits {
 	return traits{Number: 5, more: encoded(w.Analysis) + "|0s|\n", Early: true}
 }
 
-// ExperimentWait waits for the experiment's pods, then its duration and required analyses, or for a promotion.
+// ExperimentWait waits for the experiment's pods, duration and required analyses. A promotion ends the wait early.
 type ExperimentWait struct{ *rollout.Experiment }
 
 // The digest of an experiment keeps the field names of its first version, although documents have other names now.

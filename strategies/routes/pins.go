@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// selector names the pods that a Service shall select.
+// selector names the pods that a Service should select.
 type selector int
 
 const (
@@ -19,7 +19,7 @@ const (
 	newestPin                 // the new version, or stable if the new version has no ReplicaSet
 )
 
-// trafficPhase is the phase of a release as far as its Services are concerned.
+// trafficPhase is the phase of a release that decides what its Services select.
 type trafficPhase int
 
 const (
@@ -78,8 +78,8 @@ var blueGreenRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{leaving}, main: allPods, side: freshPin},
 }, canaryRows)
 
-// Routers may send requests to both Services at any time, and some drop a route to a Service without endpoints. So the
-// new version's Service selects stable until the new version gets requests.
+// Routers may send requests to both Services at any time. Some routers drop a route to a Service without endpoints. So
+// the new version's Service selects stable until the new version gets requests.
 var routedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, stable: []readiness{none}, main: allPods, side: allPods},
 	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, main: stablePin, side: stablePin},
@@ -87,7 +87,7 @@ var routedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{leaving, left}, stable: []readiness{none}, main: allPods, side: allPods},
 }, canaryRows)
 
-// In place, weights are shares of pods: users reach all pods, and routers send only matched requests to side.
+// In place, weights are shares of pods. Users reach all pods. Routers send only matched requests to the side Service.
 var sharedRows = slices.Concat([]pinRow{
 	{
 		at: []trafficPhase{shared}, fresh: []readiness{none, some}, stable: []readiness{none, some},
@@ -147,14 +147,14 @@ type pinning struct {
 // Pinned returns the labels that the two Services of a workload select. The zero value selects all pods.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// An image set by hand makes a second ReplicaSet with the release's hash, which counts if the first has no ready pods.
+	// An image set by hand makes a second ReplicaSet with the release's hash. It counts if the first has no ready pods.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]
 	}
 	at := m.phase()
 	if (at == atSteps || at == shared) && m.HasStrangers(m.Want()) && m.Fresh.Ready() == 0 {
-		return main, m.Stable.Pin // pods of neither version serve until stable's do
+		return main, m.Stable.Pin // pods of other versions serve until stable's pods serve
 	}
 	rows := pinRows[m.Pins]
 	i := firstFit(rows, at, m.freshReadiness(at), m.stableReadiness(at))
@@ -227,7 +227,7 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 	}
 }
 
-// draining reports whether the controller may still remove the last stable pods. That is so if the rollback began
+// draining reports whether the controller may still remove the last stable pods. It may do so if the rollback began
 // without stable pods or in the promotion, until the controller has seen stable's template.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
@@ -237,14 +237,14 @@ func (m pinning) draining() bool {
 	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
-// isUntouched reports whether stable had all requests under another list of steps. A rollback follows the stable
-// commit, and the recorded step does not apply to that commit's list.
+// isUntouched reports whether stable had all requests under another list of steps. The recorded step does not count
+// then, because a rollback follows the stable commit's list.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods a rollback needs ready before it sends them all requests. All are needed if
-// the new version had all requests, and one if stable kept its pods.
+// neededStable returns how many stable pods must be ready before a rollback sends them all requests. It is all pods if
+// the new version had all requests, and one pod if stable kept its pods.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():

@@ -99,7 +99,7 @@ func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	return c * weight * full / (c*weight + s*(full-weight))
 }
 
-// RoutedText returns a text about the requests that a step sends to the new version.
+// RoutedText describes the requests that a step sends to the new version.
 func RoutedText(m workloads.Staged) string {
 	var parts []string
 	switch full := m.Full(); {
