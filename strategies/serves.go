@@ -12,7 +12,7 @@ import (
 )
 
 // All users are on a version when it has serving pods and no other version has pods. Then a release is stable, or a
-// rollback ends. Not all pods need to be available: on a hundred nodes the last pod may never be available.
+// rollback ends. Not all pods need to be available, because on a hundred nodes the last pod may never become available.
 
 // servesAll reports whether all users are on the release in flight. The argument serves decides for each workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
@@ -47,13 +47,13 @@ func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return isAlone(live, hash) && fresh.Ready() >= min(workloads.Replicas(in.State, spec, live), 1)
 }
 
-// available returns how many of n pods must always be available by the user's maxUnavailable; at least one.
+// available returns how many of n pods must always be available. At least one must be, whatever maxUnavailable is.
 func available(spec rollout.Spec, n int) int {
 	return min(n, max(1, n-spec.MaxUnavailable.RoundDown(n)))
 }
 
-// runsOnly reports whether a workload runs one version only. It counts by ReplicaSet, because the Deployment's status
-// lags; a ReplicaSet that was scaled down may have pods that its status does not report yet.
+// runsOnly reports whether a workload runs only one version. It counts by ReplicaSet, because the Deployment's status
+// lags. A ReplicaSet that was scaled down may have pods that its status does not report yet.
 func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Synced && isAlone(live, hash)
 }
@@ -70,7 +70,7 @@ func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }
 
-// rollingBack returns, as texts, the workloads that still run other versions than stable, and their earliest deadline.
+// rollingBack describes the workloads that still run other versions than stable. It also returns their first deadline.
 func rollingBack(in Input) (texts []string, late deadline) {
 	if in.Source == nil || in.State.Source != in.State.Rollback.To {
 		return []string{"all pods to have the stable version"}, late
@@ -121,7 +121,7 @@ func Evictions(in Input) []workloads.Eviction {
 	return workloads.Evictions(workloads.Evicting{View: v, State: in.State, Release: in.renderOf(in.State.Release.Hash)})
 }
 
-// OrdersNodes reports whether a release in flight orders nodes by their labels, so that Observed.Nodes is needed.
+// OrdersNodes reports whether a release in flight orders nodes by their labels. Such a release needs Observed.Nodes.
 func OrdersNodes(in Input) bool {
 	hasOrder := func(spec rollout.Spec) bool { return spec.Canary != nil && len(spec.Canary.NodeOrder) > 0 }
 	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)

@@ -51,7 +51,7 @@ func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	return rollout.Find(*in.Answers.Foreign, func(rollout.Foreign) bool { return true })
 }
 
-// adoption adopts workloads that run Git's templates. Other templates are replaced only by a full promotion.
+// adoption adopts workloads that run Git's templates. Only a full promotion replaces other templates.
 func adoption(in Input, release rollout.Release) (Decision, bool) {
 	s, head := in.State, in.Head.Render
 	running := 0
@@ -107,7 +107,7 @@ func firstDeployment(in Input, release rollout.Release) Decision {
 	return started(in, startFirst(in))
 }
 
-// startFirst starts a first deployment: no staged workload has a stable version.
+// startFirst starts a first deployment, because no staged workload has a stable version.
 func startFirst(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
@@ -161,7 +161,7 @@ func newestStable(in Input) *rollout.Release {
 	return &stable
 }
 
-// notRejected returns all rejections except the rejections of h, which is tried again.
+// notRejected returns all rejections except h's rejections, because h is tried again.
 func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
 	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }
@@ -193,7 +193,7 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	return all
 }
 
-// phaseOf returns Promoting if all workloads have passed their steps, Paused if the rest wait for users or the clock.
+// phaseOf returns Promoting if all workloads have passed their steps, and Paused if the others wait for users or time.
 func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	phase := rollout.Promoting
 	for _, pr := range all {
@@ -220,7 +220,7 @@ func isFast(in Input, h rollout.Hash) bool {
 	})
 }
 
-// remember puts a version first in the bounded list of verified hashes. If it was listed, newer versions are dropped.
+// remember puts a version first in the list of verified hashes. If the version was listed, newer versions are dropped.
 func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	if i := slices.Index(list, h); i >= 0 {
 		return slices.Clone(list[i:])
@@ -229,8 +229,8 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	return out[:min(len(out), rollout.MaxHistory)]
 }
 
-// StartOver returns an app's record for a new cluster without workloads: a rollback to stable, after which Git's
-// version starts at its first step. It returns false if there is no stable version: a first deployment follows.
+// StartOver returns an app's record for a new cluster without workloads. It is a rollback to stable. After that, Git's
+// version starts at its first step. StartOver returns false if only a first deployment is possible, without stable.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false

@@ -25,12 +25,12 @@ func adopt(in Input) Decision {
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
 	raises := false
-	for _, m := range stagedIn(in) { // without workloads that left the app, which the promotion removes
+	for _, m := range stagedIn(in) { // not workloads that left the app; the promotion removes them
 		c := changeOf(m, in)
 		switch {
 		case c.restarts == "" || s.Stable == nil:
 		case workloads.IsPromoting(s):
-			// Kubernetes replaces the pods: a Service switch would send all users to the first new pod.
+			// Kubernetes replaces the pods now, so a Service switch would send all users to the first new pod.
 			in.Head.Render = in.Source
 			return decidePromoting(in)
 		default:
@@ -75,7 +75,7 @@ func changeOf(m workloads.Staged, in Input) change {
 	if in.Source != nil {
 		spec, known = in.Source.Spec(m.Workload)
 	}
-	if !known { // the commit is lost: the digest shows only that stages changed
+	if !known { // without the commit, the digest shows only that stages changed
 		if m.Digest() != m.Plan {
 			return change{changes: true}
 		}
@@ -102,9 +102,9 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// endsByOldList reports whether a release ends with the steps of its source, and not of the head. Then all its users
-// are on the new version, but proxies do not know that yet. The head's steps have no switch, and would send users to
-// all pods. A source rendered from local files has no commit.
+// endsByOldList reports whether a release ends with the source's steps instead of the head's steps. Then all users are
+// on the new version, but proxies do not know that yet. The head's steps have no switch, so they would send users to
+// all pods. A source from local files has no commit.
 func endsByOldList(in Input) bool {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||
@@ -139,7 +139,7 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	case workloads.IsPromoting(in.State):
 		step = len(m.Stages)
 	case !c.changes:
-	case in.State.Draining != nil: // the release is stable: its analyses are over
+	case in.State.Draining != nil: // the release is stable, so its analyses are over
 		at, _ := m.MovedAt()
 		step = max(step, at)
 	case in.State.Release.Fast:

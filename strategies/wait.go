@@ -79,14 +79,13 @@ func promotionOrTimeout(w plan.PromotionWait, in Input, m workloads.Staged) verd
 	return v
 }
 
-// hasTimedOut reports whether a step with onTimeout: abort has reached its timeout without a promotion.
+// hasTimedOut reports whether a step with "onTimeout: abort" has reached its timeout without a promotion.
 func hasTimedOut(w plan.PromotionWait, in Input, m workloads.Staged) bool {
 	late := w.Timeout > 0 && w.OnTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.Timeout))
 	kept := m.Suspended || isSuspended(m) || holder(in, in.State.Release.Hash, m.Spec.Paused) != ""
 	return late && !kept && !waitForPromotion(in, m).done
 }
 
-// waitForPromotion waits until a promotion opens the step.
 func waitForPromotion(in Input, m workloads.Staged) verdict {
 	release := in.State.Release
 	switch {
@@ -114,7 +113,7 @@ func promoter(in Input) string {
 	return cmp.Or(in.Promotion.Author, "a promotion file")
 }
 
-// timedOut returns the reason for a rollback if a pause with onTimeout: abort has timed out, "" otherwise.
+// timedOut returns the reason for a rollback if a pause with "onTimeout: abort" has timed out.
 func timedOut(in Input) string {
 	for _, m := range stagedIn(in) {
 		if w, is := m.Stage().Wait.(plan.PromotionWait); is && in.State.Stable != nil && hasTimedOut(w, in, m) {
@@ -138,16 +137,16 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	}
 	if m.Fresh.Ready() > 0 && m.Want().Canary > 0 {
 		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod from the pause's start is left
-			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most doubled: frequent node changes may replace every pod
+			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most doubled, as node changes may replace every pod
 		}
 	}
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon bounds the time from a timed pause's begin to its record. After a longer push the pause begins anew.
+// recordedSoon limits the time between a timed pause's start and its record. After a longer push the pause restarts.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns when the next stage begins: now, or at a timed pause's first decision if its record is late.
+// sinceHanded returns when the next stage begins. It is now, or a timed pause's first decision if its record is late.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
@@ -252,7 +251,6 @@ func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verd
 	return verdict{text: strings.Join(waits, "; "), due: laterOnly(due, in.Now)}
 }
 
-// waitForExperimentPods waits until all pods of the experiment are available.
 func waitForExperimentPods(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
 	var waits []string
 	var due time.Time

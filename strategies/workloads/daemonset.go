@@ -10,12 +10,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// daemonSet moves a DaemonSet node by node. Between steps its strategy is OnDelete: the controller only creates missing
-// pods, from the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). A step evicts old pods within
-// maxUnavailable. The promotion and each rollback use the user's own rolling update.
+// daemonSet moves a DaemonSet node by node. Between steps its strategy is OnDelete, so the controller only creates
+// missing pods from the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). A step evicts old pods
+// within maxUnavailable. The promotion and each rollback use the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// Limits returns the nodes of the stage, counted anew in each pass because nodes come and go.
+// Limits returns the number of nodes at the stage. Each pass counts anew, because nodes come and go.
 func (daemonSet) Limits(m Staged, want plan.Counts, _ View) (Limits, bool) {
 	k := min(want.Canary, m.N)
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
@@ -30,8 +30,8 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	onNodes(o, "spec.updateStrategy.rollingUpdate", int64(1))
 }
 
-// evict returns the old pods on the next nodes of a stage. Ready pods are evicted only within maxUnavailable. The next
-// nodes are the first nodes in inNodeOrder that still have an old pod.
+// evict returns the old pods on a stage's next nodes. The next nodes are the first nodes in inNodeOrder that still have
+// an old pod. Ready pods are evicted only within maxUnavailable.
 func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (all []Eviction) {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
 	spec, staged := in.spec(w)
@@ -61,7 +61,7 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	return all
 }
 
-// roomOnNodes returns how many more nodes may be without a serving pod. It is negative if too many lack one already.
+// roomOnNodes returns how many more nodes may be without a serving pod. It is negative if too many nodes are.
 func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
 	room := max(1, spec.MaxUnavailable.RoundUp(live.Replicas)) - live.Replicas
 	for _, r := range live.Revisions {
@@ -70,8 +70,8 @@ func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time
 	return room
 }
 
-// inNodeOrder sorts pods by their nodes: by the first matching selector, then by a digest of release and node, so that
-// each release begins on other nodes. Unmatched nodes come last. With broken, pods that are not ready come first.
+// inNodeOrder sorts pods by the first selector that matches their node, and then by a digest, so that each release
+// begins on other nodes. Nodes without a match come last. If broken is set, pods that are not ready come first.
 func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting, broken bool) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		if broken && p.Ready {

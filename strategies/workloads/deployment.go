@@ -7,7 +7,7 @@ import (
 
 // With these minReadySeconds no pod ever becomes available. So the Deployment controller stops at exactly N-m old and
 // s+m new pods, for maxSurge s and maxUnavailable m (k8s.io/kubernetes pkg/controller/deployment, rolling.go). The
-// progress deadline must be larger than minReadySeconds; the largest int32 disables it.
+// progress deadline must be larger than minReadySeconds. The largest int32 disables the deadline.
 const (
 	HoldMinReadySeconds  = 2147483646
 	HoldProgressDeadline = 2147483647
@@ -31,10 +31,10 @@ func (f Limits) limit(o rollout.Object) {
 	}
 }
 
-// turn pauses the Deployment of a rollback until stable's ReplicaSet reports no more available pods than it has
-// replicas. The controller subtracts that number from the newest ReplicaSet's replicas (NewRSUnavailablePodCount). If 6
-// of 8 pods must be available and stable is scaled from 5 to 2, the controller counts 2-5 = -3 unavailable pods. So it
-// may stop 8-6-(-3) = 5 of the 6 new pods. The surge covers pods that start before the controller sees the pause.
+// turn pauses a rollback's Deployment while stable's ReplicaSet reports more available pods than replicas. Then the
+// controller could stop too many new pods (NewRSUnavailablePodCount). If 6 of 8 pods must be available and stable is
+// scaled from 5 to 2, the controller counts 2-5 = -3 unavailable pods. So it may stop 8-6-(-3) = 5 of the 6 new pods.
+// The surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
@@ -62,7 +62,7 @@ func paused(m Staged, n int) Limits {
 	return Limits{Surge: max(0, total-n), Unavailable: min(1, max(0, 1+n-total)), Replicas: n, still: true}
 }
 
-// Own sets spec.paused to false unless Git sets it, which undoes a kubectl rollout pause.
+// Own sets spec.paused to false unless Git sets spec.paused. This undoes a manual "kubectl rollout pause".
 func (deployment) Own(o rollout.Object) {
 	if o.Map("spec")["paused"] == nil {
 		o.Set(false, "spec", "paused")
@@ -80,13 +80,13 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 
 func (deployment) Reached(_ Staged, want plan.Counts) plan.Counts { return want }
 
-// surgeValue returns the surge as a percentage that rounds up to it: 1 of 3 is 33 %. It is an integer only if no
-// percentage fits, such as for 10 of 150: an integer does not follow an autoscaler's n.
+// surgeValue returns a percentage that rounds up to the surge, such as 33 % for 1 of 3. It is an integer only if no
+// percentage fits, such as for 10 of 150, because an integer does not follow an autoscaler's n.
 func (f Limits) surgeValue() any {
 	return exactly(f.Surge, 100*f.Surge/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 }
 
-// unavailableValue returns a percentage that rounds down to the unavailable pods (1 of 3 is 34 %), or else an integer.
+// unavailableValue returns a percentage that rounds down to the unavailable pods, such as 34 % for 1 of 3.
 func (f Limits) unavailableValue() any {
 	percent := (100*f.Unavailable + f.Replicas - 1) / f.Replicas
 	return exactly(f.Unavailable, percent, func(a rollout.Amount) int { return a.RoundDown(f.Replicas) })
@@ -100,12 +100,12 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 }
 
 // Limits returns the surge and unavailable pods of the next move. The Deployment controller never stops pods of its
-// newest ReplicaSet and never starts pods of older ones. So a canary that has become too large, after a change of
-// replicas, steps or pods, shrinks under the stable template, still held (Limits.Back).
+// newest ReplicaSet and never starts pods of older ones. So a canary that is too large shrinks under the stable
+// template, which is still held (Limits.Back).
 //
-// Then stable pods must not count as available, or all new pods are removed as surplus. A ReplicaSet's minReadySeconds
-// change with the template, so the template changes while paused (Limits.still). n available new pods look like a whole
-// release, so first one pod goes. Pods that manual minReadySeconds made available stay until they are not.
+// Meanwhile stable pods must not count as available, or the controller removes all new pods. It changes minReadySeconds
+// with the template, so the template changes while paused (Limits.still). One of n available new pods goes first,
+// because n pods look like a whole release. Pods that manual minReadySeconds made available stay until they are not.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N
@@ -121,7 +121,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 	if isForward {
 		if m.Stable.Current && (!m.Live.Synced || m.Routed != nil && m.Routing != nil && !m.isSettled(v)) {
-			// Missing old pods have yet to start, or a new process does not know yet that proxies know a smaller step's route.
+			// Old pods must still start, or a new process does not know yet that proxies know a smaller step's route.
 			return Limits{asIs: true}, true
 		}
 		if m.IsDynamic() {
@@ -138,7 +138,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	case !m.Live.Synced:
 		return Limits{asIs: true}, true
 	case m.Fresh.Ready() == 0:
-		return Limits{}, false // no new pod is ready: only the stable template is applied
+		return Limits{}, false // no new pod is ready, so only the stable template is applied
 	case known:
 		f, ok := m.nextLimits(v, m.Fresh, m.Stable, plan.Counts{Canary: want.Stable, Stable: want.Canary}, surge)
 		f.Back = true
@@ -152,14 +152,14 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 }
 
 // nextLimits returns the next surge and unavailable pods on the way to want.Canary fresh and want.Stable old pods.
-// Ready pods never fall below the user's limit. The Deployment controller removes old pods down to N-m, whether new
-// ones are ready or not. So m grows by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
+// Ready pods never fall below the user's limit. The Deployment controller removes old pods down to N-m, even if new
+// pods are not ready. So m grows only by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start
 //	ready  8+5      s=0 m=5   5 old, 5 new: at rest
 //
-//	N=10, maxSurge 1, maxUnavailable 0, of 9 stable and 5 new pods, one of which is not ready, to 6/4 (back):
+//	N=10, maxSurge 1, maxUnavailable 0, from 9 stable and 5 new pods (4 of them ready) to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
 // Removed old pods are not started again, or the limits would flap. Pods that terminate, or soon will, make no room.

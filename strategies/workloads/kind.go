@@ -22,7 +22,7 @@ type kind interface {
 	Reached(m Staged, want plan.Counts) plan.Counts
 }
 
-// evictor is a kind whose pods gitrollout itself must delete at times.
+// evictor is a kind for which gitrollout must sometimes delete pods.
 type evictor interface {
 	// evict returns the pods to delete now. The caller ensures that the controller has seen the newest object.
 	evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
@@ -37,7 +37,7 @@ type turner interface {
 // Kinds is the table of the kinds that have no rollout.Partitioned.
 var Kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
 
-// Eviction is a pod to delete, unless another pod has its name by now.
+// Eviction is a pod to delete. It does not apply to a newer pod with the same name.
 type Eviction struct {
 	Namespace string
 	Pod       rollout.Pod
@@ -90,7 +90,7 @@ func (m Staged) Kind() kind { return kindFor(m.Workload, m.Spec) }
 // inTurn has the common methods of kinds whose controller replaces pods in place.
 type inTurn struct{}
 
-// Reached accepts surplus new pods, such as after a scale-up or on a new node: the controller does not replace them.
+// Reached accepts surplus new pods, such as after a scale-up or on a new node, because the controller keeps them.
 func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 	if want.Canary == 0 || m.Fresh.Desired <= want.Canary || m.IsTakenForAll() {
 		return want

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Desired returns the object that the state asks for, nil to leave the object in the cluster as it is.
+// Desired returns the object that the state asks for. It returns nil if the object in the cluster stays unchanged.
 func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
 	hash := v.Source.Templates[w]
 	o = WithSize(s, o)
@@ -45,7 +45,7 @@ func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) roll
 	return o
 }
 
-// stableWorkload returns the stable commit's object with the newest replicas, which are not staged; nil if it has none.
+// stableWorkload returns the stable commit's object with the newest replicas, because replicas are not staged.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := WorkloadOf(v.Stable, w)
 	if !found {
@@ -67,7 +67,7 @@ func sizes(ref rollout.Ref) (count, least string) {
 	return "replicas", "minReplicas"
 }
 
-// Size returns Git's present replicas or limits of an object of State.Source.
+// Size returns the newest replicas or autoscaler limits in Git for an object of State.Source.
 func Size(s rollout.State, o rollout.Object) rollout.Replicas {
 	w, _ := rollout.WorkloadOf(o.Ref())
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w }); is {
@@ -84,7 +84,7 @@ func Size(s rollout.State, o rollout.Object) rollout.Replicas {
 	return rollout.Replicas{Workload: w, Count: number(count), Least: number(least)}
 }
 
-// WithSize returns an object with Git's present replicas or limits.
+// WithSize returns an object with the newest replicas or autoscaler limits in Git.
 func WithSize(s rollout.State, o rollout.Object) rollout.Object {
 	size := Size(s, o)
 	if reflect.DeepEqual(size, Size(rollout.State{}, o)) {
@@ -116,7 +116,7 @@ func WorkloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 }
 
-// Stamp returns a copy with gitrollout's annotations, but not on the pod template: a new commit restarts no pod.
+// Stamp returns a copy with gitrollout's annotations. The pod template gets none, so that a new commit restarts no pod.
 func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
 	w, _ := rollout.WorkloadOf(o.Ref())
@@ -139,14 +139,14 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 	return o
 }
 
-// roomy is a kind whose objects limit missing and extra pods. For a staged workload room writes Git's value or
-// Kubernetes' default, so that no manual change decides how many pods a promotion replaces at a time.
+// roomy is a kind whose objects limit missing and extra pods. For a staged workload, room sets Kubernetes' default if
+// Git sets no limit. So no manual change decides how many pods a promotion replaces at a time.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
 
-// onNodes sets surge and unavailable pods of a kind with a pod on each node. If a node has two pods at times, as with
-// Kruise's Surging, no pod may be unavailable.
+// onNodes sets the surge and unavailable pods of a kind with a pod on each node. It sets nothing if a node may have two
+// pods, as with Kruise's Surging, because then no pod may be unavailable.
 func onNodes(o rollout.Object, at string, unavailable any) {
 	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
 		orElse(o, at+".maxSurge", int64(0))
@@ -160,7 +160,7 @@ func orElse(o rollout.Object, field string, value any) {
 	}
 }
 
-// Asked returns Git's replicas of a workload whose spec is from State.Source, nil if an autoscaler sets them.
+// Asked returns a workload's replicas in Git, for a spec of State.Source. It is nil if an autoscaler sets the replicas.
 func Asked(s rollout.State, spec rollout.Spec) *int {
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == spec.Workload }); is {
 		return r.Count
@@ -169,7 +169,7 @@ func Asked(s rollout.State, spec rollout.Spec) *int {
 }
 
 // growth returns the largest number of replicas that adds no pod of the new version. A Deployment controller gives each
-// ReplicaSet its rounded share, the largest first. With c new pods of n+c, none is added below a factor of 1+1/2c:
+// ReplicaSet its rounded share, the largest first. With n old and c new pods, a factor below 1+1/2c adds no new pod:
 //
 //	n=4, c=2:  5, 6, 7, 9, 11, 14 …
 //	n=4, c=4:  4, until the new pods are gone

@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// partitioned moves a workload of a configured kind by its partition, counted anew in each pass because an autoscaler
-// may change n. The kind's controller counts all pods that do not serve before it replaces another pod.
+// partitioned moves a workload of a configured kind by its partition. Each pass counts anew, because an autoscaler may
+// change n. The kind's controller counts all pods that do not serve before it replaces another pod.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
-// Limits returns the new pods of the stage. With one pod per node, it releases at most as many more nodes as may still
-// be unavailable: the controller ignores unreleased nodes. It releases none until released nodes have new pods.
+// Limits returns the new pods of the stage. With one pod per node, it releases only as many more nodes as may still be
+// unavailable, because the controller ignores other nodes. It releases none until released nodes have new pods.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -34,8 +34,8 @@ func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// Hold writes the partition, as a percentage if an autoscaler sets the replicas, so that the share survives scaling. At
-// 66 %, 2 of 3 pods stay old, because the controller rounds up.
+// Hold writes the partition. It is a percentage if an autoscaler sets the replicas, so that the share survives scaling.
+// At 66 %, 2 of 3 pods stay old, because the controller rounds up.
 func (p partitioned) Hold(o rollout.Object, f Limits) {
 	old := f.Replicas - f.Unavailable
 	var value any = int64(old)
@@ -48,7 +48,7 @@ func (p partitioned) Hold(o rollout.Object, f Limits) {
 	o.Set(value, strings.Split(p.Partition, ".")...)
 }
 
-// Own sets the partition to 0 if no step asks for fewer pods. That undoes manual changes; Kruise requires the field.
+// Own sets the partition to 0 if no step asks for fewer pods. This undoes manual changes. Kruise requires the field.
 func (p partitioned) Own(o rollout.Object) {
 	if !p.CountsNew {
 		o.Set(int64(0), strings.Split(p.Partition, ".")...)
@@ -70,7 +70,6 @@ func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-// evict calls evictInOrder, for kinds whose pods are replaced in order.
 func (p partitioned) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	if !p.Ordered {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// SettledAt returns when all proxies have learnt a route, given when it was recorded and applied.
+// SettledAt returns when all proxies have learnt a route. It counts from the record or the apply, whichever is later.
 func SettledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 	return rollout.Later(recorded, applied).Add(settle)
 }
@@ -27,7 +27,7 @@ func Learnt(t *plan.Routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// Planned returns the counts for the weight routed last, with fewer new pods if a later step of that weight has fewer.
+// Planned returns the counts for the last routed weight. A later step with the same weight may reduce the new pods.
 func (m Staged) Planned() plan.Counts {
 	c := m.CountsAt(m.Routed.Step, m.N)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {
@@ -36,7 +36,7 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns the new pods that the routed weight needs: the planned pods or, if an edit removed its step, its share.
+// borne returns the new pods that the routed weight needs. If an edit removed its step, they are at least its share.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if s, _ := m.At(m.Routed.Step); m.RoutedWeight(s) != m.Routed.Weight {

@@ -10,12 +10,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// statefulSet moves a StatefulSet by its partition: pods from that ordinal on get the new template. The controller
+// statefulSet moves a StatefulSet by its partition. Pods from that ordinal on get the new template. The controller
 // replaces one pod at a time, the highest first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
-// Limits returns the new pods of the stage, counted anew in each pass because an autoscaler may change n. No stable pod
-// is replaced while another pod does not serve: Parallel does not wait for that pod. New pods are not taken back.
+// Limits returns the new pods of the stage. Each pass counts anew, because an autoscaler may change n. No stable pod is
+// replaced while another pod does not serve, because Parallel does not wait for that pod. New pods are not taken back.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -32,7 +32,7 @@ func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// onTop returns how many pods are new from the highest ordinal down, without a gap.
+// onTop counts the new pods from the highest ordinal down to the first other pod.
 func onTop(m Staged) (n int) {
 	isNew := func(at int) bool {
 		return slices.ContainsFunc(m.Fresh.Members, func(p rollout.Pod) bool { return ordinal(p) == at })
@@ -43,14 +43,14 @@ func onTop(m Staged) (n int) {
 	return n
 }
 
-// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that: with no
-// pods, a partition has no effect. Then only the stable object is applied until stable is the base version again.
+// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that. This can
+// happen because a partition has no effect without pods. Then only the stable object is applied until stable is the
+// base version again.
 func (m Staged) IsTakenForAll() bool {
 	isByPartition := m.Kind() == (statefulSet{}) || m.Spec.Partition != nil
 	return isByPartition && m.N > 0 && m.Fresh.Base && m.Fresh.Hash != m.Stable.Hash && !m.hasAsked(m.N)
 }
 
-// hasAsked reports whether the present step or an earlier step asks for at least that many new pods.
 func (m Staged) hasAsked(pods int) bool {
 	for i := range m.Step + 1 {
 		if m.CountsAt(i, m.N).Canary >= pods {
@@ -60,7 +60,7 @@ func (m Staged) hasAsked(pods int) bool {
 	return false
 }
 
-// isNextDown reports whether the stable pod that the controller replaces next is not ready: its loss costs no capacity.
+// isNextDown reports whether the next stable pod to replace is not ready. Its replacement costs no capacity.
 func (m Staged) isNextDown() bool {
 	if len(m.Stable.Members) == 0 {
 		return false
@@ -74,7 +74,7 @@ func (statefulSet) Hold(o rollout.Object, f Limits) {
 	o.Set(int64(f.Replicas-f.Unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room sets maxUnavailable if the cluster knows the field. Otherwise each apply would seem incomplete.
+// room sets maxUnavailable if the cluster knows the field. An unknown field would make each apply seem incomplete.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
@@ -82,7 +82,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached waits, with rebalance, until surplus new pods are evicted, unless the base is new: evicted pods would return.
+// Reached waits for rebalance to evict surplus new pods. If the base is new, it does not, because pods would return.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -90,7 +90,7 @@ func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	return k.inTurn.Reached(m, want)
 }
 
-// Surplus returns why more pods are new than the step asks for, "" if none are.
+// Surplus returns why there are more new pods than the step asks for. It is empty if there are not.
 func (m Staged) Surplus() string {
 	asked, n := m.Want().Canary, m.Fresh.Desired
 	if m.Kind() == (deployment{}) || asked == 0 || n <= asked {
@@ -121,7 +121,7 @@ func (m Staged) Surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.N, asked, why)
 }
 
-// evict returns at most one pod: with rebalance a new pod below the partition, else a pod that blocks the controller.
+// evict returns at most one pod: a new pod below the partition with rebalance, or a pod that blocks the controller.
 func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
 	spec, _ := in.spec(w)
@@ -137,8 +137,8 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 // evictInOrder returns the highest pod that is not ready and of an older version. With OrderedReady the controller
 // replaces no pod while another pod is not ready (kubernetes#67250).
 //
-// In a rollback, and at a step without new pods, the evicted pod has the abandoned version. It is evicted once the
-// controller has seen the stable template, or it would return. Otherwise a stable pod from the partition on is evicted.
+// In a rollback, and at a step without new pods, the pod has the abandoned version. It is evicted after the controller
+// has seen the stable template, or it would return. At other steps it is a stable pod from the partition on.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
@@ -152,7 +152,7 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	}
 }
 
-// stuck returns the highest pod that is not ready and not of the current template; none while a pod terminates.
+// stuck returns the highest pod that is not ready and not of the current template. It waits while a pod terminates.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -194,8 +194,8 @@ func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// StandsStill returns why a workload may never get all its new pods, "" if no reason is known. Either no controller
-// observes the workload, or it waits for an old pod that only a user may delete.
+// StandsStill returns why a workload may never get all its new pods. It is empty if no reason is known. Either no
+// controller observes the workload, or the workload waits for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {

@@ -18,7 +18,7 @@ type Staged struct {
 	N      int  // its desired replicas
 	leaves bool // the release is rolled back, so no new pod starts
 	Stable rollout.Revision
-	Fresh  rollout.Revision // of the new version; the zero value if it has no ReplicaSet yet
+	Fresh  rollout.Revision // the new version; the zero value if it has no ReplicaSet yet
 }
 
 // New returns a workload of the state's release.
@@ -59,7 +59,7 @@ func (v View) Workloads(s rollout.State) []Staged {
 	return All(s, v.Source.Specs, v.Observed, v.Plans)
 }
 
-// Problem returns why new pods are not ready or, in place, why stable pods are not.
+// Problem returns why new pods are not ready. In place, it may return why stable pods are not ready.
 func (m Staged) Problem() string {
 	if m.Fresh.Problem != "" || m.Stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
 		return m.Fresh.Problem
@@ -74,14 +74,14 @@ func (m Staged) Problem() string {
 // WaitsInTurn reports whether a stable pod that is not ready may keep the controller from creating new pods.
 func WaitsInTurn(m Staged) bool { return m.Kind() != (deployment{}) }
 
-// Blocker returns the first stable pod that is not ready while all new pods are. The controllers of all kinds but
-// Deployments may replace no pod until the blocker is ready.
+// Blocker returns the first stable pod that is not ready although all new pods are ready. Except for Deployments, a
+// controller may replace no pod until the blocker is ready.
 func Blocker(m Staged) (rollout.Pod, bool) {
 	blocks := WaitsInTurn(m) && m.Fresh.Problem == "" && m.Fresh.Ready() == m.Fresh.Pods
 	return rollout.Find(m.Stable.Members, func(p rollout.Pod) bool { return blocks && !p.Ready && !p.Terminating })
 }
 
-// Stage returns the present stage, the zero value after the last stage.
+// Stage returns the present stage. It is the zero value after the last stage.
 func (m Staged) Stage() plan.Stage {
 	s, _ := m.At(m.Step)
 	return s
@@ -99,7 +99,7 @@ func (m Staged) Want() plan.Counts {
 // IsThrough reports whether all steps are done.
 func (m Staged) IsThrough() bool { return m.Step >= m.Of }
 
-// labelOf returns the prefix of a workload's run names: its name or, if another namespace has that name too, web@east.
+// labelOf returns the prefix of a workload's run names, such as web. It is web@east if two namespaces have a web.
 func labelOf(s rollout.State, w rollout.Workload) string {
 	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
 	if slices.ContainsFunc(s.Progress, namesake) {
@@ -131,7 +131,7 @@ func Replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload)
 	return live.Replicas
 }
 
-// ServesNext returns when the next ready pod will have been ready for minReady; zero if there is none.
+// ServesNext returns when the next ready pod will have been ready for minReady. It is zero if there is no such pod.
 func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
 	for _, v := range versions {
 		for _, since := range v.ReadySince {
@@ -143,7 +143,7 @@ func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revis
 	return due
 }
 
-// IsHeld reports whether a state holds its workloads: between steps, and in a rollback until the new pods may go.
+// IsHeld reports whether a state holds its workloads. It does between steps, and in a rollback until new pods may go.
 func IsHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
@@ -155,7 +155,7 @@ func IsHeld(s rollout.State) bool {
 	}
 }
 
-// commitOf returns the commit of a staged template's release; "" for others, or each push would write the workload.
+// commitOf returns the commit of a staged template's release. Others have none, or each push would write the workload.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
