@@ -20,7 +20,7 @@ import (
 // Branch is the users' branch in a story.
 const Branch = "main"
 
-// began is every story's start: a Friday at noon.
+// began is the start of every story, a Friday at noon.
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // Story runs a script against a repository, a cluster and one reconciler. Pods become ready immediately by default.

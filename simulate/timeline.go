@@ -32,7 +32,7 @@ type Event struct {
 	wanted []wanted
 }
 
-// wanted is an expectation: an indented line below a command.
+// wanted is an expectation, an indented line below a command.
 type wanted struct {
 	line int
 	text string

@@ -19,7 +19,6 @@ type tree struct {
 	blobs   map[string]string
 }
 
-// root returns the commit's tree.
 func (c *commit) root() *tree {
 	if c.tree == nil {
 		c.tree = &tree{entries: map[string]rollout.Entry{}, folders: map[string][]rollout.Entry{}, blobs: map[string]string{}}

@@ -96,7 +96,7 @@ func unreturned(in Input) (texts []string, late deadline) {
 // contentSeconds is the progress deadline of a release without documents.
 const contentSeconds = int(healthDeadline / time.Second)
 
-// contentDeadlines returns the deadline of a release without documents; none if all its workloads are ready.
+// contentDeadlines returns the deadline of a release without documents. It returns none if all workloads are ready.
 func contentDeadlines(in Input) []deadline {
 	why, since := unready(in, in.State.Release.Since)
 	if why == "" {

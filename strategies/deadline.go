@@ -135,12 +135,12 @@ func deadlines(in Input) (all []deadline) {
 		isThere := func(r rollout.Revision) bool { return r.Pods > 0 }
 		switch over, lacks := lacksPods(m, in.Now); {
 		case ok && workloads.IsPromoting(s) && m.Problem() == "" && !slices.ContainsFunc(m.Live.Revisions, isThere):
-			continue // no version has a pod: the workload's controller has yet to create pods
+			continue // no version has a pod, so the workload's controller has yet to create pods
 		case ok && workloads.IsPromoting(s):
 			since = firstMade(promotedAt(s), m.Fresh)
 		case ok && lacks:
 			since = over
-		case ok && !isPodsStage(m): // its pods were ready when the step began: only pods created later count
+		case ok && !isPodsStage(m): // its pods were ready when the step began, so only later pods count
 			atGate = true
 			for _, p := range m.Fresh.Members {
 				since = rollout.Later(since, p.Created)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Input holds everything on which a decision about one app depends.
+// Input holds everything that a decision about one app needs.
 type Input struct {
 	Now       time.Time
 	App       rollout.App
@@ -27,7 +27,7 @@ type Input struct {
 	Ends      bool                  // the process ends after this decision, so all measurements are recorded now
 	Calendar  rollout.Calendar      // when releases of the app may advance
 	Health    Health                // since when the app and its objects are healthy or unhealthy
-	Applied   time.Time             // since when the cluster holds the routes that Routing identifies; zero if unknown
+	Applied   time.Time             // when the cluster got the routes that Routing identifies; zero if unknown
 	Left      *rollout.Render       // the release that is rolled back; nil without a rollback, or if unreadable
 	Unread    bool                  // Left is still being read
 	Answers   Answers               // the answers to earlier decisions' questions
@@ -49,7 +49,7 @@ type Decision struct {
 	Requeue  time.Time // when a timer must start the next decision; zero if no timer is needed
 	Waiting  string    // what the app waits for, as text for users; "" if nothing
 	Measure  []Measure // the measurements that are due
-	Stale    bool      // the cluster holds a newer record's state: nothing may be applied
+	Stale    bool      // the cluster holds a newer record's state, so nothing may be applied
 
 	// Ask is the next question, nil if all are answered. The decision stands unless the answer changes it.
 	Ask *Ask
@@ -85,7 +85,7 @@ func Decide(in Input) Decision {
 
 // adjustments change each decision, in this order. given is the input before Decide has prepared it.
 var adjustments = []func(in, given Input, d Decision) Decision{
-	withKnownHold, // first: a hold for a known problem is no transition
+	withKnownHold, // comes first, because a hold for a known problem is no transition
 	withAnalyses,  // starts runs before the release may become stable
 	withReplicas,  // replicas follow Git in every decision
 	withDraining,  // a release that has all users becomes stable
@@ -257,7 +257,7 @@ func Emptied(r *rollout.Render, has int) error {
 }
 
 // withQuestion sets a decision's next question. Rollbacks and stale decisions have none. Heal comes first, because the
-// other answers describe the healed cluster. Accept is last: other answers may keep the app at its commit.
+// other answers describe the healed cluster. Accept is last, because other answers may keep the app at its commit.
 func withQuestion(in, _ Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {

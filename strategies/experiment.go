@@ -24,7 +24,7 @@ func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, boo
 	return w.Experiment, is && isTried(s) && !m.Suspended && !isSuspended(m)
 }
 
-// experimentObjects returns the objects of a state's experiments. A version whose render is unknown runs no pods.
+// experimentObjects returns the objects of a state's experiments. A version without a known render runs no pods.
 func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	var all []rollout.Object
 	for _, m := range v.Workloads(s) {

@@ -118,7 +118,6 @@ func (c *forecaster) moment() time.Time {
 
 func (c *forecaster) pass(d time.Duration) { c.at = c.at.Add(d) }
 
-// open advances the clock until the calendar lets the release advance. It returns the wait as text, "" if none.
 func (c *forecaster) open() string {
 	if c.in.Fast || !c.known {
 		return ""
@@ -206,8 +205,8 @@ func (c *forecaster) waitForTime(w plan.TimerWait, s *ForecastStage) {
 	}
 }
 
-// waitForAnalysis sets the least duration of an analysis: interval 1m and count 5 take 4m, because the first
-// measurement is immediate. A start condition or a late start takes additional time.
+// waitForAnalysis sets the least duration of an analysis. Interval 1m and count 5 take 4m, as the first measurement is
+// immediate. A start condition or a late start takes additional time.
 func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {

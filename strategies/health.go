@@ -24,7 +24,7 @@ const (
 type Health struct {
 	HealthySince time.Time // zero if the app is not healthy
 	Unhealthy    map[rollout.Ref]Unhealthy
-	Why          string    // why the last apply failed, "" if it did not; applies of releases count
+	Why          string    // why the last apply failed, "" if it did not; a release's applies count, too
 	Lasts        bool      // another manager has overwritten an object repeatedly
 	Taken        time.Time // when applies began to succeed again after Why; zero before that, and after takenFor
 }

@@ -116,7 +116,7 @@ func beginHook(
 			gone = append(gone, job)
 		}
 		if isOld && answer.Stuck == "" {
-			continue // the Job may still exist: a later pass deletes it
+			continue // the Job may still exist, and a later pass deletes it
 		}
 		if isIts {
 			run.Log = "" // only the newest log is kept
@@ -151,8 +151,8 @@ func hasHook(r *rollout.Render, name string) bool {
 	})
 }
 
-// unversioned returns a hook's name without parts that contain a digit: ns/migrate-v12 and ns/migrate-1.2.3 become
-// ns/migrate. Jobs are immutable, so many hooks have a version in their names.
+// unversioned removes parts with a digit from a hook's name. So ns/migrate-v12 and ns/migrate-1.2.3 become ns/migrate.
+// Many hooks have a version in their names, because Jobs are immutable.
 func unversioned(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })

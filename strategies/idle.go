@@ -170,7 +170,7 @@ func noneRuns(in Input) bool {
 func follow(in Input) Decision {
 	s, was := in.State.AtRest(rollout.Healthy, ""), in.State.Phase
 	if s.Stable != nil && in.Head.Render.Release() == "" {
-		s.Stable = nil // no Rollout documents are left: the app has plain Deployments
+		s.Stable = nil // no Rollout documents are left, so the app has plain Deployments
 	}
 	if in.Source == nil || in.Source.Digest != in.Head.Render.Digest {
 		s.Source = in.Head.Commit.ID
@@ -190,7 +190,7 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	if !isOf(in.Source, s.Stable.Hash) {
 		s.Source = s.Stable.Commit
 	}
-	// No commit is named: the record does not say which commit brought this version, and a revert may go back too far.
+	// No commit is named, because the record does not say which commit brought this version. A revert may go too far.
 	retry := "decision: retry"
 	if !CanRetry(in) {
 		retry = "its Rollout document"
@@ -226,7 +226,7 @@ func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of the head's version, unless that version is stable. It ignores missing documents.
+// Rejection returns the rejection of the head's version, unless that version is stable. Its documents may be missing.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false

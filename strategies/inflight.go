@@ -109,7 +109,7 @@ func mustRetreat(in Input) string {
 	case in.Promotion.Says(rollout.Abort, s.Release.Hash):
 		return abortedBy(in.Promotion)
 	case s.Draining != nil:
-		return "" // the release is stable: only an abort rolls it back
+		return "" // the release is stable, so only an abort rolls it back
 	}
 	reason := cmp.Or(measuredBad(in), timedOut(in))
 	if late, is := lateExperiment(in); is {
@@ -227,7 +227,7 @@ func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.N, unit, m.Step+1, m.Of, m.Name)
 }
 
-// moveOf returns a workload's progress after a verdict, and a text about the change; "" if nothing changes.
+// moveOf returns a workload's progress after a verdict, and a text about the change. The text is "" without a change.
 func moveOf(m workloads.Staged, in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
@@ -267,8 +267,8 @@ func stepText(from, to rollout.Progress, by string) string {
 	return text
 }
 
-// rest returns the decision of a pass in which no workload moves. The app is Paused while all workloads wait for users
-// or the clock. It is Stalled after a deadline, or if waiting does not help.
+// rest returns the decision if no workload moves in this pass. The app is Paused while all workloads wait for users or
+// the clock. It is Stalled after a deadline, or if waiting does not help.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {

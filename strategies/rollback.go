@@ -148,7 +148,7 @@ func finishRollback(in Input) (Decision, bool) {
 		return d, true
 	}
 	s.Hooks = pastHooks(s.Hooks)
-	if in.Head.Render == nil { // Git cannot be read: end at stable, as if the head still had the rejected version
+	if in.Head.Render == nil { // Git is unreadable, so end at stable as if the head had the rejected version
 		if rejection, is := s.IsRejected(s.Release.Hash); is {
 			s.Reason = rejectedText(rejection)
 		}

@@ -230,7 +230,7 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 }
 
 // StartOver returns an app's record for a new cluster without workloads. It is a rollback to stable. After that, Git's
-// version starts at its first step. StartOver returns false if only a first deployment is possible, without stable.
+// version starts at its first step. Without a stable version StartOver returns false, and a first deployment follows.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false

@@ -25,7 +25,7 @@ func adopt(in Input) Decision {
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
 	raises := false
-	for _, m := range stagedIn(in) { // not workloads that left the app; the promotion removes them
+	for _, m := range stagedIn(in) { // the promotion removes workloads that left the app
 		c := changeOf(m, in)
 		switch {
 		case c.restarts == "" || s.Stable == nil:
@@ -162,7 +162,6 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	return next
 }
 
-// keeps reports whether a stage is the same in both lists.
 func (c change) keeps(step int) bool { return step < c.same || !c.changes }
 
 // drops reports whether an analysis run belongs to a stage that has changed or comes after a changed stage.

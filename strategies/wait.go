@@ -174,7 +174,7 @@ func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) 
 	return since, !since.IsZero() && !now.Before(since)
 }
 
-// waitUntil waits for a time that follows from the record. A restart changes nothing; a clock set back delays the end.
+// waitUntil waits for a time from the record. A restart does not change that time. A clock that is set back delays it.
 func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}
@@ -207,7 +207,7 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	}
 }
 
-// withoutPods waits for a new pod, which an analysis needs. The verdict is broken if no step so far starts a new pod.
+// withoutPods waits for the new pod that an analysis needs. The verdict is broken if no step so far starts a new pod.
 func withoutPods(m workloads.Staged, who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.Want().Canary == 0 && m.N > 0 {

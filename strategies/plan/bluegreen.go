@@ -60,7 +60,6 @@ func switchStages(delay time.Duration, scaleUp bool, weight int) []Stage {
 	return s.kept(append(stages, s.With("switch", "switch", NoWait{})), delay)
 }
 
-// kept appends a stage that keeps the old version's pods for the delay, if there is one.
 func (s Stage) kept(stages []Stage, delay time.Duration) []Stage {
 	if delay == 0 {
 		return stages

@@ -98,7 +98,7 @@ func pauseOf(p *rollout.Pause) (string, Wait) {
 	}
 }
 
-// canaryHandover returns the last stages, which keep stable pods for a while: a full second set, the switch, the delay.
+// canaryHandover returns the last stages: a full set of new pods, the switch, and a delay that keeps stable pods.
 func canaryHandover(spec rollout.Spec, weight int) []Stage {
 	c := spec.Canary
 	if c.Traffic != nil && len(c.Steps) > 0 && spec.Scaling != rollout.InPlace {

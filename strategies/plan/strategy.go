@@ -260,7 +260,7 @@ func MinReady(spec rollout.Spec) time.Duration {
 }
 
 // MovedAt returns the first stage after all users have moved and the analyses have ended. The stage may be len(Stages).
-// MovedAt returns false if only pods move the users, without a switch of Services.
+// MovedAt returns false if only pods move the users, without a switch or swap of Services.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {

@@ -46,7 +46,7 @@ var pinRows = map[plan.Pins][]pinRow{
 	plan.RoutedPins: routedRows, plan.SharedPins: sharedRows,
 }
 
-// pinRow sets the pins of the users' Service (main) and the new version's (side) in a phase. The first match applies.
+// pinRow sets the pins of the users' Service (main) and the new version's Service (side). The first match applies.
 type pinRow struct {
 	at            []trafficPhase
 	fresh, stable []readiness // nil: any

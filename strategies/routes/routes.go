@@ -82,7 +82,7 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 	return r
 }
 
-// Within returns the weight that the ready pods can bear: no new pod gets more requests than planned, relative to a
+// Within returns the weight that the ready pods can bear. No new pod gets more requests than planned, compared with a
 // stable pod. Example: weight 50 is planned for 5 new and 10 stable pods, and 4 new pods are ready. They are 0.8 of the
 // plan, so the weight is 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {

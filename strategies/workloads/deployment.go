@@ -56,7 +56,7 @@ func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	return o
 }
 
-// paused returns the limits at which no pod starts or stops, for n replicas.
+// paused returns limits for n replicas at which no pod starts or stops.
 func paused(m Staged, n int) Limits {
 	total := m.Stable.Desired + m.Fresh.Desired
 	return Limits{Surge: max(0, total-n), Unavailable: min(1, max(0, 1+n-total)), Replicas: n, still: true}

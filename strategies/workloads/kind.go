@@ -30,7 +30,7 @@ type evictor interface {
 
 // turner is a kind whose controller must come to rest before a rollback moves pods.
 type turner interface {
-	// turn returns the object for a rollback; nil leaves the object in the cluster unchanged.
+	// turn returns the object for a rollback. If it is nil, the object in the cluster stays unchanged.
 	turn(m Staged, o rollout.Object) rollout.Object
 }
 
@@ -76,7 +76,7 @@ func Evictions(in Evicting) (all []Eviction) {
 	return all
 }
 
-// kindFor returns the kind of a workload; nil if the spec has no Partition and Kinds has no entry.
+// kindFor returns the kind of a workload. It is nil if the spec has no Partition and Kinds has no entry.
 func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 	if spec.Partition != nil {
 		return partitioned{Partitioned: *spec.Partition}
@@ -126,8 +126,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A template edited by hand makes a ReplicaSet
-// with a known version's hash. If two non-current ReplicaSets have the new hash, the older is trusted if it was current
-// again later and the other has no pods. For a StatefulSet only pods below the partition count.
+// with a known version's hash. So two non-current ReplicaSets may have the new hash. The older one is trusted if it was
+// current again later and the other has no pods. For a StatefulSet, only pods below the partition count.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
@@ -161,7 +161,7 @@ func (m Staged) resting(v View) plan.Counts {
 		kept = min(kept, m.borne())
 	}
 	if m.SharesPods() {
-		kept = min(kept, 1) // for matched requests only: other requests reach any pod
+		kept = min(kept, 1) // for matched requests only, as other requests reach any pod
 	}
 	if kept <= want.Canary {
 		return want

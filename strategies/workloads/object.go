@@ -181,10 +181,10 @@ func growth(m Staged) int {
 	return n + (n+c-1)/(2*c)
 }
 
-// countInTurn keeps the previous replicas while both versions have more pods than the strategy allows at the new
-// replicas. If one write changes template and replicas, the controller removes the surplus from all versions in
-// proportion (k8s.io/kubernetes pkg/controller/deployment, sync.go). A rollback from v2 with 6 replicas and maxSurge 1
-// would cut 5 pods of v1 and 5 of v2 to 4 and 4. If the template changes first, the surplus is v2's.
+// countInTurn keeps the previous replicas while both versions together have too many pods for the new replicas. If one
+// write changes template and replicas, the controller removes the surplus from all versions in proportion
+// (k8s.io/kubernetes pkg/controller/deployment, sync.go). A rollback from v2 with 6 replicas and maxSurge 1 would cut 5
+// pods of v1 and 5 of v2 to 4 and 4. If the template changes first, the surplus is v2's pods.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := Asked(s, spec), v.Observed.Workloads[spec.Workload]
 	if n == nil || *n == live.Replicas || s.Stable == nil || IsPromoting(s) { // there is no version to protect

@@ -82,7 +82,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached waits for rebalance to evict surplus new pods. If the base is new, it does not, because pods would return.
+// Reached waits for rebalance to evict surplus new pods. It does not if the base is new, because pods would return.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -152,7 +152,7 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	}
 }
 
-// stuck returns the highest pod that is not ready and not of the current template. It waits while a pod terminates.
+// stuck returns the highest pod that is not ready and has an older template. It returns none while a pod terminates.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -167,7 +167,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the lowest new pod below the partition, preferably a pod that is not ready.
+// above returns the pod for rebalance to evict: the lowest new pod below the partition, preferably not a ready pod.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
