@@ -29,7 +29,6 @@ func isTried(s rollout.State) bool {
 		s.Phase != rollout.Aborting
 }
 
-// wantedRuns returns the analyses that a release's workloads need at their present steps.
 func wantedRuns(s rollout.State, all []workloads.Staged) []runOf {
 	var runs []runOf
 	if !isTried(s) {
@@ -50,7 +49,7 @@ func wantedRuns(s rollout.State, all []workloads.Staged) []runOf {
 	return runs
 }
 
-// Suffixes of run names. A step whose name has such a suffix is not named in its run, so that run names are unique.
+// Suffixes of run names. runName ignores step names that look like a suffix, so that run names are unique.
 const (
 	backgroundRun = "/background"
 	stepRun       = "/step-"
@@ -150,7 +149,7 @@ func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	return false
 }
 
-// inWords returns a run's verdict or, before that, the progress of its metrics.
+// inWords returns a run's verdict as text. Before the verdict, it returns the progress of the run's metrics.
 func inWords(r rollout.AnalysisRun) string {
 	if r.Phase.Done() {
 		return strings.TrimSuffix(strings.ToLower(string(r.Phase))+": "+r.Message, ": ")
@@ -217,7 +216,7 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive returns an inconclusive run that a workload needs now and that no promotion has accepted.
+// inconclusive finds a run that needs a decision. The workload needs the run now, and no promotion has accepted it.
 func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, stagedIn(in))
 	for _, r := range Runs(in) {

@@ -87,7 +87,6 @@ func firstMade(since time.Time, r rollout.Revision) time.Time {
 	return rollout.Later(first, since)
 }
 
-// overdue returns the earliest deadline of the release's workloads, and whether it has passed.
 func overdue(in Input) (first deadline, is bool) {
 	for _, d := range deadlines(in) {
 		first = first.earlier(d)

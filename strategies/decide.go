@@ -83,7 +83,7 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// adjustments change each decision, in this order. given is the input before Decide has prepared it.
+// adjustments change each decision, in this order. Their argument given is the input before Decide prepares it.
 var adjustments = []func(in, given Input, d Decision) Decision{
 	withKnownHold, // comes first, because a hold for a known problem is no transition
 	withAnalyses,  // starts runs before the release may become stable

@@ -89,7 +89,7 @@ func isMoving(in Input) bool {
 	return in.Source != nil && moving
 }
 
-// settled makes a release stable once all users have moved to it and its hooks have run.
+// settled makes a release stable after all users have moved and its hooks have run.
 func settled(in Input, d Decision) Decision {
 	s := &d.State
 	if s.Draining != nil || s.Phase == rollout.Aborting || !areMoved(in, s.Progress) {
@@ -165,7 +165,7 @@ func healthyText(app string, stable rollout.Release) string {
 	return fmt.Sprintf("%s healthy at %s (%s by %s)", app, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)
 }
 
-// swapped returns the workloads whose stable version will be behind the pong Service once the release is stable.
+// swapped returns State.Pong after the release: the workloads whose stable version is then behind the pong Service.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
 	for _, m := range stagedIn(in) {

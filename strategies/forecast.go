@@ -134,7 +134,7 @@ func (c *forecaster) open() string {
 	return waitText(shut)
 }
 
-// stage advances the clock by the least duration of the stage, and returns the stage's forecast.
+// stage returns the forecast of the present stage, and advances the clock by the stage's least duration.
 func (c *forecaster) stage() ForecastStage {
 	s := c.plan.Stages[c.step]
 	m := workloads.Staged{Compiled: c.plan, N: c.in.Replicas, Fresh: rollout.Revision{Desired: c.last.Canary}}

@@ -264,7 +264,7 @@ func untilOnly(message string) string {
 	return what + " waits " + until
 }
 
-// finishFirst continues a first deployment while the next version waits, because no stable version serves meanwhile.
+// finishFirst continues a first deployment while the next version waits, as there is no stable version to return to.
 func finishFirst(in Input, wait Decision) Decision {
 	if in.Source == nil {
 		return wait

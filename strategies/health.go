@@ -29,7 +29,7 @@ type Health struct {
 	Taken        time.Time // when applies began to succeed again after Why; zero before that, and after takenFor
 }
 
-// Unhealthy holds since when an object is unhealthy.
+// Unhealthy records when an object became unhealthy.
 type Unhealthy struct {
 	Since time.Time
 	Ready int // the most ready pods since then; a higher number is progress

@@ -184,8 +184,8 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 }
 
 // nextPod returns when the next ready pod counts. A routed pod counts once proxies know the pod. In place, or if there
-// are surplus pods, a pod counts after minReadySeconds, because it may then replace another pod. Pauses do not matter,
-// because replicas may change in a pause.
+// are surplus pods, a pod counts after minReadySeconds, because it may then replace another pod. The same applies in a
+// pause, because replicas may change then.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)

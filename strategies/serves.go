@@ -40,7 +40,7 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && serving >= available(spec, workloads.Replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether a workload has only one version's pods, one of them ready. Its status may still lag.
+// isAllOn reports whether a workload has only one version's pods and at least one is ready. Its status may still lag.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)

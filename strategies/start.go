@@ -117,7 +117,7 @@ func startFirst(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
 }
 
-// halfway reports whether another version than the template's has pods.
+// halfway reports whether a version other than the template's has pods.
 func halfway(live rollout.ObservedWorkload, template rollout.Hash) bool {
 	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
 		return r.Hash != "" && r.Hash != template && r.Desired > 0

@@ -265,7 +265,7 @@ func atLeast(c Counts, floor, n int) Counts {
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // Approximate splits n pods, or n+1 with a surge, as close to the weight as possible. It follows Argo Rollouts'
-// CalculateReplicaCountsForBasicCanary. 5 pods at 20 % are 1/4. 3 pods at 10 % are 1/3 with a surge and 1/2 without.
+// CalculateReplicaCountsForBasicCanary. For example, 3 pods at 10 % are 1 new and 2 old, or 1 and 3 with a surge.
 // One case differs: without a surge, a tie that rounds up to n gives n-1 canary pods instead of none (2 pods at 75 %).
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {

@@ -40,7 +40,7 @@ const (
 	enough
 )
 
-// pinRows is the table of rows for each value of plan.Pins.
+// pinRows lists the rows for each value of plan.Pins.
 var pinRows = map[plan.Pins][]pinRow{
 	plan.CanaryPins: canaryRows, plan.BlueGreenPins: blueGreenRows,
 	plan.RoutedPins: routedRows, plan.SharedPins: sharedRows,

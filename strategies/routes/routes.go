@@ -17,7 +17,7 @@ import (
 //	rollback  routed → known to the proxies → new pods go
 //
 // Progress.Routed records the last routed weight, so that a restart neither moves a request nor repeats a wait. Routers
-// apply a smaller weight while the new version has fewer ready pods than planned, and more once pods are ready.
+// apply a smaller weight while the new version has fewer ready pods than planned.
 
 // Overlay writes each workload's route into the objects.
 func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {

@@ -61,7 +61,7 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	return all
 }
 
-// roomOnNodes returns how many more nodes may be without a serving pod. It is negative if too many nodes are.
+// roomOnNodes returns how many more nodes may be without a serving pod. It is negative if too many nodes lack one.
 func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
 	room := max(1, spec.MaxUnavailable.RoundUp(live.Replicas)) - live.Replicas
 	for _, r := range live.Revisions {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// statefulSet moves a StatefulSet by its partition. Pods from that ordinal on get the new template. The controller
-// replaces one pod at a time, the highest first, and waits until the new pod is available.
+// statefulSet moves a StatefulSet by its partition, an ordinal. Pods from this ordinal on get the new template. The
+// controller replaces one pod at a time, the highest first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
 // Limits returns the new pods of the stage. Each pass counts anew, because an autoscaler may change n. No stable pod is
@@ -82,7 +82,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached waits for rebalance to evict surplus new pods. It does not if the base is new, because pods would return.
+// Reached waits for rebalance to evict surplus new pods. It does not wait if the base is new, as pods would return.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want

@@ -143,7 +143,7 @@ func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revis
 	return due
 }
 
-// IsHeld reports whether a state holds its workloads. It does between steps, and in a rollback until new pods may go.
+// IsHeld reports whether a state holds its workloads, either between steps or in a rollback until new pods may go.
 func IsHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
@@ -155,7 +155,7 @@ func IsHeld(s rollout.State) bool {
 	}
 }
 
-// commitOf returns the commit of a staged template's release. Others have none, or each push would write the workload.
+// commitOf returns the commit of a staged template's release. Others get none, or each push would write their workload.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
