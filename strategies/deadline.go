@@ -60,8 +60,8 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the release's progress with its peaks of ready pods. It records a new peak only if more than half
-// the deadline has passed since the recorded peak, because each record is a commit.
+// withPeaks returns the release's progress with its peaks of ready pods. It records a new peak only if the peak came
+// more than half the deadline after the recorded peak, because each record is a commit.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {

@@ -152,7 +152,7 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	}
 }
 
-// stuck returns the highest pod that is not ready and has an older template. It returns none while a pod terminates.
+// stuck returns the highest pod that is not ready and not of the current template. It is empty while a pod terminates.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -167,7 +167,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the pod for rebalance to evict: the lowest new pod below the partition, preferably not a ready pod.
+// above returns the lowest new pod below the partition, for rebalance to evict. It prefers pods that are not ready.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
