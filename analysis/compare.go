@@ -125,8 +125,8 @@ func fisher(c, s sample) float64 {
 	return tail(c.bad, least, min(bad, c.all), float64(c.all)*float64(bad)/float64(all), term, rise)
 }
 
-// tail returns the probability of k or more. The distribution must fall on both sides of its mean. rise(k) is the ratio
-// of term k+1 to term k. tail stops at terms that no longer matter: after about ten thousand terms for 1e9 requests.
+// tail returns the probability of k or more. Its terms must decrease away from the mean. rise(k) is the ratio of term
+// k+1 to term k. tail stops at terms that no longer matter: after about ten thousand terms for samples of 1e9.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {

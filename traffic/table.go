@@ -39,7 +39,7 @@ func visitAll(visit func(kind string, name *string), kind string, names []string
 	}
 }
 
-// reporter is an editor whose router writes into an object's status whether the router has accepted the object.
+// reporter is an editor for a router that reports in an object's status whether it has accepted the object.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict

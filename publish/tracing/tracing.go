@@ -76,10 +76,10 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory is longer than a render from memory takes. A kustomize build takes several milliseconds.
+// fromMemory bounds the time of a render that is read from memory. A kustomize build takes several milliseconds.
 const fromMemory = time.Millisecond
 
-// withoutMemory drops spans of renders from memory. After each push, one span for each app would displace other spans.
+// withoutMemory drops the spans of renders that took less than fromMemory. They would displace the other spans of a push.
 type withoutMemory struct{ trace.SpanProcessor }
 
 // OnEnd implements trace.SpanProcessor.

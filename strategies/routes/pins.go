@@ -121,7 +121,7 @@ func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	return pins
 }
 
-// reaches reports whether a Service selects a workload's pods. A former Service may belong to another workload now.
+// reaches reports whether a Service selects a workload's pods. The Service of an earlier release may not do so anymore.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
 	deployment, found := workloads.WorkloadOf(r, w)
