@@ -94,7 +94,7 @@ func TestPolicyThatComesLater(t *testing.T) {
 		w, r := pausedUnder(t, nil)
 		r.set(t, ", rollouts: {maxFirstWeight: 25}")
 		w.settle()
-		mustBeHeld(t, w, "project web, rule rollouts.maxFirstWeight: the first weight gives 50% of users the new version, more than 25%")
+		mustBeHeld(t, w, "project web, rule rollouts.maxFirstWeight: a release first gives 50% of users the new version, more than 25%")
 		compare.CheckNamed(t, "pods of v1 and v2", [2]int{2, 2}, [2]int{w.pods("v1"), w.pods("v2")})
 		return w
 	}
