@@ -147,8 +147,8 @@ func conditionOf(m Metric) string {
 // severity lists phases from best to worst. A run has the worst phase of its metrics.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun returns a run's phase. As in Argo Rollouts, a finished dry run does not count, but success waits for
-// unfinished dry runs.
+// assessRun returns a run's phase. A finished dry run does not count, as in Argo Rollouts. A run succeeds only after
+// its dry runs have ended.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {

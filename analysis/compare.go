@@ -10,9 +10,9 @@ import (
 // defaultConfidence limits false alarms: a metric rolls back at most one good release in a thousand by chance.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares the new version with stable. Each result is [bad, all], the failed and all requests of one
+// JudgeComparison compares the new version with stable. Each result is [bad, all]: the failed and all requests of one
 // period. The k-th measurement fails a good version with probability alpha/(k(k+1)). The sum of these probabilities is
-// alpha. A crash loses measurements, so k is at least the number of measurements that the interval allows since began.
+// alpha. k also counts measurements that should have run since began, because a crash may lose their records.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -104,8 +104,8 @@ func (s sample) judged() sample {
 }
 
 // worse returns the probability of c.bad or more bad requests if the new version is at most margin worse than stable.
-// Without a margin it uses Fisher's exact test. With a margin it takes the upper end of stable's exact confidence
-// interval (Clopper and Pearson) at alpha/2.
+// Without a margin, it uses Fisher's exact test. With a margin, it adds the margin to the upper end of stable's exact
+// confidence interval (Clopper and Pearson). This interval uses half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -125,8 +125,8 @@ func fisher(c, s sample) float64 {
 	return tail(c.bad, least, min(bad, c.all), float64(c.all)*float64(bad)/float64(all), term, rise)
 }
 
-// tail returns the probability of k or more. Its terms must decrease away from the mean. rise(k) is the ratio of term
-// k+1 to term k. tail stops at terms that no longer matter: after about ten thousand terms for samples of 1e9.
+// tail returns the probability of a value of at least k. Its terms must decrease away from the mean. rise(k) is the
+// ratio of term k+1 to term k. tail stops at negligible terms: after about ten thousand terms for samples of 1e9.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {
@@ -166,7 +166,7 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper returns the upper end of a share's exact confidence interval, where s.bad or fewer have probability alpha.
+// upper returns the largest share of bad requests at which s.bad or fewer have at least the probability alpha.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1
