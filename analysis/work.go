@@ -10,8 +10,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// These limits bound the cost of any condition. Each turn of a loop costs turn plus the result's weight, because a turn
-// may read the whole result. maxWork allows a nested loop of 300 by 300 turns, or one loop over 9,000 values.
+// These limits bound the cost of any condition. An iteration costs "turn" plus the result's weight, because it may read
+// the whole result. maxWork allows a nested loop of 300 by 300 iterations, or one loop over 9,000 values.
 const (
 	maxCondition = 4000        // bytes
 	maxList      = 20_000      // members of all lists that a condition creates
@@ -20,7 +20,7 @@ const (
 	made         = 8 // the cost of each created byte or value, which takes memory until the end
 )
 
-// work holds an evaluation's remaining budget and the cost of a turn.
+// work holds an evaluation's remaining budget and the cost of an iteration.
 type work struct{ left, each int }
 
 var errTooMuch = errors.New("needs too many operations for this result: loop over fewer or smaller values")
@@ -55,7 +55,7 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 // spent is the name of the function that charges the budget. Conditions cannot call it, because the name has spaces.
 const spent = "work spent on"
 
-// Visit charges the budget for each turn of a loop, and for each text or list that a condition creates.
+// Visit charges the budget for each iteration of a loop, and for each text or list that a condition creates.
 func (w *work) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
@@ -93,7 +93,7 @@ func (w *work) spend(on any) error {
 	return nil
 }
 
-// weigh returns the number of values and bytes in a value. It stops counting at about most.
+// weigh returns the number of values and bytes in a value. It stops when the number exceeds most.
 func weigh(v any, most int) int {
 	n := 1
 	switch v := v.(type) {

@@ -29,7 +29,7 @@ type Request struct {
 // Result is the outcome of a measurement.
 type Result struct {
 	// Value is the input of the conditions, such as a float64, a []any or a text. Nil or an empty value means no data.
-	// Hidden values are masked, because a server may echo them and Git keeps results.
+	// Measure masks Secrets' values in Value, because a server may repeat them and Git stores results.
 	Value    any
 	Phase    analysis.Phase    // "" if conditions judge; Running if the Request must be repeated with this Metadata
 	Message  string            // for users
@@ -61,7 +61,7 @@ type provider struct {
 
 // config is the configuration of one provider. It is decoded for each use and has no state.
 type config interface {
-	// check refuses an invalid configuration. Texts may contain "{{args.x}}". Errors name fields below the kind.
+	// check refuses an invalid configuration. Texts may contain "{{args.x}}". Errors name fields without the kind.
 	check() error
 	timeout() time.Duration
 	measure(context.Context, *session) (Result, error)
@@ -72,7 +72,7 @@ func Kinds() []string {
 	return rollout.Mapped(table, func(p provider) string { return p.kind })
 }
 
-// Check parses a provider's configuration strictly, without requests. Errors name fields such as provider.web.url.
+// Check parses a provider's configuration strictly. It sends no request. Errors name fields such as provider.web.url.
 func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
 	if invalid := new(fieldError); errors.As(err, &invalid) {

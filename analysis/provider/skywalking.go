@@ -15,7 +15,7 @@ import (
 
 // skywalking runs a GraphQL query on Apache SkyWalking
 // (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is GraphQL's data. The query may
-// use $duration: the configured interval until now, in steps of a minute and in the process's time zone.
+// use $duration. It is the configured interval until now, with minute steps in the process's time zone.
 var skywalking = provider{
 	kind: "skywalking", title: "Apache SkyWalking", argo: true,
 	result: "what GraphQL calls `data`",

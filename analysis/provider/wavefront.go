@@ -16,8 +16,8 @@ import (
 )
 
 // wavefront runs a query on Wavefront, now VMware Aria Operations for Applications
-// (https://docs.wavefront.com/wavefront_api.html, Charts API). The result has the point nearest to now: a number for
-// one series, a list for several. gitrollout's Secret wavefront-api-tokens has a token for each host.
+// (https://docs.wavefront.com/wavefront_api.html, Charts API). It reads each series' point nearest to now. The result
+// is a number, or a list for several series. gitrollout's Secret wavefront-api-tokens has a token for each host.
 var wavefront = provider{
 	kind: "wavefront", title: "Wavefront", argo: true,
 	result: "a number; of several series, the list of their newest values",

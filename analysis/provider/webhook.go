@@ -34,7 +34,7 @@ type webhookConfig struct {
 	Phase    string            `json:"phase,omitempty"` // the payload's phase; default Progressing
 }
 
-// webhookTypes maps a type to the phases for a 2xx status and for any other. A release waits at a closed gate.
+// webhookTypes has each type's phases for a 2xx status and for another status. A closed gate is Running: it may open.
 var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"rollout":                  {analysis.Successful, analysis.Failed},
 	"pre-rollout":              {analysis.Successful, analysis.Failed},

@@ -80,8 +80,8 @@ func endless(a App) []Note {
 	return all
 }
 
-// changedSteps returns notes about the step at which the current release continues with head's steps. A note is AtOnce
-// if the remaining steps have no gate.
+// changedSteps returns notes about the step at which the current release continues after a change of its steps. A note
+// is AtOnce if the change removes all remaining gates.
 func (c comparison) changedSteps(a App) []Note {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {

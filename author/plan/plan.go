@@ -18,8 +18,8 @@ type Plan struct {
 	Cluster string    `json:"cluster"`
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
-	At      time.Time `json:"at"`   // the start of all predicted times
-	// State names the source of stable and rejected versions. The source is the state branch, or base with a reason.
+	At      time.Time `json:"at"`   // the plan assumes a push at this time
+	// State says whether stable and rejected versions come from the state branch, or why they come from base.
 	State     string                `json:"state,omitempty"`
 	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration; no app is planned
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
@@ -161,7 +161,7 @@ func serving(in Input) rollout.Hash {
 	case s != nil && s.Stable != nil && (isPlain || len(s.Stable.Templates) > 0):
 		return s.Stable.Hash
 	case isPlain && head.Release() != "" && base != nil && (s == nil || s.Source != ""):
-		return cmp.Or(base.Content, base.Release()) // without hooks, base has no Release
+		return cmp.Or(base.Content, base.Release()) // base.Release() is "" without Specs and hooks
 	case s != nil && s.Phase != "", base == nil:
 		return ""
 	default:
@@ -169,8 +169,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns the stable hash of each workload if any workload gets its first Rollout document in this change,
-// else nil. A workload with a first document has the hash from base.
+// standing returns the stable hashes if this change adds a workload's first Rollout document, else nil. The key is the
+// workload. A workload with a first document has its hash from base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -196,13 +196,13 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether a kind is a workload only with a Rollout. The record then has no earlier hash.
+// byDocument reports whether a kind counts as a workload only with a Rollout. The record then has no earlier hash.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is
 }
 
-// unrecorded returns a byDocument workload that gets its first Rollout document and another version in one change.
+// unrecorded returns a byDocument workload if one change adds its first Rollout document and changes its version.
 func unrecorded(in Input) (what string, is bool) {
 	for _, spec := range in.Head.Render.Specs {
 		w, isSame := spec.Workload, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() }

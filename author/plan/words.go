@@ -52,7 +52,7 @@ func (a App) Cost() string {
 // Short formats a duration without zero parts, such as 1h for 1h0m0s.
 func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
-// Moment formats the earliest time of an event. A later day adds the weekday or the date.
+// Moment formats an event's earliest time. It adds a weekday or a date unless the time is today.
 func Moment(at *time.Time, now time.Time) string {
 	switch {
 	case at == nil:

@@ -38,8 +38,8 @@ func (s *Survey) vendored(name string, data []byte) {
 }
 
 func (s *Survey) built(env string, build Builder) {
-	// Read HelmReleases from Flux's built kustomizations for env, because only those include patches.
-	of := map[string]bool{} // each kustomization's folder, with all folders and files that it uses
+	// Read HelmReleases from Flux's built kustomizations for env, because the HelmReleases' files have no patches.
+	of := map[string]bool{} // the key is a kustomization's folder, or a folder or file that it uses
 	var all []Given
 	for _, dir := range s.ofFlux() {
 		if e := environment(dir); e != "" && !isSame(e, env) {
@@ -66,7 +66,7 @@ func (s *Survey) built(env string, build Builder) {
 }
 
 func (p *Proposal) beside(k Kustomization) string {
-	// No app would deploy a workload that is in a folder of an engine's objects.
+	// A kustomization with an engine's objects is not an app, so no app would deploy its workloads.
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
 		return ""
@@ -80,7 +80,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux returns folders with Flux's objects. Flux deploys such a folder, or no kustomization uses it.
+// ofFlux returns the kustomizations with Flux's objects. It skips a kustomization that is only a part of others.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {

@@ -123,7 +123,7 @@ func (g *Given) lose(field string, has bool) {
 	}
 }
 
-// argoHelm returns a source's helm block. Later values take precedence, as in Argo CD: files, values, parameters.
+// argoHelm returns a source's helm block. As in Argo CD, values override value files, and parameters override values.
 func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 	given := source.Helm
 	h := &rollout.Helm{ReleaseName: cmp.Or(given.ReleaseName, name), SkipCRDs: given.SkipCRDs}
@@ -205,7 +205,7 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables copies a Kustomization's variables. Exactly one manifest may define a ConfigMap for the environment.
+// variables copies a Kustomization's variables. A ConfigMap is lost unless exactly one file for env defines it.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -281,8 +281,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry completes the entries with settings of engines' objects, preferably objects for env. The map also holds further
-// entries, by folder, if a chart is released several times. The list notes names lost settings.
+// carry adds the settings of engines' objects to the entries. It prefers objects for env. The map holds the further
+// entries of a chart that is released several times; the key is the folder. notes names lost settings.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {
