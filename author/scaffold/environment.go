@@ -92,7 +92,7 @@ func (g Given) distance(env string) int {
 
 func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
-// onlyFor returns an engine's file and environment if engines deploy dir only for other environments than env.
+// onlyFor returns an engine's file and environment if engines deploy dir, but only for environments other than env.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {
@@ -128,7 +128,7 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 	return chosen
 }
 
-// isOf reports whether a root is for env. A synonym counts only if no root has a preferred name at the same path.
+// isOf reports whether a root is for env. A synonym of env counts only if no root beside it has a preferred name.
 func isOf(root, env string, roots []string) bool {
 	e, names := environment(root), append([]string{env}, synonyms[env]...)
 	at := slices.Index(names, e)

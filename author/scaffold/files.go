@@ -146,7 +146,7 @@ func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns Rollouts for Deployments without one, and their kustomization. told explains omissions.
+// Rollouts returns Rollout files for Deployments without a Rollout, and their kustomization. told explains omissions.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
@@ -248,7 +248,7 @@ func asLines(text string) string {
 	return lines
 }
 
-// kustomizationWith returns an app's kustomization with more resources, or a zero File for a folder of plain manifests.
+// kustomizationWith adds resources to an app's kustomization. It returns a zero File for a folder of plain manifests.
 func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, error) {
 	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)

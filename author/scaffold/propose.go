@@ -23,7 +23,7 @@ type Proposal struct {
 
 	own   string
 	build Builder
-	also  map[string][]Entry // the further entries of a chart that is released several times, by folder
+	also  map[string][]Entry // the key is a chart's folder; the values are entries for its further releases
 }
 
 // Entry is one entry of apps.
@@ -108,7 +108,7 @@ func (p *Proposal) choose(roots []string) string {
 	if i := slices.IndexFunc(known, isFor); i >= 0 {
 		return known[i]
 	}
-	if i := slices.IndexFunc(environments, isFor); i >= 0 { // no root is for it: use no other environment
+	if i := slices.IndexFunc(environments, isFor); i >= 0 { // leave out all roots for other environments
 		return environments[i]
 	}
 	env := ""
@@ -125,7 +125,7 @@ func (p *Proposal) choose(roots []string) string {
 // cover sets Entries so that they match exactly the chosen folders. It returns the folders that cannot be apps.
 func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]Entry) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
-	entryOf := map[string]int{} // index of the entry, by app
+	entryOf := map[string]int{} // the key is the app's name; the value is the entry's index
 	by := map[string][]string{}
 	for _, dir := range chosen {
 		g := globOf(dir)
@@ -198,7 +198,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 }
 
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
-	// An object belongs to one app. Kustomizations come first, so that rendered output is left out.
+	// An object belongs to one app. Check kustomizations first, so that copies of their rendered output are left out.
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
 		return e.Directory != nil || e.Helm != nil

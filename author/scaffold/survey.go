@@ -28,7 +28,7 @@ type Survey struct {
 	Given          []Given         // folders that Flux or Argo CD deploys, sorted by the file of the engine's object
 	LeftOut        []LeftOut       // what Flux or Argo CD deploys from outside the repository
 
-	ConfigMaps map[string][]string // the sorted files with only this ConfigMap, by its name
+	ConfigMaps map[string][]string // the key is a ConfigMap's name; the value lists files with only this ConfigMap
 
 	brought []brought                // charts in vendor.yaml files
 	engines []string                 // folders with objects of Flux or Argo CD, without a kustomization
@@ -279,10 +279,10 @@ func (l *looker) argoCD(file, text string, h head) {
 	}
 }
 
-// roots returns the kustomizations that no other kustomization uses, except those with an engine's objects.
+// roots returns the kustomizations that no other kustomization uses. It skips kustomizations with engines' objects.
 func (s Survey) roots() []string {
 	used := s.used()
-	for _, k := range s.Kustomizations { // an engine builds its folder separately
+	for _, k := range s.Kustomizations { // a folder that an engine deploys is a root, even if another uses it
 		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
 			delete(used, k.Path)
 		}
@@ -306,8 +306,8 @@ func (s Survey) used() map[string]bool {
 	return used
 }
 
-// plain returns the folders of plain manifests that are apps, with their directory settings. It skips folders that a
-// chart or a kustomization contains or uses. An app includes its subfolders, unless a subfolder has a kustomization.
+// plain returns the folders of plain manifests that are apps. It skips a folder in a chart or a kustomization, and a
+// folder that a kustomization uses. An app includes its subfolders, unless a subfolder has a kustomization.
 func (s Survey) plain() map[string]rollout.Directory {
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {

@@ -65,8 +65,8 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	return all, err
 }
 
-// engines adds the external sources of Flux's HelmReleases and Kustomizations and of Argo CD's Applications. It keeps
-// the objects' files for "gitrollout init". It returns an error for each source that vendor.yaml cannot express.
+// engines adds the external sources of HelmReleases, Flux Kustomizations and Applications. It does not change the
+// objects, because "gitrollout init" reads them. It returns an error for each source that vendor.yaml cannot express.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		var add []rollout.VendorSource

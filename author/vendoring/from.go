@@ -23,9 +23,9 @@ import (
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // From adds the external sources of a folder's kustomization to vendor.yaml. In the kustomization, it replaces their
-// addresses by the folders that Update will write. From also adds sources of Flux's and Argo CD's objects in and below
-// the folder, but does not change these objects or helmCharts. From sends no request. It returns lines about changes
-// and omissions, or writes nothing if it cannot rewrite an entry.
+// addresses by the folders that Update will write. From also adds the sources of Flux's and Argo CD's objects in and
+// below the folder, but does not change these objects. From sends no request. It returns lines about changes and
+// omissions. If it cannot rewrite an entry, it writes nothing.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {
@@ -204,7 +204,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	return nil
 }
 
-// folder returns the target folder for a folder of a repository. It adds a missing source.
+// folder returns the folder in which Update will write a source. It adds the source to vendor.yaml if it is missing.
 func (f *from) folder(g rollout.VendorGit) string {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(g.URL, ":", "/")), ".git")
 	if g.Path != "." {

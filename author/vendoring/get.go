@@ -27,7 +27,7 @@ type Getter struct {
 
 const (
 	maxAnswer = 64 << 20         // bytes; the index of a large chart repository has 30 MiB
-	maxTime   = 15 * time.Minute // for one response: the largest needs 70 KiB per second
+	maxTime   = 15 * time.Minute // for one response; the largest response needs 70 KiB per second
 )
 
 var errSilent = errors.New("the response has stopped: the server, or a proxy in front of it, hangs")
