@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Reach restricts the addresses that a client connects to, including proxies. The check is after DNS resolution.
+// Reach restricts the addresses that a client connects to, including proxies. It is applied after DNS resolution.
 type Reach struct {
 	Own []netip.Prefix // allowed, even if own() contains them
 }

@@ -67,7 +67,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause reads Retry-After: seconds (fractions too), or a time if now is set. It returns at most 1h.
+// Pause returns the pause that Retry-After requests, at most 1h. It reads seconds, and also a time if now is set.
 func Pause(header http.Header, now func() time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {

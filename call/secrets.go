@@ -20,8 +20,8 @@ const minSecret = 4
 type Secrets struct{ texts []string }
 
 // Hide hides texts in all forms that a server may repeat: plain, and encoded for URLs, JSON, HTML and basic
-// authentication. For "Bearer abc", Hide also hides "abc". For a URL, Hide also hides path, query and longer path
-// elements.
+// authentication. For "Bearer abc", Hide also hides "abc". For a URL, Hide also hides the path, the query, and path
+// elements of at least 8 bytes.
 func (s *Secrets) Hide(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret || slices.Contains(s.texts, text) {
@@ -52,7 +52,7 @@ func forms(text string) []string {
 	}
 }
 
-// HideURL hides the user, the password, query values and long path elements (from 16 bytes) of a URL.
+// HideURL hides the user, the password, query values and path elements of at least 16 bytes of a URL.
 func (s *Secrets) HideURL(u *url.URL) { s.hideURL(u, 16) }
 
 func (s *Secrets) hideURL(u *url.URL, long int) {
@@ -110,8 +110,8 @@ func (s *Secrets) ScrubValue(v any) any {
 	return v
 }
 
-// line returns a text as one line of at most MaxMessage characters, without hidden texts. It scrubs a second time,
-// because OneLine removes invalid bytes, which may complete a hidden text.
+// line returns a text as one line of at most MaxMessage characters, without hidden texts. It scrubs again after
+// OneLine, because OneLine removes invalid bytes, and the rest may be a hidden text.
 func (s *Secrets) line(text string) string {
 	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)
 }

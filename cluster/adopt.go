@@ -90,8 +90,8 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return err
 }
 
-// takeOver removes other managers' ownership of gitrollout's fields that Git no longer has, so that the apply deletes
-// these fields. With adopts, gitrollout also takes fields that other tools applied, except edited fields and
+// takeOver removes other managers from the fields that gitrollout owns and Git no longer has, so that the apply deletes
+// these fields. With adopts, gitrollout also takes fields that other tools applied, but not edited fields or
 // spec.replicas. An object without other managers' fields costs no request. client-go's csaupgrade would also remove
 // fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {

@@ -28,7 +28,7 @@ const (
 	peaceful      = 5 * time.Minute // a pause of this length resets the count
 )
 
-// A HorizontalPodAutoscaler acts every 15 s. These limits report its changes from the second repair on.
+// A HorizontalPodAutoscaler changes replicas every 15 s. With these limits, its second change is reported as lasting.
 const (
 	recent  = 30 * time.Second
 	lasting = 10 * time.Second
@@ -86,7 +86,7 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 }
 
 func (m *appliedCache) doubt(d *desired) {
-	// An error left open whether the API server stored the object, so the next Apply must write the object again.
+	// The API server may have stored the object despite the error, so the next Apply must write the object again.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}

@@ -24,8 +24,8 @@ var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustom
 
 // From adds the external sources of a folder's kustomization to vendor.yaml. In the kustomization, it replaces their
 // addresses by the folders that Update will write. From also adds the sources of Flux's and Argo CD's objects in and
-// below the folder, but does not change these objects. From sends no request. It returns lines about changes and
-// omissions. If it cannot rewrite an entry, it writes nothing.
+// below the folder, but does not change these objects or helmCharts. From sends no request. It returns lines about
+// changes and omissions. If it cannot rewrite an entry, it writes nothing.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {
