@@ -227,7 +227,7 @@ func isShared(object map[string]any, ours map[string]any) bool {
 	})
 }
 
-// isTools reports whether a managed-fields entry belongs to a tool. An entry for a subresource never does.
+// isTools reports whether a managed-fields entry belongs to a tool. It returns false for a subresource.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

@@ -20,12 +20,11 @@ type Result struct {
 
 // Apply applies the objects in order, each with one server-side apply. The apply is forced, so that it takes over
 // fields of other managers. An object without changes in Git and in the watches costs no request. Every object gets
-// rollout.LabelApp, rollout.AnnotationCluster and LabelApplied.
-// Apply stops at the first object that the API server refuses and returns an *Error, because later objects may depend
-// on the refused object. Apply repairs an object that another writer changes, with growing pauses. It returns
-// rollout.ErrOverwritten for such objects after it has written all objects. An object with rollout.AnnotationGenerated
-// never takes over another owner's object. An existing CreateOnly object gets only its owner. The result is valid even
-// with an error. Apply may be repeated.
+// rollout.LabelApp, rollout.AnnotationCluster and LabelApplied. Apply stops at the first object that the API server
+// refuses and returns an *Error, because later objects may depend on this object. Apply repairs an object that another
+// writer changes, with growing pauses. If such changes last, it returns rollout.ErrOverwritten at the end. It refuses
+// an object with rollout.AnnotationGenerated if the live object is not in the app. It changes only the app's label and
+// annotations of an existing CreateOnly object. The result is valid even with an error. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)
@@ -99,8 +98,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error if another app has the object in its newest commit. Several apps may share an object that
-// is never deleted, such as a Namespace, if the content is equal. Then shared is true.
+// contested returns an error if the newest commit of another app has the object. Apps may share an object that is never
+// deleted, such as a Namespace, if the content is equal. Then shared is true.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	if !exists || l.app == "" || l.app == app {

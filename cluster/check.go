@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server by dry runs whether it would accept an Apply. Check changes only who owns fields that leave
-// Git. objects may contain several versions of one object. The error is the *Error of the first refused object. Check
-// skips an object if the same Apply creates its CRD or Namespace.
+// Check asks the API server by dry runs whether it would accept an Apply. Its only write is takeOver. objects may
+// contain several versions of one object. The error is the *Error of the first refused object. Check skips an object if
+// the same Apply creates its CRD or Namespace.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries is the backoff of a dry run. Without retries, 300 objects pass in 5% of cases if 1% of requests fail.
+// tries is the backoff of a dry run. Without it, 300 objects would pass in only 5% of cases if 1% of requests fail.
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
@@ -67,7 +67,7 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 			return explain(err, d.ref, "get") // the apply keeps an existing CreateOnly object
 		}
 	}
-	err := c.server.takeOver(ctx, d, false) // otherwise the dry run may refuse a new list entry beside the old entry
+	err := c.server.takeOver(ctx, d, false) // a list entry that leaves Git may conflict with a new entry
 	if err == nil {
 		_, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 	}

@@ -21,7 +21,7 @@ import (
 // requestTimeout limits every request except watches. The API server gives up after 60 s.
 const requestTimeout = 30 * time.Second
 
-// syncWithin limits how long Start waits for the first lists. An API server that starts refuses a few requests.
+// syncWithin limits how long Start waits for the first lists, because a starting API server refuses some requests.
 const syncWithin = time.Minute
 
 // manager is gitrollout's field manager and user agent.
@@ -38,7 +38,7 @@ type Options struct {
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
 	// Namespaces limits watches and writes to these namespaces. Empty means the whole cluster.
 	Namespaces []string
-	// UID is an earlier result of Client.UID, or "". Client.UID then reads the same namespace again.
+	// UID is an earlier result of Client.UID, or "". If it is set, Client.UID reads the same namespace again.
 	UID string
 	// MayHave returns an error if an app may not have a cluster-scoped kind. A nil MayHave allows all kinds.
 	MayHave func(app, kind string) *rollout.InvalidError

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// readControllerRevision returns the record of a ControllerRevision. The controller copied the workload's annotations.
+// readControllerRevision reads a ControllerRevision. Its annotations are copies of the workload's annotations.
 func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSets describes apps/v1 DaemonSets. A template has a ControllerRevision, and a node has a directly owned pod.
+// daemonSets describes apps/v1 DaemonSets. Each template has a ControllerRevision. The DaemonSet owns one pod per node.
 var daemonSets = workloadKind{
 	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read:    readDaemonSet,
@@ -35,7 +35,7 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 
 // equalRevision returns the newest ControllerRevision whose template equals the workload's, as Match does in
 // k8s.io/kubernetes pkg/controller/daemon/update.go. If no template is equal, it returns a revision with the applied
-// hash. Revision numbers do not help, because the two watches are not in step.
+// hash. The highest revision number does not suffice, because one of the two watches may be ahead.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -48,8 +48,8 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	return nil
 }
 
-// byNodes sets each revision's desired pods. A node without a pod counts for the current revision, which gets the
-// DaemonSet's hash even if its annotation differs. A revision with pods but without a hash predates the adoption.
+// byNodes sets each revision's desired pods. Nodes without a pod count for the current revision, which gets the
+// DaemonSet's hash. A revision with pods but without a hash is Base, because it predates the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left := w.replicas
 	out.Floor = w.partition

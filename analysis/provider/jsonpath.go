@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// A path has kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), and Argo Rollouts' parser reads
-// it. Text around the path, several paths, range and functions are refused, because a metric has no use for them.
+// A path has kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), as in Argo Rollouts. Text
+// around the path, several paths, range and functions are refused, because a metric has no use for them.
 const jsonPathForm = "write it as in {$.data.value}"
 
 // These limits bound a path's cost for any response. Each ".." visits all values, and a union multiplies their number.

@@ -92,7 +92,7 @@ func (s *Sides) Names() []string {
 	return slices.Compact(names)
 }
 
-// Plan plans one app. It returns false if the app does not change. The renderer renders an unchanged app only once.
+// Plan plans one app. It returns false if the app does not change. The renderer builds such an app once and caches it.
 func (s *Sides) Plan(name string) (App, bool, error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {

@@ -173,7 +173,7 @@ func asJSON(values map[string]any) string {
 	return string(data)
 }
 
-// fluxObject has the used fields of Flux's Kustomization and HelmRelease (kustomize. and helm.toolkit.fluxcd.io).
+// fluxObject has the used fields of Flux's Kustomizations, HelmReleases and sources (*.toolkit.fluxcd.io).
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {
