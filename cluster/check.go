@@ -67,7 +67,7 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 			return explain(err, d.ref, "get") // the apply keeps an existing CreateOnly object
 		}
 	}
-	err := c.server.takeOver(ctx, d, false) // a list entry that leaves Git may conflict with a new entry
+	err := c.server.takeOver(ctx, d, false) // so that an entry that leaves Git does not conflict with a new entry
 	if err == nil {
 		_, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 	}

@@ -31,7 +31,7 @@ var datadog = provider{
 type datadogConfig struct {
 	Interval       string            `json:"interval,omitempty"` // the period to query; default 5m
 	Query          string            `json:"query,omitempty"`
-	Queries        map[string]string `json:"queries,omitempty"`    // v2; the key is the name in the formula
+	Queries        map[string]string `json:"queries,omitempty"`    // v2; the key is the query's name in the formula
 	Formula        string            `json:"formula,omitempty"`    // v2
 	APIVersion     string            `json:"apiVersion,omitempty"` // v1 or v2; default v1
 	Aggregator     string            `json:"aggregator,omitempty"` // v2; default last

@@ -26,9 +26,9 @@ var job = provider{
 
 // Jobs creates and deletes Jobs. Package cluster implements the interface.
 type Jobs interface {
-	// EnsureJob returns a Job's state. It creates a missing Job, or returns the state Gone if begun is true. The state is
-	// Taken if the existing Job has another value of the annotation. EnsureJob sets the uids of a new Job's owners, and
-	// drops owners that it cannot read. Calls may be repeated.
+	// EnsureJob returns a Job's state. If the Job is missing, EnsureJob creates it, unless begun is true. Then the state
+	// is Gone. The state is Taken if the existing Job has another value of the annotation. EnsureJob sets the uids of a
+	// new Job's owners, and drops owners that it cannot read. Calls may be repeated.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if it exists.
 	DeleteJob(ctx context.Context, namespace, name string) error

@@ -28,7 +28,7 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json sends "in" as JSON, or no body if "in" is nil. It decodes the response into out. Errors contain the name "from".
+// json sends "in" as JSON unless nil, and decodes the response into out. Errors contain the server's name, "from".
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MarkdownLimit is a comment's largest size, in bytes. GitHub accepts 65,536 characters. A longer comment has no diffs.
+// MarkdownLimit is a comment's largest size, in bytes. GitHub accepts 65,536 characters. Markdown omits diffs first.
 const MarkdownLimit = 60_000
 
 // Mark begins a plan's comment. A CI job finds its earlier comment by Mark.

@@ -92,7 +92,7 @@ func (s *Sides) Names() []string {
 	return slices.Compact(names)
 }
 
-// Plan plans one app. It returns false if the app does not change. The renderer builds such an app once and caches it.
+// Plan plans one app. It returns false if the app does not change. An unchanged app is built once, and then cached.
 func (s *Sides) Plan(name string) (App, bool, error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {

@@ -205,7 +205,7 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables copies a Kustomization's variables. A ConfigMap is lost unless exactly one file for env defines it.
+// variables copies a Kustomization's variables. It records a lost ConfigMap unless exactly one file for env defines it.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return

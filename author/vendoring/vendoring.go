@@ -102,7 +102,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver returns folders with other versions of a chart. They remain after a merge, and a render may use them.
+// leftOver returns folders with a chart's other versions. They remain after a Git merge, and a render may use them.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
