@@ -18,13 +18,10 @@ type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply applies the objects in order, each with one server-side apply. The apply is forced, so that it takes over
-// fields of other managers. An object without changes in Git and in the watches costs no request. Every object gets
-// rollout.LabelApp, rollout.AnnotationCluster and LabelApplied. Apply stops at the first object that the API server
-// refuses and returns an *Error, because later objects may depend on this object. Apply repairs an object that another
-// writer changes, with growing pauses. If such changes last, it returns rollout.ErrOverwritten at the end. It refuses
-// an object with rollout.AnnotationGenerated if the live object is not in the app. It changes only the app's label and
-// annotations of an existing CreateOnly object. The result is valid even with an error. Apply may be repeated.
+// Apply applies the objects in order with forced server-side applies, and skips unchanged objects. It stops at the
+// first object that the API server refuses and returns an *Error, because later objects may depend on this object.
+// Apply repairs an object that another writer changes, with growing pauses. If such changes last, it returns
+// rollout.ErrOverwritten at the end. The result is valid even with an error. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)
@@ -53,7 +50,8 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	return result, fights
 }
 
-// toApply returns the objects to write. It adds all other objects to result.Unchanged.
+// toApply returns the objects to write, with rollout.LabelApp, rollout.AnnotationCluster and LabelApplied. It adds all
+// other objects to result.Unchanged.
 func (c *Client) toApply(
 	ctx context.Context, app string, objects []rollout.Object, result *Result,
 ) (todo []*desired, err error) {
@@ -147,7 +145,8 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	return true
 }
 
-// applyOne writes one object and records the result in the cache.
+// applyOne writes one object and records the result in the cache. It refuses an object with
+// rollout.AnnotationGenerated if the live object is not in the app.
 func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {
@@ -199,7 +198,8 @@ func (s *server) inFields(ctx context.Context, d *desired, writer string) string
 	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
-// write sends one object and returns the stored object.
+// write sends one object and returns the stored object. It changes only the app's label and annotations of an existing
+// CreateOnly object.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)

@@ -105,7 +105,7 @@ func (s *Survey) into(of map[string]bool, dir string) {
 	}
 }
 
-// settle finds the vendored folders of external charts. It moves objects to LeftOut if the repository lacks the source.
+// settle finds the vendored folders of external charts. It moves objects without a usable source to LeftOut.
 func (s *Survey) settle(tree rollout.Tree) error {
 	given := s.Given
 	s.Given = nil
