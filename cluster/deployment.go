@@ -26,7 +26,7 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation holds the revision number that the Deployment controller gives a pod template and its ReplicaSet.
+// revisionAnnotation holds a pod template's revision number. The controller sets it on the Deployment and ReplicaSet.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {
@@ -88,7 +88,7 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// An upgraded API server may set other defaults in an old ReplicaSet's template.
+		// The number decides here, because the API server's defaults may differ between the two templates.
 		return numbered
 	default:
 		return nil

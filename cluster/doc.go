@@ -8,8 +8,8 @@
 // or another tool's annotation are not drift, because gitrollout never owned these fields. So:
 //
 //   - a known object is written with one PATCH and no read before it;
-//   - it is written again only when its content in Git or gitrollout's fields
-//     of the live object changed, which a watch shows;
+//   - it is written again only after its content in Git changed, or after a watch
+//     showed a change of gitrollout's fields in the live object;
 //   - the API server removes a field that leaves Git, or sets it to its default,
 //     if no other manager owns the field. gitrollout therefore first takes over
 //     fields that other tools applied.

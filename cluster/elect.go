@@ -60,7 +60,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // work ends by itself, because it has ctx
+		case <-turn.begun: // work ends with ctx, and keeps the Lease until then
 		default:
 			stop()
 		}

@@ -22,7 +22,7 @@ const (
 	Forbidden     Reason = "Forbidden"     // the client's user lacks a right
 	Quota         Reason = "Quota"         // a ResourceQuota is used up
 	Denied        Reason = "Denied"        // an admission webhook or policy refused the object
-	Immutable     Reason = "Immutable"     // the change of a field that cannot change on a live object
+	Immutable     Reason = "Immutable"     // the change sets a field that cannot change on a live object
 	Invalid       Reason = "Invalid"       // the object itself is wrong
 	UnknownKind   Reason = "UnknownKind"   // no such kind: its CRD is not installed
 	NamespaceGone Reason = "NamespaceGone" // the object's namespace is being deleted
@@ -191,7 +191,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Immutable, "this field cannot change on a live object: revert the change, use a new name, " +
 			"or delete the object and let it be created anew"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
-		strings.Contains(msg, "failed to create typed patch object"): // server-side apply's 500 for a wrong type
+		strings.Contains(msg, "failed to create typed patch object"): // server-side apply answers a wrong type with code 500
 		return Invalid, ""
 	case apierrors.IsNotFound(err):
 		return Missing, ""

@@ -74,9 +74,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list, at the start or after a lost watch. Rows that are newer than the list stay. However,
-// a list may be older than the versions known before its request. Then the cluster was restored from a backup, and
-// Replace overwrites all rows.
+// Replace stores a complete list, at the start or after a lost watch, but keeps newer rows. If the list is older than a
+// version known before the request, the cluster was restored from a backup. Then Replace overwrites all rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -165,10 +164,11 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// unanswered is how long the API server may take to accept a list or watch. client-go tries ten times, once per second.
+// unanswered bounds how long the API server may take to accept a list or watch. client-go itself would report an error
+// later, because it tries ten times, once per second.
 const unanswered = 2 * time.Second
 
-// blind returns since when the feed has received no changes, and the error. The error is nil while the feed works.
+// blind returns why and since when the feed receives no changes. The error is nil while the feed works.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

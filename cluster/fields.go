@@ -79,8 +79,8 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 	h.Write([]byte{'}'})
 }
 
-// holds reports whether gitrollout owns exactly the fields of desired. If LabelApplied is also equal, an apply changes
-// nothing. holds does not compare values, because a field that another manager changes is no longer owned.
+// holds reports whether gitrollout owns exactly the fields of desired. If LabelApplied is equal too, an apply changes
+// nothing. holds compares no values, because gitrollout no longer owns a field that another manager has changed.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {

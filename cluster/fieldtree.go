@@ -35,7 +35,7 @@ type keyRule bool
 
 const (
 	allKeys   keyRule = false
-	givenKeys keyRule = true // only the keys that the element has, because the API server defaults others
+	givenKeys keyRule = true // a key may be missing, because the API server may set its default
 )
 
 // step returns the part of a value that one path element names, and whether it exists.
@@ -115,9 +115,8 @@ func dropped(fields map[string]any, value any) map[string]any {
 	return out
 }
 
-// areApart reports whether one tree owns only the map itself, as an empty node, and the other tree owns fields in the
-// map. Such trees do not overlap. In contrast, an empty node for a list element owns all fields of the element, so list
-// elements are never apart.
+// areApart reports whether one tree owns only a map, and the other tree owns fields in the map. Such trees do not
+// overlap. List elements are never apart, because an empty node owns all fields of a list element.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refuseForeign returns an error if the object that a release generates exists already and is not the app's. Without
-// the error, gitrollout would take over the object, and delete it when the release ends.
+// refuseForeign returns an error if a release's generated object exists already and does not belong to the app.
+// Otherwise gitrollout would take over the object, and delete it when the release ends.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

@@ -54,8 +54,8 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout bounds how long a call waits for a kind's first list. A list of 5,000 Deployments takes 0.3 s. A failed
-// list, such as with a dead conversion webhook, is retried in the background. Later calls do not wait.
+// listTimeout bounds how long a call waits for a kind's first list. A list of 5,000 Deployments takes 0.3 s. After the
+// timeout, the client retries the list in the background, and later calls do not wait.
 const listTimeout = 5 * time.Second
 
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {

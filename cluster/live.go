@@ -38,7 +38,7 @@ type live struct {
 	awaited      string        // why a CRD is not served yet, "" if it is
 	generation   int64
 	status       string    // as JSON, only for kinds whose status a router may write
-	pending      string    // gitrollout's managed fields as JSON, until the first Apply has compared them
+	pending      string    // gitrollout's managed fields as JSON, "" after the first comparison
 	workload     *workload // nil if the object runs no pods
 }
 

@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob returns a Job's state, and creates the Job if it is missing and begun is false. It sets state.Taken if the
-// existing Job's annotation differs, because another run created that Job.
+// EnsureJob returns a Job's state. It creates a missing Job, unless begun says that the Job was created before. It sets
+// state.Taken if the existing Job's annotation differs, because another run created that Job.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -121,7 +121,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// stuck lists the reasons of waiting containers that do not pass by themselves.
+// stuck lists the waiting reasons that usually need a change by a user.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {

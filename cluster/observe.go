@@ -3,7 +3,7 @@ package cluster
 import "gitrollout.dev/gitrollout/rollout"
 
 // Observe returns an app's workloads and routes from the watch caches, without a request. The result includes Apply's
-// earlier writes. It lacks missing workloads and routes, and routes whose kind is not watched. After a failed watch,
+// earlier writes. It omits objects that do not exist, and routes whose kind is not watched. After a failed watch,
 // Observe returns the last known state, and Unseen has the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{

@@ -151,7 +151,7 @@ func (h hands) workload(
 	return h.argo(ctx, o)
 }
 
-// argo looks for a ReplicaSet that an Argo Rollout owns and that has pods of the workload's selector.
+// argo looks for an Argo Rollout's ReplicaSet with pods that the workload's selector matches.
 func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

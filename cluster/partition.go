@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know starts watches for kinds of workloads that not every cluster serves, and waits for each kind's first list.
+// Know watches kinds of workloads that a cluster may not serve. It waits for each kind's first list.
 // Observed.Unseen reports a kind that cannot be watched. A kind that the cluster does not know has no objects.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
@@ -115,8 +115,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first described status field that is missing, or "". With minReadySeconds, it skips the number of
-// available pods, because a controller may omit a count of 0.
+// unsaid returns the first described status field that the object lacks, or "". If minReadySeconds is set, it ignores
+// the number of available pods, because a controller may omit a count of 0.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -127,9 +127,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets the desired pods of each revision. The base revision gets the missing pods up to the partition. The
-// current revision gets the other missing pods, and the workload's hash. During an in-place update, a pod has its new
-// label while its old containers are still ready. Therefore the controller's count limits the ready pods.
+// byCounts sets the desired pods of each revision. Missing pods are for the base revision until the partition is full,
+// and then for the current revision. The controller's count limits the ready pods, because an in-place update changes a
+// pod's label while its old containers are still ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	for i := range out.Revisions {

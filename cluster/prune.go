@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes an app's former objects, workloads before ConfigMaps, and may be repeated. It returns the objects that
-// are gone or not the app's, and the reasons why others stay. Prune continues after a refused deletion or an unreadable
-// kind. It returns any other error immediately.
+// Prune deletes an app's former objects, in the order of pruneRank. Prune returns the objects that are gone or are not
+// the app's, and the reasons why the others stay. It continues after a refused deletion or an unreadable kind. It
+// returns any other error immediately. Prune may be called again.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {

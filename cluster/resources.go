@@ -52,7 +52,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 		return mapping, err
 	}
 	byName := func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }
-	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // each pass must record the same error
+	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // sorted, so that each pass gets the same error
 		if gv.Group == gvk.Group && (gvk.Version == "" || gv.Version == gvk.Version) {
 			return nil, fmt.Errorf("the API server cannot reach the server of %s: %w", gv, l.unseen[gv])
 		}
@@ -85,7 +85,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// A discovery in progress may have missed a new CRD. Only a second discovery has surely begun after this call.
+	// A discovery that began before this call may have missed a new CRD. In this case, the loop looks a second time.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {

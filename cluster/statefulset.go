@@ -48,7 +48,7 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 
 // byOrdinals sets the desired pods of each revision. An ordinal without a pod counts for the base revision if it is
 // below the partition, and otherwise for the current revision. The current revision gets the StatefulSet's hash,
-// because its own annotation may be missing after an adoption, or outdated after a change of the API server's defaults.
+// because the revision's own annotation may be missing or outdated.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // from ordinal to the index of its revision
 	index := func(name string) int {

@@ -11,7 +11,7 @@ type Stats struct {
 	DryRuns    int // the same verbs with dryRun, which change nothing
 	Reads      int // GET: objects, lists, watches and discovery
 	LostEvents int // events that the API server refused
-	Known      int // records of objects that this process applied or found applied
+	Known      int // objects that this process applied, or found already applied
 }
 
 // Stats returns the current counts.

@@ -35,7 +35,7 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row holds the fields of one object that are used: a few hundred bytes instead of 5 to 20 kB. Rows are immutable.
+// row is an immutable record of an object's used fields. It needs a few hundred bytes; the object needs 5 to 20 kB.
 type row interface {
 	comparable
 	at() *stamp
