@@ -165,7 +165,7 @@ func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, err
 		wanted[name], _ = value.(string)
 	}
 	if len(wanted) == 0 {
-		return rollout.Foreign{}, nil // only the API server can match a selector of expressions
+		return rollout.Foreign{}, nil // selectors without matchLabels are not checked
 	}
 	found, err := sets.List(ctx, metav1.ListOptions{LabelSelector: labels.FormatLabels(wanted)})
 	if err != nil {

@@ -172,7 +172,7 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer reports whether resource version a is newer than b. It returns false before Kubernetes 1.35.
+// newer reports whether resource version a is newer than b. It returns false if a or b is not a number.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0

@@ -79,7 +79,7 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 
 // runWatch fills a table through a feed until ctx ends. After a broken connection or an expired version, the reflector
 // starts again with a list. A list older than the known objects reveals that the cluster was restored from a backup.
-// client-go would instead watch from its last version, after which a restored cluster sends nothing.
+// Without the list, client-go would watch from its last version, and a restored cluster would send nothing.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {
@@ -105,7 +105,7 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 			w, err := s.watch(ctx, o)
 			note(err)
 			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {
-				err = errors.New(err.Error()) // hides the error's type: the reflector lists instead of retrying this version
+				err = errors.New(err.Error()) // hides the error's type, so that the reflector starts with a new list
 			}
 			return w, err
 		},

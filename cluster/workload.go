@@ -19,7 +19,7 @@ import (
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
 	described    rollout.Partitioned                     // the fields of a kind that not every cluster serves
-	read         func(rollout.Object) (*workload, error) // all fields but annotations and labels
+	read         func(rollout.Object) (*workload, error) // reads everything except annotations and labels
 	readRevision func(obj any) (*revision, error)
 	// watchRevisions is nil if the kind shares the revisions of the kind before it in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
@@ -32,7 +32,7 @@ type workloadKind struct {
 	finish func(w *workload, out *rollout.ObservedWorkload)
 	// inUse reports whether a revision has pods or may get new ones.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes is true for a kind with a pod on each node. It also applies to a described kind of the same name.
+	// onNodes is true for a kind with a pod on each node. It also counts for other API groups' kinds of the same name.
 	onNodes bool
 }
 
@@ -64,7 +64,7 @@ type workload struct {
 
 	// Only StatefulSets and other kinds with a partition have these fields.
 	base, update     string // status.currentRevision and .updateRevision
-	partition, first int    // the number of pods that keep the base revision; spec.ordinals.start
+	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
 	room             bool   // spec has maxUnavailable, which API servers without the feature gate drop
 	updatedReady     int    // status: ready pods of the current template; -1 if the status lacks the number
 	unsaid           string // a described status field that is missing in the object, "" if there is none
@@ -100,7 +100,7 @@ type workloadTable struct {
 	*workloadKind
 	objects   atomic.Pointer[kind] // nil before the first list
 	revisions *table[*revision]
-	unseen    error // the error why the objects cannot be watched
+	unseen    error // why the objects cannot be watched, nil if they can
 }
 
 func newWorkloads(tell func(app string), namespaces ...string) *workloads {
@@ -149,8 +149,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the observation of these workloads may be outdated, "" if it is current. It reports the watch that
-// failed first, among the watches for their kinds and for the built-in kinds, which all apps need.
+// unseen returns why the observation of these workloads may be outdated, "" if it is current. It checks the watches of
+// the built-in kinds and of the workloads' own kinds, and reports the watch that failed first.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -263,7 +263,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	byRevision(revisions)
 	current := k.current(d, out.Synced, revisions)
 	out.Synced = out.Synced && (current != nil || !d.revised) // the watch of revisions may lag
-	// As in "kubectl rollout status", all pods have the current template and are available, and no older pods exist.
+	// Complete means, as in "kubectl rollout status", that all pods are current and available, and no older pods exist.
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 	for _, r := range revisions {
 		shown := r.observe(k.pods(w.pods, l, r))
