@@ -73,7 +73,7 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	if len(names) == 0 {
 		names = target.ownNamespaces()
 	}
-	config, _ := target.config() // connect has returned its error
+	config, _ := target.config() // connect would have returned this error
 	o := optionsOf(w, target, changed)
 	o.UID, o.Namespaces = "", cluster.Readable(ctx, config, names)
 	client, failed := watchCluster(ctx, target, o, s)

@@ -224,7 +224,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 	}
 }
 
-// listen opens the dashboard's port. It returns nil if there is no address, or, with a warning, if the port is in use.
+// listen opens the dashboard's port. Without an address, it returns nil. After an error, it warns and returns nil.
 func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	if o.address == "" {
 		return nil

@@ -137,7 +137,7 @@ func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	return g
 }
 
-// cluster returns the examination's part about the cluster. w is nil if Git cannot be read.
+// cluster returns the inputs for the examination of the cluster. w is nil if Git cannot be read.
 func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: connectTimeout, Namespaces: c.target.namespaces}
 	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure leader election. The Lease only saves work. Git's compare-and-swap refuses a second writer.
+// electOptions configure leader election. It only avoids double work, because Git refuses a second writer's pushes.
 type electOptions struct {
 	elect     bool
 	namespace string
@@ -36,8 +36,8 @@ func (o *electOptions) register(cmd *cobra.Command) {
 // podNamespace is the file in which a pod finds its namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity returns the name for this process's writes: the host's or pod's name. With election, it has a random suffix,
-// because replicas may share a host, and the process stops when another writer takes over.
+// identity returns the process as a writer, with the name of the host or pod. With election, the name has a random
+// suffix, because replicas may share a host. Such a writer stops when another writer takes over.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {

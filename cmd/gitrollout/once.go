@@ -81,7 +81,7 @@ type transitions struct {
 	streams
 	mu   sync.Mutex
 	n    int
-	held map[string]string // reasons by app
+	held map[string]string // the key is the app, the value is the reason
 }
 
 // tell prints each recorded transition, and keeps the reasons for heldApps.

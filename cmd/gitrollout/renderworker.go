@@ -25,7 +25,7 @@ func newWorkers() *worker.Pool {
 	return worker.NewPool(worker.Options{Most: most, Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
 		program := "/proc/self/exe" // valid even after a new version has replaced the file
 		if _, err := os.Stat(program); err != nil {
-			program, _ = os.Executable() // without a path, starting it returns the error
+			program, _ = os.Executable() // on an error, the path is empty, and the start of the process fails
 		}
 		cmd := exec.Command(program, "render-worker", strconv.FormatInt(memory, 10))
 		cmd.Args[0], cmd.Dir = "gitrollout", "/" // an image may have no folder except "/"

@@ -109,7 +109,7 @@ func showSettings(cmd *cobra.Command) {
 // reconcile runs the reconciler with checked flags.
 func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // the mostly idle process then has 30 MiB of garbage on 60 MiB in use, instead of 60 MiB
+		debug.SetGCPercent(50) // 30 instead of 60 MiB of garbage; the process is mostly idle, so CPU time matters less
 	}
 	listener, secret, err := c.hooks.listen()
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly calls do. If do takes more than two seconds, slowly prints a message to standard error.
+// slowly calls the function do, and prints a message to standard error if the call takes more than two seconds.
 func slowly(s streams, what string, do func() error) error {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

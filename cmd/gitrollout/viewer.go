@@ -15,11 +15,11 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer provides data for get and list, from Git (and a reachable cluster), from the cluster alone, or from a server.
+// viewer provides data for get and list. It reads Git and a reachable cluster, the cluster alone, or a dashboard.
 type viewer interface {
 	// Listing returns the status of the apps in args, or of all apps.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)
-	// Refresh reads Git or the page again, for the next listing.
+	// Refresh reads Git or the dashboard again, for the next listing.
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 

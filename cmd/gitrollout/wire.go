@@ -100,7 +100,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	}); err != nil {
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
-	// The watches must outlive the last pass.
+	// The watches outlive ctx, because the last pass still needs them.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	if l.notifier, err = newNotifier(l, who.id, log); err != nil {
