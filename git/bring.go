@@ -111,7 +111,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// The server does not send commits that no branch reaches, and does not name these commits. So fetch each half.
+	// The server refuses commits that no branch reaches, but does not name them. So fetch each half separately.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one path that differs between two snapshots. Old or New is the zero Entry if the path is missing there. A
-// directory in only one snapshot is reported as its files.
+// Change is one path that differs between two snapshots. Old or New is the zero Entry if the path is missing there. If
+// a directory is in only one snapshot, each file in the directory is a Change.
 type Change struct {
 	Path     string
 	Old, New rollout.Entry

@@ -39,7 +39,7 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 }
 
 // Fetch looks up the branches with one request, and downloads new commits of Main, State and Policy with a second one.
-// It only looks up proposals. If the keys refuse the users' head, Main is the commit to follow instead. If the
+// It downloads no proposals. If the keys refuse the users' head, Main is the commit to follow instead. If the
 // configuration names a new state branch, Fetch looks up again. Errors: ErrNotFound (no such repository or users'
 // branch), ErrAuth, ErrUnreachable.
 func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
@@ -144,13 +144,9 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// bring downloads commits into the mirror and verifies that they are complete. ahead means that the commits are new
-// heads, and that the mirror has older heads of the same branches.
-//
-// bring sends up to three requests, until a response is complete. The first request claims the mirror's heads with
-// their whole history. After a revert to old content, the response may lack files. The second request says that the
-// mirror's history ends at its heads. git's server then reads every folder (80 ms of CPU at 5,000 folders). The third
-// request claims nothing.
+// bring downloads commits into the mirror until a response is complete. ahead means that the mirror has older heads of
+// the same branches. bring first claims to have the heads' whole history, but after a revert the response may lack
+// files. It then claims only the heads (80 ms of the server's CPU at 5,000 folders), and at last nothing.
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()

@@ -154,7 +154,7 @@ type walk struct {
 	seen     map[string]bool
 }
 
-// maxWalk bounds the number of visited commits. With forks, each step of the history has several commits.
+// maxWalk bounds the number of visited commits. A history with merges has several commits at each depth.
 const maxWalk = 20_000
 
 // errShallow means that the known history ends before the introducing commit.

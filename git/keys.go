@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 )
 
-// KeyFiles names files of accepted signing keys: allowed_signers, or armored OpenPGP in Keyring. "" means no check.
+// KeyFiles names files of accepted keys, in the format allowed_signers, or OpenPGP for Keyring. "" means no check.
 type KeyFiles struct {
 	Commits   string // only commits of the users' branch that are signed by these keys are followed
 	Keyring   string // like Commits; with both files, a key in either file suffices

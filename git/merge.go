@@ -79,9 +79,9 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 // graphDepths are the depths that Outside tries. A commit without files takes about 200 bytes.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside returns the commits in `of` that are neither commit nor its ancestors. A server cannot forge an ancestor,
-// because ids are hashes over parents. In a truncated history, a missing commit counts as outside. Outside returns
-// ErrNotFound if commit is gone.
+// Outside returns the commits in `of` that are not in commit's history. A server cannot forge the history, because ids
+// are hashes over parents. In a truncated history, a missing commit counts as outside. If the server lacks commit, the
+// error is ErrNotFound.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {

@@ -26,15 +26,15 @@ type mirror struct {
 	downloads int                               // downloads in progress
 	heads     rollout.Heads                     // the latest known heads; Main is "" before the first Fetch
 	arrived   int                               // completed pushes
-	pushed    map[string]pushed                 // pushes by branch that a lookup in progress may have missed
+	pushed    map[string]pushed                 // newest pushes, which a lookup may have missed; the key is the branch
 	uses      int                               // number of reads of commits other than heads
-	recent    map[plumbing.Hash]int             // commit to the value of uses at its last read
-	gone      map[plumbing.Hash]string          // commits that the server lacked, and Main at that time
-	parents   map[plumbing.Hash][]plumbing.Hash // of commits on the way to heads; see noteParents
+	recent    map[plumbing.Hash]int             // the key is a commit, the value is uses at its last read
+	gone      map[plumbing.Hash]string          // the key is a commit that the server lacked, the value is Main then
+	parents   map[plumbing.Hash][]plumbing.Hash // the key is a commit; see noteParents
 }
 
-// recentBytes bounds the recent commits that renew keeps in addition to the heads. It is enough for more than a
-// thousand commits: with a thousand apps in one folder, each commit has its own 40 KB tree of this folder.
+// recentBytes bounds the recent commits that renew keeps in addition to the heads. It is enough for more than 1,000
+// commits, even if each commit has its own 40 KB tree of a folder with 1,000 apps.
 const recentBytes = 64 << 20
 
 // follow initializes an empty mirror for a cluster and its branches.
@@ -142,8 +142,7 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	return wants, m.heads.Main
 }
 
-// taken marks held commits as used, and returns the other commits. It records Main for these, so that wanted skips
-// them.
+// taken marks held commits as used, and returns the others. It records main for the others, so that wanted skips them.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,7 +230,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns the store for a download, whose response may refer to any object. renew keeps the store until done.
+// filling returns the store for a download. renew keeps it until done, because a response may refer to any object.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 // whose commit the branch already has. If no update is left, it sends nothing.
 //
 // Errors: ErrConflict if a branch was not at Old; an atomic push then wrote nothing. ErrRejected if a hook or a
-// protected branch refused. ErrUnreachable if the outcome is unknown, until the next Fetch. A repeated push makes the
-// same commits.
+// protected branch refused the push. ErrUnreachable if the outcome is unknown; the next Fetch shows it. A repeated push
+// makes the same commits.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))
 	made := newStore()
@@ -173,7 +173,7 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 	return nil
 }
 
-// resolve classifies a failed push by the present refs, because servers use one message for several causes. git's
+// resolve classifies a failed push by the refs' present ids, because servers use one message for several causes. git's
 // "failed to update ref" means a moved ref, a lock lost to another push, or a full disk. If two pushes in a row lose
 // the lock and no ref has moved, the lock is stale or another branch's name blocks the ref. resolve then returns
 // ErrRejected.
@@ -222,7 +222,7 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 const CommitAttempts = 5
 
 // CommitToBranch commits to a branch that others also push to, and repeats on ErrConflict. build gets the branch's
-// Snapshot, which is empty for a new branch, and sets only Edits, Message and When. The id is "" without edits.
+// Snapshot, empty for a new branch, and sets only Edits, Message and When. The id is "" if nothing changed.
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

@@ -17,8 +17,8 @@ type Options struct {
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state and proposal branches; "" selects none. In each new head of the users' branch, the
-	// cluster's configuration names the state branch. Before the first head, it is rollout.StateBranch.
+	// Cluster selects the state and proposal branches; "" selects none. The cluster's configuration in the newest head
+	// names the state branch. Before the first Fetch, the state branch is rollout.StateBranch.
 	Cluster string
 	// StateBranch overrides the state branch of the configuration.
 	StateBranch string

@@ -32,7 +32,7 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	}
 	author := fmt.Sprintf("%s <%s>", c.Author.Name, c.Author.Email)
 	if c.Author.Email == Self.Email {
-		author = "a merged proposal" // merged without a merge commit: Git does not record the person
+		author = "a merged proposal" // without a merge commit, Git does not record who merged
 	}
 	subject, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n")
 	return &Snapshot{

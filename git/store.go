@@ -55,8 +55,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive clears the flag lost if its argument is false. While lost is set, missing files count as omitted. This is
-// right only after a request without haves, because other responses leave out files that the store should have.
+// forgive clears the flag lost if its argument is false. While lost is set, missing files count as omitted. Only a
+// response to a request without haves may keep lost, because other responses omit files that the store should have.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns a tree's entries, sorted by the bytes of their names. In Git's own order, the directory a follows the
-// file a.b. Callers must not change the shared slice.
+// tree returns a tree's entries, sorted by the bytes of their names. Git's order differs, because it sorts a directory
+// as if its name ended with a slash. Callers must not change the shared slice.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {

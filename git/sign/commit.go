@@ -19,8 +19,8 @@ type signed struct {
 }
 
 // split separates a commit object into its signature (the header gpgsig) and the signed content, as git does. Other
-// headers that begin with gpgsig are not signed. split refuses two signatures, because programs differ in which one
-// they read.
+// headers that begin with gpgsig are in neither part. split refuses a commit with two signatures, because programs
+// would read different signatures.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {

@@ -3,11 +3,11 @@
 // gpg.format=openpgp, without external programs.
 //
 // The package reads no files and no clock. It takes a commit as the bytes that Git stores. As in git, an SSH key must
-// be valid at the time of the commit, an OpenPGP key at the time of the signature.
+// be valid at the time of the commit. An OpenPGP key must be valid at the time of the signature.
 //
 //	commit.go    the signed part of a commit, and the signature
 //	signers.go   the allowed_signers format
 //	sshsig.go    SSH signatures, made and verified
 //	keyring.go   OpenPGP signatures, verified
-//	policy.go    both together
+//	policy.go    the accepted keys of both formats
 package sign

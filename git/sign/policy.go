@@ -12,7 +12,7 @@ type Policy struct {
 }
 
 // Verify returns a commit's signer: a principal of SSH, or an OpenPGP user id with the key's fingerprint. The error
-// says why the signature does not count, such as ErrUnsigned, an unknown or invalid key, or changed content.
+// says why the signature does not count. It is ErrUnsigned if there is no signature.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {
