@@ -41,7 +41,7 @@ type resources struct {
 type look struct {
 	done   chan struct{} // closed when the other fields are set
 	mapper meta.RESTMapper
-	unseen map[schema.GroupVersion]error // the group versions whose API did not answer, with the error
+	unseen map[schema.GroupVersion]error // the key is a group version that did not answer
 	err    error
 }
 

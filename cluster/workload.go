@@ -91,7 +91,7 @@ type workloads struct {
 	tell  func(app string)
 
 	mu     sync.Mutex
-	owners map[rollout.Workload]string // for workloads without a label: the app that observes them
+	owners map[rollout.Workload]string // the app that observes a workload without a label
 	more   []*workloadTable
 }
 

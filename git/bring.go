@@ -44,8 +44,8 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return s, err == nil
 }
 
-// Bring fetches the commits that the mirror lacks, with one request if the server has all of them. Otherwise Bring
-// sends more requests, and missing lists the commits that the server does not send. Errors: ErrAuth and ErrUnreachable.
+// Bring fetches the commits that the mirror lacks. It sends one request, or more if the server lacks some of the
+// commits. missing lists the commits that the server does not send. Errors: ErrAuth and ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {

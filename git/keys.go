@@ -13,10 +13,10 @@ import (
 
 // KeyFiles names files of accepted keys, in the format allowed_signers, or OpenPGP for Keyring. "" means no check.
 type KeyFiles struct {
-	Commits   string // only commits of the users' branch that are signed by these keys are followed
+	Commits   string // keys that must sign a commit of the users' branch before it is followed
 	Keyring   string // like Commits; with both files, a key in either file suffices
-	Promoters string // promotion files count only if their commit or merge is signed by these keys
-	State     string // the state branch counts only if its newest commit is signed by these keys
+	Promoters string // keys that must sign the commit or merge of a promotion file
+	State     string // keys that must sign the newest commit of the state branch
 }
 
 // Keys holds the keys in the KeyFiles. It reads the files at each poll, and is safe for concurrent use.

@@ -131,7 +131,7 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	g := doctor.Git{Repo: w.Repo, Heads: w.Heads, Branch: w.Tip, Cluster: w.Cluster, Own: protected(),
 		Head: w.Head, Build: w.Renderer, NoPush: c.noPush}
-	if options, err := c.source.options(); err == nil { // the session has been opened with these options
+	if options, err := c.source.options(); err == nil { // no error, because the session uses these options
 		g.Forge = newForge(c.source, options.Auth, w.Repo.Remote().String(), nil).Options
 	}
 	return g

@@ -21,7 +21,7 @@ type trustOptions struct {
 	promoters string
 	state     string
 	allowed   []string // CIDRs
-	account   string   // the service account for apps whose entries name none
+	account   string   // the service account of apps that name none
 	policy    policyOptions
 }
 
