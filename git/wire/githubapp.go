@@ -38,7 +38,7 @@ type GitHubApp struct {
 	expires time.Time
 }
 
-// renewBefore is how long before its end a token is renewed. No operation takes longer.
+// renewBefore is the time from the renewal of a token to its expiry. No operation takes longer.
 const renewBefore = 5 * time.Minute
 
 // Check sets the default API, and returns an error for a missing or invalid field or key.
@@ -116,7 +116,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns the app's signed identity. GitHub allows ten minutes. They begin a minute ago, because clocks differ.
+// jwt returns the app's signed identity. It is valid from a minute ago, because clocks differ, for nine more minutes.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// httpLink implements smart HTTP. It keeps the greeting of a version 2 service, so that an idle poll sends one POST.
+// httpLink implements smart HTTP. It keeps version 2 greetings, so that each later lookup sends a single request.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -47,7 +47,7 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 }
 
 // checkRedirect follows redirects of the greeting as git does, but not from https to http. It sends no credential to
-// another origin. net/http would send one to a subdomain.
+// another origin. net/http alone would send the credential to a subdomain.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {
@@ -131,7 +131,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	req.Header.Set("Content-Type", "application/x-"+service+"-request")
 	req.Header.Set("Accept", "application/x-"+service+"-result")
 	if service == uploadPack {
-		// net/http repeats a request with this header after a closed connection. It does not send the nil header.
+		// Because of this header, net/http repeats the request after a lost connection. A nil header is not sent.
 		req.Header["X-Idempotency-Key"] = nil
 	}
 	l.stats.sent.Add(int64(len(request)))
@@ -168,7 +168,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header, nil))
 }
 
-// drained is a body. Close reads up to 4 KiB of the rest first, so that the connection can be used again.
+// drained is a response body. Close first reads up to 4 KiB of the rest, so that the connection can be reused.
 type drained struct{ io.ReadCloser }
 
 func (d drained) Close() error {
@@ -200,7 +200,7 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	return append(secrets, sent), nil
 }
 
-// statusError returns an error for a response that is not Git's. A plain-text body, such as a forge's reason, is added.
+// statusError returns an error for a response that is not Git's. The error includes the start of a plain-text body.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []string) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {

@@ -13,7 +13,7 @@ const (
 	receivePack = "git-receive-pack" // push
 )
 
-// link connects to one repository. open begins a conversation. Smart HTTP sends no request if it kept a greeting.
+// link connects to one repository. open begins a conversation. If smart HTTP kept a greeting, open sends no request.
 type link interface {
 	open(ctx context.Context, service string) (*Session, error)
 }
@@ -47,7 +47,7 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	return s, err
 }
 
-// Narrow divides the bounds on packs by times. Tests call it before the first conversation.
+// Narrow divides the bounds on packs by the number times. Tests call it before the first conversation.
 func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
 
 // ToFetch begins a conversation for lookups and fetches.

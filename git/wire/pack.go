@@ -48,7 +48,7 @@ type unpacking struct {
 	into    Store
 	at      map[int64]plumbing.Hash // id by offset in the pack; zero for an omitted object of unknown id
 	omitted map[plumbing.Hash]bool
-	leaned  map[plumbing.Hash][]byte // content of omitted files, up to bases bytes in total
+	leaned  map[plumbing.Hash][]byte // content of omitted files; the field bases bounds the total size
 	spent   int64                    // total bytes in leaned
 	spread  int64                    // total bytes of the large files that were kept
 	waiting []delta
@@ -191,7 +191,7 @@ func (u *unpacking) delta(d delta) error {
 			return nil
 		}
 	}
-	_, of := binary.Uvarint(d.data) // of is how many bytes encode the base's size
+	_, of := binary.Uvarint(d.data) // of is the length of the encoded size of the base
 	if of <= 0 {
 		return packfile.ErrInvalidDelta
 	}

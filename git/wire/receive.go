@@ -26,7 +26,7 @@ type Refused struct {
 	Reasons []string // one for each ref that failed for its own reason, not because another ref failed
 	Remarks string   // output of hooks
 	Moved   bool     // a reason says that a ref was not at Old
-	Race    bool     // like Moved, but another push's lock may be the cause
+	Race    bool     // another push may have held the ref's lock, so the ref may still be at Old
 }
 
 func (e *Refused) Error() string {
@@ -115,7 +115,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 		}
 		return fmt.Errorf("report: %w", unexpected(err))
 	}
-	// The server's hooks may still run. Closing the connection could end the hooks.
+	// Read to the end, because the server's hooks may still run, and a closed connection could end them.
 	_, _ = io.Copy(io.Discard, r)
 	_, _ = io.Copy(io.Discard, body)
 	outcome := Refused{Remarks: oneLine(remarks.String())}

@@ -118,7 +118,7 @@ func (r Remote) String() string {
 // Local reports whether the repository is on this machine's disk.
 func (r Remote) Local() bool { return r.scheme == "file" }
 
-// loopback reports whether the host is this machine, so that plain text is safe.
+// loopback reports whether the host is this machine. Unencrypted connections are safe in this case.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {

@@ -146,7 +146,7 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 }
 
 // dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap, hooks or shallow
-// clients, and moves a checked-out branch. git refuses to move one (receive.denyCurrentBranch).
+// clients. It also moves a checked-out branch, although git refuses this (receive.denyCurrentBranch).
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {

@@ -18,7 +18,7 @@ type Refs struct {
 	Head string            // full name of the branch that HEAD points to; "" if unknown
 }
 
-// LookUp returns the refs with one of the prefixes. Only a version 2 server filters refs itself.
+// LookUp returns the refs whose names begin with a prefix. Before version 2, it reads them from the greeting.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -83,7 +83,7 @@ func (s *Session) header(req *pktWriter) {
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
-	Bare         bool // requests only commits without trees, if the server supports it
+	Bare         bool // requests commits but no trees, if the server supports filters
 }
 
 // Between reports whether the question requests all commits between the haves and the wants.
@@ -93,8 +93,8 @@ func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 const mostBetween = 4 << 20
 
 // Fetch stores the objects of the response in a Store, which also has the bases of deltas. With a Depth, the request
-// has "deepen" and lists Haves as shallow. Without them, the server would send a merged old branch's history, and leave
-// out files older than the clone. "thin-pack" stops git's server from sending the trees of Haves again.
+// has "deepen" and lists Haves as shallow. Otherwise, the server would send the history of a merged old branch, and
+// leave out files that are older than the clone. "thin-pack" stops git's server from sending the trees of Haves again.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -126,7 +126,7 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	return err
 }
 
-// Depth is how many commits of each line of history a request includes. The wanted commit counts.
+// Depth is the number of requested commits on each line of history. It includes the wanted commit.
 type Depth int
 
 // Full requests the whole history. Shallow requests only the wanted commit.
@@ -166,8 +166,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter returns the request's filter: no trees if Bare, no files too large to keep if Depth is Shallow. Other requests
-// have no filter, because a filtered file would look like a file that the caller has.
+// filter returns the request's filter. A Bare request excludes trees. A Shallow request excludes too large files. Other
+// requests have no filter, because a filtered file would look like a file that the caller has.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -189,8 +189,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common returns the commits that the server has, by its version 2 acknowledgements. The server must have the commit
-// known. The request lists known as wanted and as held, so that the pack is empty.
+// Common returns the ids that the server has, which it acknowledges in version 2. The server must have the commit in
+// known. The request both wants and has this commit, so that the pack is empty.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
