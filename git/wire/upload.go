@@ -166,8 +166,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter returns the request's filter. A Bare request excludes trees. A Shallow request excludes too large files. Other
-// requests have no filter, because a filtered file would look like a file that the caller has.
+// filter returns the request's filter. A Bare request excludes trees. A Shallow request excludes files over maxBlob.
+// Other requests have no filter, because a filtered file would look like a file that the caller has.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):

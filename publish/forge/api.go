@@ -34,7 +34,7 @@ type api struct {
 	wrote   time.Time
 }
 
-// call sends one request. It encodes in and decodes the response into out, as JSON. Both may be nil. If the forge
+// call sends one request. It sends in as JSON, and decodes a JSON response into out. Both may be nil. If the forge
 // requires a break, the error is a *call.Error with After.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")

@@ -50,7 +50,7 @@ type giteaPull struct {
 	State  string `json:"state"`
 	Merged bool   `json:"merged"`
 	Head   struct {
-		Label  string `json:"label"` // the branch; the forge changes the field ref when the branch is removed
+		Label  string `json:"label"` // the branch; the field ref is not used, because it changes when the branch is removed
 		SHA    string `json:"sha"`
 		RepoID int64  `json:"repo_id"`
 	} `json:"head"`

@@ -169,7 +169,7 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 	return found, err
 }
 
-// setStatus implements marker. Older versions refuse a status with only a new description. This error is ignored.
+// setStatus implements marker. Older versions refuse a status that only changes the description. It ignores this error.
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
@@ -187,7 +187,7 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 // maxHookAge bounds the age of a webhook that has a signature.
 const maxHookAge = 5 * time.Minute
 
-// gitLabSignature verifies a signature by a signing token. Older GitLab versions send the plain secret instead.
+// gitLabSignature verifies a webhook's signature. Older versions of GitLab send the plain secret instead.
 func gitLabSignature(r hookRequest) (given, right bool) {
 	if text := r.header.Get("Webhook-Signature"); text != "" {
 		return true, standardSignature(r, text)
@@ -214,7 +214,7 @@ func standardSignature(r hookRequest, signatures string) bool {
 	return false
 }
 
-// signingKey returns the key in a secret: the decoded base64 after "whsec_", or the whole secret without this prefix.
+// signingKey returns the key in a secret. After "whsec_" the key is base64. Any other secret is the key itself.
 func signingKey(secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {

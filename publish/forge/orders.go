@@ -50,8 +50,8 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain repeats the order after Settle, because Gitea may close the new pull request when it notices a branch's
-// removal.
+// lookAgain repeats the order after Settle if the branch was removed recently. Gitea may notice the removal late, and
+// close the new pull request.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -28,7 +28,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 	}
 	if scheme != "http" && scheme != "https" {
 		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name // the port is for SSH
+			host = name // the port is only for SSH, and not for the API
 		}
 		// These hosts serve SSH on port 443 for the main host.
 		switch host {

@@ -23,7 +23,7 @@ type Options struct {
 	// Token returns the current credential. The worker calls Token before each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is how long after the removal of a branch a forge may still close its pull request (default 30 s).
+	// Settle is the time in which a forge closes the pull request of a removed branch (default 30 s).
 	Settle time.Duration
 	// Spread slightly lengthens a pause between tries, so that processes do not retry together. It may be nil.
 	Spread func(time.Duration) time.Duration
@@ -54,7 +54,7 @@ type Worker struct {
 	host     host
 	hostOf   *rollout.Forge // the configuration that host was made for
 	pause    time.Time      // no request is sent before this time
-	downs    int            // failures without a response since the last response
+	downs    int            // consecutive failures without a response
 	reported map[string]bool
 }
 
@@ -296,7 +296,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// report logs each error once. It logs the error again only after a retry succeeded in between.
+// report logs each error once. It logs an error again only if a retry has succeeded since then.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true

@@ -88,7 +88,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the results of a pass. The first report of an app after a start counts only the transition in that pass.
+// Tell counts the results of a pass. After a start, an app's first report counts only the transition of its pass.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)

@@ -193,7 +193,7 @@ func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 func (m *Metrics) count(stats func() report.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := stats() // the lock is held, so that the newest counts are used last
+	s := stats() // read under the lock, so that no concurrent call adds older counts later
 	m.decided.Add(float64(s.Decided - m.stats.Decided))
 	m.commits.Add(float64(s.Commits - m.stats.Commits))
 	m.lost.Add(float64(s.Lost - m.stats.Lost))
@@ -202,7 +202,7 @@ func (m *Metrics) count(stats func() report.Stats) {
 
 // Counted has functions that read counters of other packages. Each scrape calls them.
 type Counted struct {
-	GitRequests, GitReceived, GitSent          func() float64 // a number of requests, and two numbers of bytes
+	GitRequests, GitReceived, GitSent          func() float64 // GitRequests counts requests, and the other two count bytes
 	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // numbers of requests; Events counts lost events
 	Builds                                     func() float64 // kustomize builds
 }

@@ -52,7 +52,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 			e.Trouble, e.Reason = prefix+unhealthy, after.Unhealthy
 		}
 	}
-	about := before // an ended release is in the previous state
+	about := before // a release that ended is only in the previous state
 	if after.Release != nil {
 		about = after
 	}

@@ -79,8 +79,8 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 // unhealthy is the trouble of an app with unhealthy objects and no release in flight.
 const unhealthy = "unhealthy"
 
-// troubles returns at most three troubles. The release's trouble comes first. It keeps its name from a stall to a
-// revert.
+// troubles returns at most three troubles, first the release's. Its name stays the same from a release's stall until
+// users revert the release.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

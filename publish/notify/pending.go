@@ -23,7 +23,7 @@ type Due struct {
 type Backlog struct {
 	Due     []Due
 	End     rollout.Cursor // the cursor after all messages
-	Dropped int            // number of events that are too old or too many
+	Dropped int            // number of dropped events, because they are too old or there are too many
 	Err     error          // an error of the receiver's templates
 }
 

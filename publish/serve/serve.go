@@ -73,9 +73,9 @@ func (o Options) server() *http.Server {
 	return s
 }
 
-// ownNames returns a check of a request's host. The check prevents DNS rebinding, where another site's name points
-// here. A loopback address accepts the machine's names and the host of public. Other addresses also accept IP
-// addresses, names without a dot, and names of Services. Without public, they accept any name.
+// ownNames returns a check of a request's host. It prevents DNS rebinding, where another site's name resolves to this
+// machine. On a loopback address, it accepts local names and the host of public. On other addresses, it also accepts IP
+// addresses, names without a dot, and names of Services. Without public, it accepts any name on other addresses.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -129,9 +129,9 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new connection, or nil if there is room. The client loses a
-// connection if it is at its limit. Otherwise the client with the most connections does. An idle connection goes first,
-// then the oldest. The caller holds mu.
+// victim returns the connection to close for a client's new connection, or nil if there is room. It belongs to
+// the client if the client is at its limit, and otherwise to the client with the most connections. Idle connections
+// are closed first, then the oldest. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendGrafana posts an annotation. It covers a release from start to end, or the moment of any other event.
+// sendGrafana posts an annotation. If a release ends, it covers the whole release. Otherwise it marks one moment.
 // https://grafana.com/docs/grafana/latest/developers/http_api/annotations
 func sendGrafana(ctx context.Context, s *session, m notify.Message) error {
 	text := html.EscapeString(m.Title)

@@ -176,7 +176,7 @@ func isFinal(status int) bool {
 	return status < 500
 }
 
-// plain returns a text by other authors with harmless Markdown. It hides no link behind words and mentions no user.
+// plain makes the Markdown of other authors harmless. The result hides no link behind words and mentions no user.
 func plain(text string) string {
 	return strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(text)

@@ -20,7 +20,7 @@ var chat = []rollout.EventKind{
 	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
 }
 
-// rows maps the name of a service to its row. In the configuration, the name is a receiver's block.
+// rows maps the name of a service to its row. A receiver's block in the configuration has the same name.
 type rows map[string]row
 
 // table lists all services. Each service has one file.
@@ -46,5 +46,5 @@ func (t rows) profile(service string) notify.Profile {
 	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
-// Dedups reports whether a service, or its reader, recognizes a repeated message.
+// Dedups reports whether a repeated message is recognized, by the service or by the program that reads the message.
 func Dedups(service string) bool { return table[service].dedups }

@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag bounds how many commits without messages a cursor may lag behind. A start then reads little history.
+// maxLag bounds the commits after a recorded cursor, even without messages, so that a start reads little history.
 const maxLag = 100
 
 // claimTime bounds the time to send claimed messages. It is shorter than the lease, so no other process takes over the
 // claim.
 const claimTime = 20 * time.Second
 
-// forgotten is the age of a claim whose process must be dead, even if the clocks of two machines differ.
+// forgotten is the age at which a claim's process is surely dead, even if the clocks of two machines differ.
 const forgotten = 10 * time.Minute
 
 // errBusy means that another process has claimed messages and is sending them.
@@ -161,7 +161,7 @@ func (w *Worker) sign(n *rollout.Notified) {
 }
 
 // busy returns how long to wait for another process's claim. A process is dead if its claim did not change during the
-// lease. Only a claim older than forgotten is judged by its time, because the clocks of machines differ.
+// lease. The time in the claim only counts if it is older than forgotten, because clocks differ.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""

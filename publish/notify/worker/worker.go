@@ -153,7 +153,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// settle writes the last cursors. The next process repeats all messages after the recorded cursors.
+// settle writes the last cursors, because the next process repeats all messages after the recorded cursors.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
@@ -253,7 +253,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after another failure. The pause is at least asked, because the service requested it.
+// next returns the retry after another failure. asked is the minimum pause, because the service requested it.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))
