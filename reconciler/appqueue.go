@@ -38,7 +38,7 @@ func (a *appQueue) after(app string, wait time.Duration) {
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A zero time means never. RunOnce keeps the last time, and Run keeps the earliest time.
+	// A zero time means never. RunOnce keeps the time of the last call. Run's queue keeps the earliest time.
 	switch {
 	case a.queue == nil && when.IsZero():
 		delete(a.timers, app)

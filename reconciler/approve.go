@@ -26,7 +26,7 @@ type approvals struct {
 	open  map[string]question // unanswered questions, by app
 }
 
-// question asks which promoter approved the file at path, with the blob file, as of the commit main.
+// question asks which promoter approved the file at path. file is the blob's id. main is the commit to check.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {
@@ -45,8 +45,8 @@ func newApprovals(ask Approver, touch func(app string), wanted func()) *approval
 func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
-	// Only an approved promotion for the release at the head or in flight counts. refused is why a promotion of the head's
-	// release does not count.
+	// Only an approved promotion for the release at the head or in flight counts. refused says why a promotion of
+	// the head's release does not count.
 	p = a.promotion.File
 	if p == nil || q.ask == nil {
 		return p, nil, nil

@@ -78,7 +78,7 @@ func (s *transition) follows() bool {
 }
 
 // withAuthor returns an app's promotion with its author. If the promotion is older than this process, withAuthor
-// requests the history from the app's commit. Until the author is known, its error blocks everything except a rollback.
+// requests the history from the app's commit. Until then, an error blocks everything except a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)

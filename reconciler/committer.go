@@ -76,8 +76,8 @@ func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
 	// The server refused the transitions together. It may refuse one of them for ever, for example because its text looks
-	// like a credential. So push them one by one, and begin with another transition each time. own has the errors by app
-	// if the server accepts other apps. Otherwise err is the server's error.
+	// like a credential. So push them one by one, and begin with another transition each time. own has the errors of the
+	// refused apps. err is set if all of them are refused for the first time, or if the push must be repeated.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {

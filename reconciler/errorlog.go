@@ -49,7 +49,7 @@ func (c *errorLog) isNew(what, problem string) bool {
 func (c *errorLog) before(what, now string, isOver bool) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// The result is the subject's last text, or now if there is none.
+	// The result is the subject's last text. If there is none, the result is the new text.
 	was := cmp.Or(c.said[what], now)
 	if delete(c.said, what); !isOver {
 		c.note(what, now)

@@ -27,8 +27,8 @@ type fetcher struct {
 // mostOurs bounds the size of ours. A larger map is cleared. Its commits are then looked up again.
 const mostOurs = 20_000
 
-// tree returns a commit of the users' branch and queues jobs that render it. It requests a missing commit. The error is
-// ErrNotReady, or why the commit is unavailable.
+// tree returns a commit of the users' branch and queues jobs that render it. It requests a missing commit. The error
+// wraps ErrNotReady, or it says why the commit is unavailable.
 func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

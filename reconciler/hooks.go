@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs creates due hook Jobs and returns known with the states of jobs. It logs once why a Job does not start.
+// askJobs creates due hook Jobs. It returns the known states and the new states. It logs once why a Job does not start.
 func (r *Reconciler) askJobs(
 	ctx context.Context, a *appView, known map[string]rollout.JobState, jobs []strategies.HookJob,
 ) map[string]rollout.JobState {

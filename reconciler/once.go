@@ -12,9 +12,9 @@ import (
 // maxTries limits how often RunOnce decides. It decides again if another writer was faster on the state branch.
 const maxTries = 5
 
-// RunOnce runs each pump once, in order. Without fetch, the pumps use the last view. Each app makes at most one
-// transition. The error joins all failures. An app that the error does not name was handled. The clock is read for each
-// app, because earlier apps may take long.
+// RunOnce runs the pumps in order, and again after a conflict. Without fetch, the pumps use the last view. Each app
+// makes at most one transition. The error joins all failures. An app that the error does not name was handled. The
+// clock is read for each app, because earlier apps may take long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
@@ -102,7 +102,7 @@ func (r *Reconciler) reconcileDue(
 	for {
 		r.renders.drain() // so that a hold has the reason of the newest head
 		for _, app := range r.queue.due(due) {
-			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // recorded before a later push lost the race
+			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // an earlier try recorded it
 				done = append(done, app)
 				continue
 			}

@@ -21,7 +21,7 @@ type outbox struct {
 	pushing  map[string]bool
 	answered map[string]recorded
 	reverts  map[string]recorded // reverts for the users' branch
-	proposes map[string]recorded // transitions whose proposals must be compared
+	proposes map[string]recorded // transitions whose proposals must be compared with the head
 	reverted map[string]string   // the head on which a revert was pushed or tried, by app
 	compared map[string]string   // the key of the last comparison of proposals, by app
 	failed   []string            // apps with unread or unpushed proposals, to retry after the next fetch
@@ -41,7 +41,7 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 }
 
 // enqueue queues a transition. It replaces an older transition of the app. It does nothing while an older transition is
-// being pushed, because the new base is unknown. The app is reconciled again in this case.
+// being pushed, because its outcome is unknown. The app is reconciled again in this case.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +102,7 @@ func (h *outbox) notify() {
 	}
 }
 
-// waits reports whether anything must be pushed. urgent means that a rollback must be. notYet is the earliest time.
+// waits reports whether anything must be pushed. urgent means that a rollback waits. notYet is the earliest time.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

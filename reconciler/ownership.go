@@ -14,10 +14,10 @@ import (
 type claim struct {
 	ref   rollout.Ref
 	app   string
-	isOld bool // the head is older than the newest commit, which may not have the object
+	isOld bool // the head is of an older commit; the newest commit may not have the object
 }
 
-// updateOwners records the objects of an app's new head. It touches other apps with an object of the old or new head.
+// updateOwners records the objects of an app's new head. Other apps with an object of the old or new head become due.
 func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {

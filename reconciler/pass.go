@@ -22,7 +22,7 @@ type appCache struct {
 	health  strategies.Health     // since when the app is healthy or unhealthy
 	routing routing               // the last applied routing
 	pending *strategies.Decision  // an applied rollback that Git does not have yet
-	on      rollout.State         // the record that pending was decided on
+	on      rollout.State         // the record from which pending was decided
 	told    bool                  // pending was reported
 	failing time.Time             // when the current series of failed passes began; zero after a success
 	kept    error                 // why the last prune failed
@@ -139,7 +139,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 
 // withheld returns why a decision may not be recorded yet. The history or the configuration may still be unread.
 func (r *Reconciler) withheld(s *pass) (why error) {
-	held := s.decision.State.Held // isHeld: the hold is new, and its cause is the head
+	held := s.decision.State.Held // isHeld below means that the head causes a new hold
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 	if (s.follows() || isHeld) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
 		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(s.before.Source), source.ErrNotReady)
@@ -204,7 +204,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	m.health = m.health.Seen(s.input)
 	s.input.Health = m.health
 	m.routing.looked(now)
-	if a.removed == nil || state.Phase == rollout.Aborting { // otherwise no proxy has a routing to learn
+	if a.removed == nil || state.Phase == rollout.Aborting { // no routing is applied for other removed apps
 		s.input.Applied = m.routing.since(state, s.input.Source, now)
 	}
 	s.takeMeasurements(r.Analyzer)

@@ -45,7 +45,7 @@ func (a Auth) HTTP() bool {
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
 
-// ParseRemote parses an http(s), ssh, git or file URL, user@host:path, or a path. Auth has the credentials in the URL.
+// ParseRemote parses an http(s), ssh, git or file URL, user@host:path, or a path. Auth gets the credentials in the URL.
 func ParseRemote(raw string) (Remote, Auth, error) {
 	switch {
 	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):

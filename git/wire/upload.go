@@ -189,8 +189,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common returns the ids that the server has, which it acknowledges in version 2. The server must have the commit in
-// known. The request both wants and has this commit, so that the pack is empty.
+// Common asks a version 2 server which commits it has, and returns them. The server must have the commit in known. The
+// request both wants and has this commit, so that the pack is empty.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")

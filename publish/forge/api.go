@@ -34,8 +34,8 @@ type api struct {
 	wrote   time.Time
 }
 
-// call sends one request. It sends in as JSON, and decodes a JSON response into out. Both may be nil. If the forge
-// requires a break, the error is a *call.Error with After.
+// call sends one request with in as its JSON body, and decodes the JSON response into out. Both may be nil. If the
+// forge requires a break, the error is a *call.Error with After.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {

@@ -18,8 +18,8 @@ var forges = table{gitHub, gitLab, gitea}
 // kind describes one forge.
 type kind struct {
 	name    rollout.ForgeType
-	isAt    func(host string) bool      // reports whether a public host, without its port, is this forge
-	api     func(address string) string // returns the address of the API for the address in a browser
+	isAt    func(host string) bool      // reports whether a public host name, without a port, is this forge's
+	api     func(address string) string // returns the API's address; the argument is the address in a browser
 	spacing time.Duration               // minimum time between two requests that change something
 	groups  bool                        // groups of repositories may be nested
 	header  func(token string) http.Header

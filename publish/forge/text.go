@@ -145,7 +145,7 @@ func code(s string) string {
 	return "`" + strings.ReplaceAll(plainLine(s, 300), "`", "'") + "`"
 }
 
-// plainLine returns a text as one line without control characters. The limit most is in characters.
+// plainLine returns a text as one line without control characters. The maximum length is most, in characters.
 func plainLine(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -60,7 +60,7 @@ type Change struct {
 	Outcome  Outcome       // set if a release ended or its rollback began
 	Lead     *time.Duration
 	Until    *time.Duration // from the start of a rejected release to its rejection
-	Retreat  *time.Duration // from the rollback of traffic until all pods were stable again
+	Retreat  *time.Duration // from the rollback of traffic until all pods ran the stable version again
 	Verdicts []rollout.AnalysisPhase
 }
 

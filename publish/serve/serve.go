@@ -75,7 +75,7 @@ func (o Options) server() *http.Server {
 
 // ownNames returns a check of a request's host. It prevents DNS rebinding, where another site's name resolves to this
 // machine. On a loopback address, it accepts local names and the host of public. On other addresses, it also accepts IP
-// addresses, names without a dot, and names of Services. Without public, it accepts any name on other addresses.
+// addresses, names without a dot, and names of Services. If public is empty, they accept any name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}

@@ -1,6 +1,6 @@
 // Package adapters implements package reconciler's interfaces with packages git and cluster. It also connects the
-// consumers of reports. Started writes are finished even after a stop. A permanent API server error becomes an
-// InvalidError.
+// consumers of reports. A write that has started is finished even after a stop. A permanent API server error
+// becomes an InvalidError.
 package adapters
 
 import (

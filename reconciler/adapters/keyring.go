@@ -43,7 +43,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // a render's app has no account, and an older commit may name another namespace
+	now := k.App(app.Name) // not app, which has no account and may have the namespace of an older commit
 	k.mu.Lock()
 	held, known := k.known[app.Name]
 	k.mu.Unlock()

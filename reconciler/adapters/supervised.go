@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Supervised returns a function that runs work. The function stops waiting for work if hung names a problem, or Grace +
-// graceToEnd after the context ended. The process may end then, because decisions are in Git or will be repeated.
+// Supervised returns a function that runs work. The function returns early if hung names a problem, or if work goes
+// on too long after the context ended. The process may end then, because decisions are in Git or will be repeated.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {

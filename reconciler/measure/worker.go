@@ -319,8 +319,8 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 // grace is how long a provider may evaluate responses after its timeout. The timeout covers only requests.
 const grace = 5 * time.Second
 
-// leave deletes the objects of a finished request, such as a Job. A failed request keeps its objects, because a
-// repetition has the same ID and finds them. They are deleted after a success or the end of the analysis.
+// leave deletes the objects of a request, such as a Job, after a success or at the end of the analysis. Until then, a
+// failed request keeps its objects, because the next try has the same ID and finds them.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()
@@ -345,7 +345,7 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 	}
 }
 
-// id returns the same ID for a measurement after a crash, so that the objects of the first try are found.
+// id identifies a measurement. The ID is the same after a crash, so that the objects of the first try are found.
 func (t *task) id() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
 		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number))

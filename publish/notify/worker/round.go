@@ -161,7 +161,7 @@ func (w *Worker) sign(n *rollout.Notified) {
 }
 
 // busy returns how long to wait for another process's claim. A process is dead if its claim did not change during the
-// lease. The time in the claim only counts if it is older than forgotten, because clocks differ.
+// lease. A claim older than forgotten is dead at once. The time of a newer claim is not used, because clocks differ.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
