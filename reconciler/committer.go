@@ -21,7 +21,7 @@ type committer struct {
 	poll    func()
 	stats   *counters
 
-	batches int              // how many batches the server did not accept
+	batches int              // number of batches that the server refused
 	stale   map[string]stale // merged proposals, by branch
 	shown   *rollout.Forge   // the configuration of the forge at the last full report
 }
@@ -110,7 +110,7 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push pushes one commit of all transitions and the commits of the proposals. It returns a panic as an error.
+// push pushes one commit with all transitions, and the commits of the proposals. It returns a panic as an error.
 func (r *committer) push(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {

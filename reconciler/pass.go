@@ -251,7 +251,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	return err
 }
 
-// adoptable reports which running workloads have the template in Git.
+// adoptable reports which running workloads have the same template as in Git.
 func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {

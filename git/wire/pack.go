@@ -12,11 +12,11 @@ import (
 
 // These bounds are in uncompressed bytes, because a pack can expand a thousandfold.
 const (
-	maxBlob   = 16 << 20  // of one file; no app needs a larger file
+	maxBlob   = 16 << 20  // size of one file; no app needs a larger file
 	largeBlob = 1 << 20   // a file above this size counts as large
-	maxLarge  = 128 << 20 // of all large files together
-	maxOther  = 64 << 20  // of a tree or a commit; a larger one is an error
-	maxBases  = 32 << 20  // of omitted files; they are held while the pack is read, because deltas may need them
+	maxLarge  = 128 << 20 // total size of all large files
+	maxOther  = 64 << 20  // size of a tree or a commit; a larger one is an error
+	maxBases  = 32 << 20  // total size of omitted files in memory; deltas in the pack may need them
 )
 
 type bounds struct {

@@ -168,8 +168,8 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// hostKeyAlgorithms returns the algorithms of the host's known keys. Otherwise, a server may present a key of another
-// type. This key is unknown, so it looks like an attack (go-git issues 411, 619, 1341, 1551).
+// hostKeyAlgorithms returns the algorithms of the host's known keys. With other algorithms, a server may present a key
+// of another type. This key is unknown, so it looks like an attack (go-git issues 411, 619, 1341, 1551).
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
 	// This key cannot be the host's, so the callback returns an error that lists the known keys.
 	nobody, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))

@@ -52,7 +52,7 @@ type Worker struct {
 
 	// Only Run's goroutine uses the fields below.
 	host     host
-	hostOf   *rollout.Forge // the configuration that host was made for
+	hostOf   *rollout.Forge // the configuration from which host was made
 	pause    time.Time      // no request is sent before this time
 	downs    int            // consecutive failures without a response
 	reported map[string]bool

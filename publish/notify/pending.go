@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MaxAge is how old an event may be. It keeps a service from getting days of old events after an outage.
+// MaxAge bounds the age of an event, so that a service gets no old events after a long outage.
 const MaxAge = 24 * time.Hour
 
 // MaxPending bounds the events that wait for a receiver. The oldest events are dropped.
