@@ -116,7 +116,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns the app's signed identity for nine minutes. The period begins a minute ago, because clocks differ.
+// jwt returns the app's signed identity, valid for nine more minutes. It begins a minute ago, because clocks differ.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {
