@@ -26,7 +26,7 @@ type poller struct {
 	config      *rollout.Config // the last readable configuration
 	hasRead     bool            // the state branch was read once
 	unreachable bool            // the last fetch failed
-	judged      string          // the refused head and the reason that all apps were checked for
+	judged      string          // the last refusal (commit and reason) that all apps were checked for
 }
 
 // gitView is the immutable content of Git at one moment, without the record.
@@ -74,7 +74,7 @@ type appView struct {
 	head      *strategies.Head      // if set, replaces the branch's head
 }
 
-// named returns the app with a state's former names.
+// named returns a copy of the app. The copy has the former names that the state records.
 func (a *appView) named(s rollout.State) *appView {
 	n := *a
 	n.App = s.Named(a.App)
@@ -244,7 +244,7 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// removedApp returns the view of a recorded app that Git does not list. An unreadable configuration may still list it.
+// removedApp returns the view of a recorded app that Git does not list. Without a configuration, it uses the record.
 func (l *poller) removedApp(was, next *gitView, name string) *appView {
 	e, _ := l.states.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
@@ -300,7 +300,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 		touched = append(touched, l.states.names()...)
 	}
 	l.renders.prepare(l.states, next, touched)
-	if l.hasRead { // report this before any decision depends on it
+	if l.hasRead { // report the configuration before decisions use it
 		head, _ := l.states.at()
 		l.tell(report.Report{Config: next.branch.Config, Head: head})
 	}
@@ -341,7 +341,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 }
 
 // leaving returns the apps that probably roll back, because their folder has changed or Git has an abort. It checks
-// only apps in flight at commits, which is sorted.
+// only apps in flight whose recorded commit is in commits. The slice commits must be sorted.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

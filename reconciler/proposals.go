@@ -16,7 +16,7 @@ import (
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
-	// Only recorded analyses count, because a gate shuts when the verdict is recorded. The proposal follows the record.
+	// Ignore measurements that are not recorded, because a gate shuts only when the verdict is recorded.
 	before.Runs, after.Runs = nil, nil
 	if s.app.removed != nil {
 		return r.withdrawn(s.app.Name)
@@ -69,7 +69,7 @@ func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []r
 		if revert != nil && autoRevert == rollout.AutoRevertPush && !doubtful && p.IsNew {
 			return nil // the revert is pushed, not proposed
 		}
-		p.Wanted, p.IsKept = revert, after.Head.Render == nil // if no revert is wanted, a rendered head is another release
+		p.Wanted, p.IsKept = revert, after.Head.Render == nil // without a render, the head may be the rejected release
 	}
 	return r.planned(ctx, v, s.app.Name, rollout.ProposeRevert, p)
 }

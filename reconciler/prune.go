@@ -63,7 +63,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	return k.leave(t, d)
 }
 
-// leave drops a pruned app's record once only data and other apps' objects remain. A later app of that name is new.
+// leave drops the record of a pruned app once only data and other apps' objects remain. Then the name is free.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
@@ -160,8 +160,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has an object or may have it. An app may have it while it is not rendered, or
-// if it fails to render and its files name the object. why is a fixed text if users must correct the app.
+// isElsewhere reports whether another app has an object or may have it. An app that is not
+// rendered yet may have it. An app that fails to render may have it if its files name it. Then why says what to fix.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]

@@ -50,7 +50,7 @@ type Options struct {
 	Tell       func(report.Report) // if set, gets each result; several goroutines call it, and it must not block
 	ShowsForge bool                // Tell publishes to the forge in the configuration
 	Trace      report.Tracer       // if set, receives the parts of each pass
-	Ends       bool                // the process ends after RunOnce: it records all results, and measures only with fetch
+	Ends       bool                // the process ends after RunOnce, so each pass records all its measurements
 	Log        *slog.Logger
 
 	Writer    string // the name of this host or pod, for the writer in cluster.yaml

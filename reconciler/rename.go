@@ -16,7 +16,7 @@ type rename struct {
 }
 
 // formerName returns the record of a removed app whose objects app a has now, or nil. App a has no record yet and
-// continues the former record, even if a release is in flight. The rename is recorded first.
+// continues the former record, even if a release is in flight. Its first transition is only the rename.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil

@@ -23,7 +23,7 @@ type renderCache struct {
 
 	mu    sync.Mutex
 	heads map[string]*headRender
-	at    map[string][]built       // by app, most recently used first
+	at    map[string][]built       // the key is the app; most recently used first
 	named map[rollout.Ref][]string // the apps whose heads name an object
 }
 
@@ -51,8 +51,8 @@ type built struct {
 	err    error
 }
 
-// kept limits each app's renders of older commits, which cover stable, the release and the one before. Newer heads do
-// not evict the render of a rollback's target, because each pass uses that render.
+// kept limits each app's renders of older commits. It is enough for stable, the release and the former release. Newer
+// heads do not evict the render of a rollback's target, because each pass uses that render.
 const kept = 4
 
 // head returns an app's render at the head of the users' branch. ready is false while the head is being rendered,
@@ -245,8 +245,8 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// isBlamed reports whether an app's head names the commit that last changed the app, if that commit can be known. A new
-// process lacks older commits. It requests them here if the app follows the head or is held at the head.
+// isBlamed reports whether an app's head names the commit that last changed the app, or that commit cannot be known. A
+// new process does not have older commits. If it needs them, isBlamed requests them and returns false.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

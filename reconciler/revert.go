@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// revert returns the change that restores the app's files from the stable commit, or nil unless the head is the
-// rejected release with an unchanged folder. A doubtful revert may affect other changes, so users must review it.
+// revert returns the change that restores the app's files from the stable commit. It returns nil if the head is not the
+// rejected release, or if the folder has moved. Users review a doubtful revert, because it may affect other changes.
 func (r *committer) revert(
 	ctx context.Context, v *gitView, s transition,
 ) (c *propose.Change, doubtful bool, err error) {

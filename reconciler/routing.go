@@ -14,8 +14,8 @@ type routing struct {
 	began time.Time // the first pass after key was applied
 }
 
-// since returns the first pass after a state's routing was applied. Proxies could learn the routing since then. It
-// returns now if the routing is not applied or after a restart, and zero without routing.
+// since returns when proxies could begin to learn a state's routing: at the first pass after the apply. It returns now
+// if this process has not applied the routing, and zero if there is no routing.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}

@@ -89,7 +89,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 		return Change{}, err
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.At == "" && in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // without a time, the file may equal an older file that is used up
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // the time distinguishes the file from an older spent file
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -187,7 +187,7 @@ func promoteGate(in strategies.Input) (decision, error) {
 	case key != nil:
 		return promoted(in, key), nil
 	case strategies.IsOpen(in):
-		return promoted(in, in.Promotion), nil // a second push changes nothing
+		return promoted(in, in.Promotion), nil // the file in Git already opens the gates, so the push changes nothing
 	case early != nil:
 		return promoted(in, early), nil
 	default:

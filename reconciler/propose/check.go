@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Mergeable reports whether merging a promotion's branch has only the proposed effect. Users may change the branch.
+// Mergeable reports whether a merge does only what the promotion proposes. It does more if users changed its branch.
 func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	key := strategies.Key(in)
 	return key != nil && m.Does(Promotion(cluster, in.State, key).Edits)

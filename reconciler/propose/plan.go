@@ -24,7 +24,7 @@ func WantedBy(in strategies.Input) Wanted {
 type Plan struct {
 	Existing string         // the commit of the proposal's branch; "" if there is none
 	Wanted   *Change        // nil if no proposal is wanted
-	IsNew    bool           // this transition gave the proposal's reason
+	IsNew    bool           // this transition is the reason for the proposal
 	IsKept   bool           // the branch stays even if unwanted, because a forge may be merging it
 	Merge    *rollout.Merge // the merge of the branch into the head; nil if it cannot be read
 }

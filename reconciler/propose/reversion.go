@@ -25,7 +25,7 @@ type Reversion struct {
 	Outside []string          // the edited files outside the app's own folder
 	Others  []rollout.Commit  // other commits that the reversion also reverts, oldest first; see Trace
 	Late    bool              // one of Others is newer than the release, or the history is unknown
-	Resized []string          // replicas that the reversion may reset, because no file has their number
+	Resized []string          // changed replicas that no file shows, so the reversion may reset them
 
 	path   string
 	scaled bool // the app's replicas have changed since the older commit
@@ -161,10 +161,10 @@ func (v Reversion) Caution() string {
 }
 
 // comparison computes edits that restore files but keep the replicas at head, because releases do not include scaling.
-// The renders tell which numbers are replicas. A 9 that was 3 is kept if an object had 3 replicas and has 9 now.
+// If the renders show that an object went from 3 to 9 replicas, the edits write 9 where the older file has 3.
 type comparison struct {
 	from, to string                // the app's folder in each commit
-	scaled   map[[2]int64][]string // replicas then and now, to the descriptions of objects scaled so
+	scaled   map[[2]int64][]string // the key is the replicas then and now; the values describe the objects
 	kept     map[[2]int64]int
 	any      bool // there are no renders, so each number may be replicas
 }
@@ -288,8 +288,8 @@ func (c *comparison) note(pair [2]int64) {
 	}
 }
 
-// place describes a number's position without digits. The text has the start of the line, the parent line, the
-// document's kind and a name. The name is after the number, or the last one before it.
+// place describes a number's position by the start of its line, the parent line, the document's kind and a name. The
+// name directly follows the number. Otherwise it is the last name before the number. Digits in lines become "#".
 func place(content []byte, at []int) string {
 	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
 	lines := strings.Split(string(doc), "\n")

@@ -51,7 +51,7 @@ type Shown struct {
 
 // Stats counts the work of all passes, for metrics and tests.
 type Stats struct {
-	Passes  int // passes of one app, and of Git
+	Passes  int // passes of single apps, and calls of RunOnce
 	Commits int // commits on the state branch
 	Decided int // apps reconciled
 	Lost    int // pushes that failed because another writer was first
@@ -60,7 +60,7 @@ type Stats struct {
 // Part names one part of a pass, for metrics and traces.
 type Part string
 
-// PartRender, PartDecide and PartApply handle one app. PartDecide includes the apply of the record before the decision.
+// PartRender, PartDecide and PartApply handle one app. PartDecide first applies the last record.
 const (
 	PartPass   Part = "pass"
 	PartFetch  Part = "fetch"
