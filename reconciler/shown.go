@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// forgeUpdates returns a push's updates for the forge, or nil without a forge. The key of removed is the app.
+// forgeUpdates returns a push's updates for the forge, or nil without a forge. removed has the apps' deleted proposals.
 func (r *committer) forgeUpdates(
 	ctx context.Context, v *gitView, all []transition, removed map[string][]rollout.Proposal,
 ) *report.Shown {

@@ -205,7 +205,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process as the writer. The epoch is its own, or a writer's with the same id, or new.
+// nextWriter returns this process as the writer. It keeps an epoch of its own id. Otherwise the epoch is new.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:

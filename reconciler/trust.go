@@ -46,8 +46,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns the recorded commits that are not ancestors of the followed commit. It returns none if a trusted head
-// is known. After an error it returns all recorded commits.
+// foreign returns the recorded commits that are not ancestors of the followed commit. If a trusted head is known, it
+// returns none. After an error, it returns all recorded commits.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -100,7 +100,7 @@ func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*r
 	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
-// changes reports whether a commit would change an app. at is the app's current render, or held is its error.
+// changes reports whether a commit would change an app. held is the error of at, the current render.
 func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {

@@ -91,7 +91,7 @@ func Quoted(text string) string {
 }
 
 // Allow returns an InvalidError with the reason Forbidden unless all objects of an app are allowed. config is the
-// entry's file. own is gitrollout's namespace. Allow is only for the newest commit, as new rules forbid no rollback.
+// entry's file. own is gitrollout's namespace. Do not check older commits, so that rollbacks stay allowed.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {

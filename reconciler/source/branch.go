@@ -90,8 +90,8 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 	return b.Config.CalendarOf(app, b.Freeze)
 }
 
-// Removed returns why a removed app is left alone, because a typo in a glob must not stop a service. empty lists apps
-// without objects. Any of them may be the app's new name.
+// Removed returns the error of a removed app. The app is left alone, because a typo in a glob must not stop a service.
+// empty lists apps without objects, because each of them may be the new name of the removed app.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)

@@ -70,7 +70,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	view := workloads.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
 	switch {
 	case !strategies.NeedsStable(s, view):
-	case s.Stable != nil && source.Release() == s.Stable.Hash: // pods of a former version are kept, so source is stable
+	case s.Stable != nil && source.Release() == s.Stable.Hash: // source is the stable version, and older pods stay
 		view.Stable = source
 	default:
 		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Jobs reads the state of a Job. Callers that only read set begun, so that no Job is created.
+// Jobs returns the state of a Job. If begun is set, EnsureJob only reads the state and creates no Job.
 type Jobs interface {
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 }

@@ -14,8 +14,8 @@ type App struct {
 	State     rollout.State
 }
 
-// Trust holds the reconciler's knowledge of an app beyond its own files. Other callers pass the zero value. Then the
-// record says why another app owns an object or a policy ignores the promotion file.
+// Trust holds the reconciler's knowledge of an app beyond its own files. Other callers pass the zero value. Then
+// Prepare uses the recorded reasons: why the app conflicts with another app, and why its promotion file is ignored.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed

@@ -75,9 +75,9 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt returns an app with the folder and namespace from a commit's configuration, but keeps its limits and
-// decryption. So older commits stay readable after a folder moves, and a new namespace waits for a decision. If that
-// configuration does not have the app, AppAt returns the app unchanged.
+// AppAt returns an app as a commit's configuration lists it, for example with the former folder and namespace. So older
+// commits stay readable after a folder moves. The limits and decryption stay as they are now. If that configuration
+// does not have the app, AppAt returns the app unchanged.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -112,8 +112,8 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// inFolder returns an app's folder at a commit with an unreadable configuration. That is the present folder, or a
-// folder beside it with a former name.
+// inFolder returns an app with its folder at a commit whose configuration is unreadable. If the present folder does not
+// exist there, inFolder tries folders beside it that have a former name.
 func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
 		at := path.Join(path.Dir(now.Path), name)
