@@ -218,7 +218,7 @@ func (l *poller) verifyState(tree Snapshot) error {
 	return nil
 }
 
-// findApps builds the view of each app in Git or on record. An app that left Git is only reported.
+// findApps builds the view of each app in Git or on record. An app that left Git has a view while it is on record.
 func (l *poller) findApps(was, next *gitView) {
 	next.apps = map[string]*appView{}
 	for _, a := range next.branch.Apps {

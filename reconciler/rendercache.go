@@ -317,7 +317,7 @@ func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// rollbackRender returns the head's render if it equals stable's. So new rules and lost keys do not block a rollback.
+// rollbackRender returns the head's render if it equals stable's, so that new rules and lost keys block no rollback.
 func (b *builder) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := b.states.of(app.Name)

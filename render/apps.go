@@ -16,7 +16,7 @@ type InvalidName struct {
 }
 
 // FindApps returns the apps of a configuration, sorted by name. A matched folder is an app if it has a kustomization,
-// or a chart and the entry has helm, or manifests and the entry has directory. Any InvalidName is an error.
+// If its entry has "helm", a chart is enough. If "directory", manifests are enough. Any InvalidName is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -111,8 +111,8 @@ func LinkedApp(dir string) *rollout.InvalidError {
 // mostFolders limits the matched folders. Nested folders that share a Git tree object can expand to millions.
 const mostFolders = 20_000
 
-// expand returns the apps' folders below dir that match a glob's segments. Charts and manifests count if the entry
-// allows them. Each folder that a wildcard matches decrements left, and expand stops when left is negative.
+// expand returns the apps' folders below dir that match a glob's segments. The entry says whether charts and
+// manifests count. Each folder that a wildcard matches decrements left. If left is negative, expand stops.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)

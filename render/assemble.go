@@ -127,13 +127,13 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.app), object.APIVersion(), ref.Kind); is || p != nil {
-		a.deployments[w] = object // otherwise a workload without a document counts as removed
+		a.deployments[w] = object // also without a document, because missing workloads count as removed
 	}
 	a.objects = append(a.objects, object)
 	return nil
 }
 
-// dropOwned removes annotations that controllers write, because they conflict. kubectl get -o yaml prints them.
+// dropOwned removes annotations of Kubernetes' controllers, which users copy from the output of kubectl get -o yaml.
 func dropOwned(object rollout.Object) (dropped []string) {
 	annotations := object.Map("metadata", "annotations")
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {

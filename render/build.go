@@ -62,7 +62,7 @@ func kustomize(fs *treeFS, dir string, p *plan, v variables) ([]rollout.Object, 
 	return decode(fs, built, p, v)
 }
 
-// decode returns the built objects as plain values. Like kustomize's printer, it decodes JSON, for the same scalars.
+// decode returns the built objects as plain values. It decodes JSON, so that scalars equal kustomize's output.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {

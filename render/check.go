@@ -36,8 +36,8 @@ func (a *assembly) check() error {
 	return checkTemplates(a)
 }
 
-// checkTemplates validates templates that no Rollout uses. Arguments without a value stay unresolved. So errors outside
-// providers' blocks do not count if a template has arguments or uses other templates.
+// checkTemplates validates templates that no Rollout uses. If a template has arguments or
+// uses other templates, only errors in blocks of providers count, because values of arguments may be unknown.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads a DaemonSet's update strategy. At each step, up to maxUnavailable nodes (default 1) may lack a
-// ready pod. If the DaemonSet uses maxSurge, one node may.
+// mergeDaemonSet reads a DaemonSet's update strategy. maxUnavailable limits the nodes without a
+// ready pod at each step. The default is 1, and it is also 1 if the DaemonSet uses maxSurge.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {

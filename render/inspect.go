@@ -35,7 +35,7 @@ type inspector struct {
 	stack   []string         // folders of the open kustomizations
 
 	namespace string            // the innermost namespace of the open kustomizations; "" if there is none
-	charted   map[string]string // the namespace that each kustomization file's charts got
+	charted   map[string]string // the namespace of the charts; the key is the kustomization file
 }
 
 func inspect(fs *treeFS, app rollout.App) (plan, error) {

@@ -44,7 +44,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	return all, nil
 }
 
-// orNoObject returns an error with a fix if a listed file is not a Kubernetes object, and otherwise err.
+// orNoObject returns err, or a better error if a listed file contains something other than Kubernetes objects.
 func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	for _, name := range listed {
 		file := path.Join(dir, name)

@@ -58,8 +58,8 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 	return file, name
 }
 
-// renamed returns the name that kustomize gave to an object. Kustomize does not rewrite names in a Rollout or scaler
-// (from). If no object has the name, renamed tries the name with from's own prefix and suffix.
+// renamed returns the name that kustomize gave to an object. from is the Rollout or scaler that contains the old name,
+// because kustomize does not rewrite names there. renamed also tries the name with from's own prefix and suffix.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name
@@ -70,7 +70,7 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	return name
 }
 
-// affixed extends a name with the prefix and suffix that kustomize added to like's name.
+// affixed returns a name with the prefix and suffix that kustomize has added to the name of like.
 func (o origins) affixed(like rollout.Ref, name string) string {
 	_, source := o.source(like)
 	if source == "" {

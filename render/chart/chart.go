@@ -1,5 +1,5 @@
 // Package chart renders Helm charts as "helm template" does. It uses Helm's engine with only a chart's files and
-// values. It has no cluster, clock, randomness, environment, network or file system, and lookup finds nothing. Its
+// values. It has no cluster, clock, randomness, environment, network or file system, and "lookup" finds nothing. Its
 // result lists objects with random or time-dependent content, so that callers can refuse them. Package chart does not
 // limit memory and time. Package render reads the chart's files from a commit.
 package chart

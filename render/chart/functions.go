@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// functions overrides template functions with varying results. Render compares the outputs for two sets of constants.
+// functions replaces the template functions whose results vary. Render compares the outputs for two sets of constants.
 type functions struct {
 	draw   Draw
 	called map[string]bool // by function name
@@ -94,7 +94,7 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance lists the functions that are overridden even if draw is Drawn.
+// withoutChance lists the functions that stay replaced if draw is Drawn.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
 // now returns one of two constant times that differ in every part.
@@ -203,7 +203,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix suggests values to set. It finds them on lines of source that call the functions, or else in all templates.
+// fix suggests values to set. It finds them on lines that call the functions, in source or else in any template.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

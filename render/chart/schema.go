@@ -11,7 +11,7 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// localSchemas removes remote references from the schemas of values, as Helm would fetch them. It returns warnings.
+// localSchemas removes remote references from the schemas of values, so that Helm fetches nothing. It returns warnings.
 func localSchemas(c *helm.Chart) (warnings []string) {
 	decoder := json.NewDecoder(bytes.NewReader(c.Schema))
 	decoder.UseNumber()
