@@ -74,7 +74,6 @@ type appView struct {
 	head      *strategies.Head      // if set, replaces the branch's head
 }
 
-// named returns a copy of the app. The copy has the former names that the state records.
 func (a *appView) named(s rollout.State) *appView {
 	n := *a
 	n.App = s.Named(a.App)
@@ -309,7 +308,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 }
 
-// bring fetches all wanted commits in one request and checks which are on the users' branch. It also answers open
+// bring fetches all wanted commits in one request and checks which are on the users' branch. It also asks for open
 // approvals and reads history. It reports whether there was anything to do.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()

@@ -78,7 +78,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update of a proposal's branch, if it needs one. An unreadable branch waits for a fetch.
+// planned returns the update of a proposal's branch, if it needs one. An unreadable branch is tried again later.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {
@@ -129,7 +129,7 @@ func proposalsOf(cluster, app string) []string {
 	}
 }
 
-// renewProposals replaces or removes outdated proposals. It adds no new ones, because only transitions do.
+// renewProposals replaces or removes outdated proposals. It creates no proposal, because only transitions create them.
 func (r *committer) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes unused objects that have left the app. For a removed app, the configuration says whether it deletes all
-// objects or none. The decision's subject names the deleted objects. left means that the record must be removed.
+// prune deletes unused objects that have left the app. It deletes all objects of a removed app if its glob has "prune",
+// and otherwise none. The decision's subject names the deleted objects. left means that the record must be removed.
 func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
 	d = t.decision
 	next := &d.State
@@ -74,7 +74,7 @@ func (k *applier) leave(t transition, d strategies.Decision) (left strategies.De
 	return d, leaves, nil
 }
 
-// remove deletes objects with the app's present or former name, and returns the objects that no longer exist.
+// remove deletes objects whose label is the app's present or former name. It returns the objects that are gone.
 func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{t.app.Name}, strings.Fields(t.app.Formerly)...) {

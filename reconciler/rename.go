@@ -46,7 +46,7 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 	return former
 }
 
-// settled returns an app. If the app is removed, its error names apps that may be its new name. err is ErrNotReady
+// settled returns an app. If the app is removed, its error lists candidates for its new name. err is ErrNotReady
 // until the new name is known and has taken over the record. Until then the old app stays as it is.
 func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {

@@ -17,7 +17,7 @@ type watchdog struct {
 // inWatchdog is the context key of the function that records a heartbeat.
 type inWatchdog struct{}
 
-// during runs a piece of work named what. It turns a panic into an error, so that one app cannot end the process.
+// during runs work with the name in what. It turns a panic into an error, so that one app cannot end the process.
 func (p *watchdog) during(ctx context.Context, what string, do func(context.Context) error) (err error) {
 	sign := func() {
 		p.mu.Lock()

@@ -68,7 +68,7 @@ func (b *Violations) Add(o Violations) {
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
-// Lines returns the YAML fields that would allow the objects in an entry. It ignores gitrollout's own namespace.
+// Lines returns the YAML fields that an entry needs to allow the objects. It ignores gitrollout's own namespace.
 func (b Violations) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {

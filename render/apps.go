@@ -16,7 +16,7 @@ type InvalidName struct {
 }
 
 // FindApps returns the apps of a configuration, sorted by name. A matched folder is an app if it has a kustomization,
-// If its entry has "helm", a chart is enough. If "directory", manifests are enough. Any InvalidName is an error.
+// With "helm" in its entry, a chart is enough. With "directory", manifests are enough. Any InvalidName is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// describe sets spec.Partition for a workload kind that is not built in. The partition describes the kind.
+// describe sets spec.Partition, which describes a workload kind that is not built in.
 func (a *assembly) describe(d *document) error {
 	if _, builtIn := rollout.WorkloadOf(d.workload.Ref()); builtIn {
 		return nil

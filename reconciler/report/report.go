@@ -44,7 +44,7 @@ func (a App) Note() (reason string, warning bool) {
 type Shown struct {
 	Forge   rollout.Forge
 	Updates []rollout.ForgeUpdate
-	// Resume is set after a start or a change of the forge. Then Updates has current states and Branches all proposals.
+	// Resume is set after a start or a forge change. Then Branches has all proposals, and Updates has current states.
 	Resume   bool
 	Branches []string
 }

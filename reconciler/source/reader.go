@@ -42,7 +42,7 @@ func (r *Reader) In(own string, within []string) *Reader {
 	return r
 }
 
-// maxConfigs limits the cached configurations. The apps of a cluster are at few different configurations.
+// maxConfigs limits the cached configurations. The commits of a cluster's apps have few different configurations.
 const maxConfigs = 50
 
 // ConfigAt returns a commit's configuration, from a cache. A missing or invalid configuration is an InvalidError.

@@ -47,7 +47,7 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	}, nil
 }
 
-// Merge parses YAML documents of values and returns them merged over values. It does not change values.
+// Merge merges the values of a YAML text over values. It returns the result and does not change values.
 func Merge(values map[string]any, text []byte) (map[string]any, error) {
 	more, err := loader.LoadValues(bytes.NewReader(text))
 	if err != nil {
