@@ -340,7 +340,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 }
 
 // leaving returns the apps that probably roll back, because their folder has changed or Git has an abort. It checks
-// only apps in flight whose recorded commit is in commits. The slice commits must be sorted.
+// only apps in flight whose recorded commit is in commits, a sorted list.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

@@ -160,8 +160,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has an object or may have it. An app that is not
-// rendered yet may have it. An app that fails to render may have it if its files name it. Then why says what to fix.
+// isElsewhere reports whether another app has an object or may have it. An app that is not rendered yet may have it. An
+// app that fails to render may have it if its files name it. Then why says what to fix.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]

@@ -36,8 +36,8 @@ func (a *assembly) check() error {
 	return checkTemplates(a)
 }
 
-// checkTemplates validates templates that no Rollout uses. If a template has arguments or
-// uses other templates, only errors in blocks of providers count, because values of arguments may be unknown.
+// checkTemplates validates templates that no Rollout uses. If a template has arguments or uses other
+// templates, only errors in providers' blocks count, because the values of arguments may be unknown.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}

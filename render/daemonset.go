@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads a DaemonSet's update strategy. maxUnavailable limits the nodes without a
-// ready pod at each step. The default is 1, and it is also 1 if the DaemonSet uses maxSurge.
+// mergeDaemonSet reads a DaemonSet's update strategy. maxUnavailable limits the nodes without a ready pod
+// at each step. The limit is 1 by default, and if the DaemonSet uses maxSurge.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {
