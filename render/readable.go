@@ -60,8 +60,8 @@ var kindsByGroup = func() map[string][]string {
 	return out
 }()
 
-// checkSpelling refuses kinds and versions that no cluster has in this spelling. Without this check, the app would wait
-// forever for a CRD, and the checks of the intended kind would not run.
+// checkSpelling refuses misspelt kinds and versions. Otherwise, the app would wait forever for a CRD that has the
+// misspelt kind, and the checks of the intended kind would not run.
 func (o origins) checkSpelling(object rollout.Object) error {
 	ref, lower, version := object.Ref(), strings.ToLower(object.Kind()), object.APIVersion()
 	_, name, _ := strings.Cut(version, "/")

@@ -100,7 +100,7 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns a folder's kustomization file. If the build has read none, it returns its last argument.
+// kustomizationIn returns a folder's kustomization file. If the build has read no such file, it returns otherwise.
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remotePrefix and remoteQuery match all names that kustomize takes for Git repositories (internal/git/repospec.go).
+// remotePrefix and remoteQuery match all names that kustomize treats as Git repositories (internal/git/repospec.go).
 var (
 	remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9-]*@|` +
 		`(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:|oci:)`)
@@ -33,7 +33,7 @@ func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
 }
 
-// unroot replaces "." with "", the name of the repository's root in trees.
+// unroot replaces "." with "", because trees have the repository's root at the path "".
 func unroot(p string) string {
 	if p == "." {
 		return ""

@@ -11,12 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is the number of cached results per app: for head, for stable, for a superseding push, and for its revert.
+// kept is the number of cached results per app. An app may need four: head, stable, a newer push, and its revert.
 const kept = 4
 
 // Builder builds an app from a tree, in this process or another one.
 type Builder interface {
-	// Build returns the app's Render with an empty Commit. looked lists the dependencies, even with an InvalidError.
+	// Build returns an app's Render with an empty Commit. looked has the paths that the Render or error depends on.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
@@ -31,7 +31,7 @@ type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
 	mu      sync.Mutex
-	cache   map[string][]*cached // by the app's name, newest first
+	cache   map[string][]*cached // the key is the app's name; the newest result is first
 }
 
 // cached is the Render or InvalidError of one build. An error of reading the tree is not cached.
@@ -63,7 +63,7 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 		if found, err = r.build(tree, built); err != nil {
 			return nil, err
 		}
-		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a key may be added later
+		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // otherwise a key may be added later
 			r.keep(found)
 		}
 	}
@@ -125,7 +125,7 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
-// InProcess builds apps in the calling process. The inspection is the only limit on memory and time.
+// InProcess builds apps in the calling process. Only the checks before a build limit its memory and time.
 type InProcess struct {
 	// CheckProvider validates the providers' blocks of analysis templates; nil accepts all.
 	CheckProvider func(kind string, config map[string]any) error

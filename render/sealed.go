@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built three times. The sealed build and the twin have different substitutes for the
-// encrypted values, and may differ only in values of Secrets. The open build has the real values. The applied objects
-// are the sealed objects with the values of the open Secrets, so names, hashes and output do not depend on keys. If the
-// open build differs elsewhere, a template tests a value, and the app is refused.
+// An app with encrypted files has three builds. The sealed build and its twin use different substitutes for encrypted
+// values. They may differ only in values of Secrets. The open build uses the real values. gitrollout applies the sealed
+// objects with the Secrets' values from the open build, so that names, hashes and output do not depend on keys. If the
+// open build differs elsewhere, the app is refused, because a template tests a value.
 
 // decrypt returns the decrypted content of an encrypted file. Without keys, it returns the sealed content.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
@@ -138,7 +138,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app a second time with the settings of set. InProcess.Build returns the tree's error in of.failed.
+// again builds an app a second time. set changes this build's settings. again stores the tree's error in of.failed.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -147,8 +147,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns err, or dependsOn's error if the build failed because of an encrypted value. The twin then builds
-// or fails differently, for example because a schema bounds an encrypted number.
+// orDepends returns err, or dependsOn's error if an encrypted value caused err. In the second case, the twin does not
+// fail with the same error. An example is a schema that bounds an encrypted number.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err

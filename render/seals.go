@@ -14,7 +14,7 @@ import (
 // valueFields are the fields of a Secret whose values may be encrypted.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts returns the second build's objects in the order of the first build. lone is in only one build.
+// counterparts returns the second build's objects in the first build's order. lone is an object of only one build.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -42,8 +42,8 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 	return in, rollout.Ref{}
 }
 
-// comparison finds differences between an app's builds. Digests may differ, because they reveal nothing; an example is
-// a chart's checksum/secret annotation. The sealed build and its twin show which texts are digests.
+// comparison finds differences between an app's builds. Digests, such as a chart's checksum/secret annotation, may
+// differ, because they reveal nothing. The sealed build and its twin show which texts are digests.
 type comparison struct {
 	names   *strings.Replacer // changes names of generated Secrets to the first build's names
 	digests map[string]bool   // the key has the object's index and the field
@@ -117,10 +117,10 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is a digest's minimum length. Annotations have no effect, so 8 digits with a letter are enough there.
+// leastDigest is a digest's minimum length, except in annotations. These have no effect, so 8 digits with a letter do.
 const leastDigest = 40
 
-// isDigest reports whether a field holds digests. The comparison with the twin decides; later ones use its result.
+// isDigest reports whether a field holds digests. The comparison with the twin decides this and stores the result.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false
@@ -137,7 +137,7 @@ func sameKeys(a, b map[string]any) bool {
 	return maps.EqualFunc(a, b, func(any, any) bool { return true })
 }
 
-// namesDiffer reports whether a Secret's keys, or its values that are not texts, differ. It returns the field.
+// namesDiffer reports whether two Secrets have different keys, or values that are not texts and differ.
 func namesDiffer(field string, sealed, other any) (string, bool) {
 	was, _ := sealed.(map[string]any)
 	is, isMap := other.(map[string]any)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Allow returns an error unless an app's entry and the policy allow its objects. The arguments are as in render.Allow.
+// Allow returns an error if an app's entry or the policy forbids its objects. The arguments are as in render.Allow.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.Policy) error {
 	if err := render.Allow(tree, r, config, own); err != nil {
 		return err
@@ -243,7 +243,7 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 		return *scale.Weight, 100
 	case s.Replicas != nil:
 		return *scale.Replicas, max(1, *s.Replicas)
-	default: // scale.Replicas may be all pods
+	default: // scale.Replicas may equal the workload's replicas, which are unknown
 		return *scale.Replicas, 1
 	}
 }
@@ -261,8 +261,8 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the first percentage of users that get the new version, or of pods without a router. It is 100
-// without steps, for blue-green and for a fixed number of pods. It ignores requests that a managed route matches.
+// FirstWeight returns the first percentage of users that get the new version. Without a router, it counts pods. It is
+// 100 for blue-green, without steps, and for a fixed number of pods. It ignores requests that a managed route matches.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -273,7 +273,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still get all unmatched requests
 		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
 			return 100
-		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // no step has waited since the first weight
+		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // no wait since the first weight
 			first = max(first, (weight*100+full-1)/full)
 		case step.Route == nil:
 			return first
@@ -290,7 +290,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the total duration of pauses and experiments. Each one without a duration counts as open.
+// lasting returns the total duration of pauses and experiments. open is the assumed duration of a step without an end.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
