@@ -143,8 +143,8 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	kind.merge(d, o, from, own, other)
 }
 
-// mergeReplicas returns the replicas. It returns nil (default 1) if no manifest sets them, because another controller
-// may do so. Argo's migration guide scales the Deployment of an Argo Rollout to 0, so 0 becomes 1.
+// mergeReplicas returns the replicas. If no manifest sets them, it returns nil, because another controller may do so.
+// For an Argo Rollout, 0 becomes 1, because Argo's migration guide scales the Deployment to 0.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:
@@ -207,7 +207,7 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 	}
 }
 
-// recreate refuses settings that do not work with Recreate. said means the document has maxSurge or maxUnavailable.
+// recreate refuses settings that do not work with Recreate. said is set if the document has maxSurge or maxUnavailable.
 func (d *document) recreate(said bool, other *rollout.Reader) {
 	const at = "spec.strategy.type"
 	switch {

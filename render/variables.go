@@ -22,8 +22,8 @@ type variables map[string]string
 // substituteKey is the label or annotation whose value "disabled" excludes an object from substitution.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
-// These constants bound the substitution in one object. The library recurses for each part, and copies the text for
-// each $$.
+// These constants bound the substitution in one object, because the library recurses for each part of the text, and
+// copies the text for each $$.
 const (
 	maxParts  = 20_000
 	maxCopied = 1 << 30 // bytes
@@ -112,7 +112,7 @@ func environmentIn(file string, content []byte) (map[string]string, error) {
 	return values, nil
 }
 
-// into substitutes variables in an object, whose JSON is raw. It returns warnings. Errors name the object.
+// into substitutes variables in an object, and returns warnings. raw is the object's JSON. Errors name the object.
 func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []string, error) {
 	off := func(field string) bool { return object.Map("metadata", field)[substituteKey] == "disabled" }
 	if v == nil || !bytes.Contains(raw, []byte("${")) && !bytes.Contains(raw, []byte("$$")) ||

@@ -46,8 +46,8 @@ type Metric struct {
 	Config   map[string]any       // settings of the provider, as in the manifest
 	Secrets  map[string]SecretRef // arguments that are read at each measurement
 
-	// Pods are arguments that depend on pods. Each measurement fills them in. A value is Latest or Stable for a
-	// version's pod-template-hash, or a text with "{{templates.NAME.podTemplateHash}}" and the like.
+	// Pods are arguments that depend on pods, so each measurement fills them in. The values Latest and Stable mean the
+	// version's pod-template-hash. Other values have variables, such as "{{templates.NAME.podTemplateHash}}".
 	Pods map[string]string
 }
 

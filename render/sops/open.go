@@ -65,7 +65,7 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 // IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord marks a decoded substitute for users. Its length is a multiple of 3, so it is also a prefix in base64.
+// sealWord shows users that a decoded text is a substitute. Its length is a multiple of 3, so its base64 form is fixed.
 const sealWord = "gitrollout-sealed:"
 
 var (

@@ -27,7 +27,7 @@ const (
 	isRouter
 )
 
-// short is the maximum length of a text that is sent once and then as a number. Keys, kinds and names recur.
+// short is the maximum length of a text that is sent only once. A number then replaces the text when it recurs.
 const short = 64
 
 var errGarbled = errors.New("the message is garbled")

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Limit bounds this process's memory to its current size plus memory bytes. Near the bound, Go collects garbage more
-// often; beyond it, the process ends. Only Linux has this hard bound. Call Limit before Serve.
+// Limit lets this process's memory grow by at most memory, in bytes. Near the bound, Go collects garbage more often.
+// Beyond the bound, the process ends. Only Linux has this hard bound. Call Limit before Serve.
 func Limit(memory int64) error {
 	soften(memory)
 	statm, err := os.ReadFile("/proc/self/statm")
@@ -34,7 +34,7 @@ func Limit(memory int64) error {
 func soften(memory int64) {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20)
-	debug.SetGCPercent(500) // after a build, most of a worker's memory is garbage: of 50 MiB, 10 remain
+	debug.SetGCPercent(500) // after a build, about 40 of a worker's 50 MiB are garbage
 }
 
 func cpu() time.Duration {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Limit makes Go collect garbage more often near memory bytes. Only Linux has a hard bound.
+// Limit makes Go collect garbage more often when the process uses almost memory, in bytes. Only Linux has a hard bound.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory)
 	return nil

@@ -24,9 +24,9 @@ type Options struct {
 	Most int
 	// Idle is how long the pool keeps an idle worker, because a new worker costs about a second of CPU time.
 	Idle time.Duration
-	// Stall bounds wall-clock time to Stall (default 4) times limits.renderTime, for busy or suspended machines.
+	// Stall bounds a build's wall-clock time, as a multiple of limits.renderTime (CPU time). The default is 4.
 	Stall int
-	// Trouble, if set, is called for a build that panics or ends its worker. stack is the stack or the worker's output.
+	// Trouble, if set, is called when a build panics or ends its worker. stack has the panic's stack or worker's output.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys, which workers lack. Set it before the first build. If nil, Secrets stay sealed.
 	Unlock Unlock
@@ -39,7 +39,7 @@ type Pool struct {
 	mu     sync.Mutex
 	news   *sync.Cond
 	apps   map[string]bool     // the apps that are being built
-	asked  map[string][]string // by app, the paths that its last build requested
+	asked  map[string][]string // the key is the app's name; the next build sends these paths ahead
 	idle   []*process
 	busy   map[*process]bool
 	rest   *time.Timer // ends idle workers after Idle

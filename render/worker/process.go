@@ -58,7 +58,7 @@ var errLate = errors.New("the time is over")
 // outOfTime is the last output of a worker that has used up its CPU time.
 const outOfTime = "fatal error: out of time"
 
-// build builds an app in the worker. The worker exits when its CPU time is used up. After an error, it has ended.
+// build builds an app in the worker. The worker exits when its CPU time is over. After an error, the worker has ended.
 func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, err error) {
 	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
@@ -101,8 +101,8 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 // fatal matches the line with Go's reason for the end of a program. The last form is a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last pattern is a nil pointer in Go's runtime: Go
-// 1.26 does not check whether its collector got memory (newSpanSPMC). A nil pointer in the program is a panic.
+// outOfMemory matches Go's messages about memory and threads. The last pattern is a nil pointer in Go's runtime, which
+// does not check whether its collector got memory (Go 1.26, newSpanSPMC). A nil pointer in the program panics instead.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)

@@ -40,14 +40,14 @@ type word struct {
 	Lookup *string     // a path
 	List   *string     // a folder; the answer has all its entries
 	Read   string      // the id of a file
-	Locks  []sops.Lock // of an encrypted file; requests its data key from the parent
+	Locks  []sops.Lock // the locks of an encrypted file; the answer has the file's data key
 	Done   *outcome
 }
 
 type outcome struct {
 	Render  *rollout.Render
 	Invalid *rollout.InvalidError
-	Err     string // another error, "" if there is none; the parent knows errors of the tree
+	Err     string // another error, "" if there is none; the parent ignores it after an error of the tree
 	Looked  render.Looked
 
 	Panic string // a panic's text, "" if there is none

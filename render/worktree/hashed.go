@@ -13,7 +13,7 @@ import (
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
-	paths map[string]string // by Git's id of the file
+	paths map[string]string // the key is Git's id of the file
 }
 
 var _ rollout.Tree = (*Hashed)(nil)
