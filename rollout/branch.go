@@ -42,9 +42,9 @@ type Heads struct {
 	Main      string
 	State     string
 	Policy    string            // "" without a branch for the policy
-	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
+	Proposals map[string]string // the key is a short branch name, such as gitrollout/promote/prod/shop
 
-	// Refused is set if the users' head is not trusted. Main is then the newest trusted commit, except with Blind.
+	// Refused is set if the users' head is not trusted. Main is then the newest trusted commit, unless Blind is set.
 	Refused *Refusal
 	// Keys identifies the trusted signing keys, so that a change can be detected.
 	Keys string
@@ -54,14 +54,14 @@ type Heads struct {
 type Refusal struct {
 	Commit string
 	Reason string
-	// Blind means that no head was trusted since the process started. Only the configuration then uses Heads.Main.
+	// Blind means that no head was trusted since the process started. Heads.Main is then used only for the configuration.
 	Blind bool
 }
 
 // Update changes one branch of a push. It adds a commit with edits, or removes the branch.
 type Update struct {
 	Branch string // short name
-	// Old is the expected commit, or "" for none. Only proposals may use a Parent other than Old, or Delete.
+	// Old is the expected commit, or "" for none. Only a proposal may be deleted, or moved to a Parent other than Old.
 	Old    string
 	Parent string // commit to build on; "" for a branch without history
 	// Edits are the new contents of files by path. A nil content deletes a file or folder. A file keeps its executable
@@ -73,8 +73,8 @@ type Update struct {
 	Delete  bool      // remove the branch
 }
 
-// Merge is the result of merging a commit into another. Edits has changed files by path, and nil for a deleted file.
-// Clean means that the other commit descends from the commit's parent, and has the parent's files at these paths.
+// Merge is the result of merging a commit into a target commit. The key of Edits is a path; the value nil deletes the
+// file. Clean means that the target descends from the commit's parent, and has the parent's files at these paths.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool
@@ -92,7 +92,7 @@ type Identity struct{ Name, Email string }
 // OwnBranches is the prefix of all branches that gitrollout pushes to, except the users' branch.
 const OwnBranches = "gitrollout/"
 
-// These trailers repeat the message of a state commit in a form for programs.
+// These trailers repeat the message of a state commit, so that programs can read it.
 const (
 	TrailerCluster = "Gitrollout-Cluster" // name of the cluster
 	TrailerEpoch   = "Gitrollout-Epoch"   // epoch of the process that made the commit

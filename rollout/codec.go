@@ -15,7 +15,7 @@ import (
 // maxDocument bounds gitrollout's own documents. The state of an app with 2,000 objects is about 150 kB.
 const maxDocument = 4 << 20
 
-// decode reads one YAML document of APIVersion and a kind. An unknown or duplicate field is an error that names it.
+// decode reads one YAML document of APIVersion and a kind. Its error for an unknown or duplicate field names the field.
 func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
 		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
@@ -83,8 +83,8 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state, in one of 256 folders. A commit contains the list of each changed
-// folder. With 5,000 apps, a commit has 210 kB for a single folder, and 6 kB for 256 folders.
+// StatePath returns the path of an app's state, in one of 256 folders. Each commit stores the list of a changed folder.
+// With 5,000 apps, a commit has 6 kB, instead of 210 kB with a single folder.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))
 	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"
@@ -98,7 +98,7 @@ type Cluster struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`    // ClusterState
 	Cluster    string `json:"cluster"` // the name under .gitrollout/
-	UID        string `json:"uid"`     // UID of namespace kube-system, or NAMESPACE/UID; detects another cluster
+	UID        string `json:"uid"`     // the cluster's identity: the UID of kube-system, or NAMESPACE/UID
 	Source     Source `json:"source"`
 	Writer     Writer `json:"writer"`
 }

@@ -31,7 +31,7 @@ const (
 	EventRecovered EventKind = "recovered" // all problems are over
 )
 
-// EventKinds lists all kinds, most important first. A receiver gets the first kind of an event that it requests.
+// EventKinds lists all kinds, most important first. Of an event's kinds, a receiver gets the first requested kind.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,
@@ -54,7 +54,7 @@ const (
 
 // Event is one transition of an app for notifications and their templates.
 type Event struct {
-	ID      string      `json:"-"`     // the state commit and the app, the same at each delivery: 9f31c0…/shop
+	ID      string      `json:"-"`     // state commit and app, such as 9f31c0…/shop; each delivery has the same ID
 	Kind    EventKind   `json:"-"`     // the most important of Kinds
 	Kinds   []EventKind `json:"kinds"` // all kinds, most important first
 	Outcome Outcome     `json:"outcome"`
@@ -72,7 +72,7 @@ type Event struct {
 	Subject  string    `json:"subject,omitempty"` // of the commit
 	Since    time.Time `json:"since,omitzero"`
 	Stable   Hash      `json:"stable,omitempty"` // hash of stable, "" before the first release
-	Step     int       `json:"step,omitempty"`   // from 1, of the workload with the least progress; 0 without steps
+	Step     int       `json:"step,omitempty"`   // step of the workload with the least progress, from 1; 0 without steps
 	Steps    int       `json:"steps,omitempty"`
 	StepName string    `json:"stepName,omitempty"` // setWeight 20, pause 10m0s …
 	Weight   int       `json:"weight,omitempty"`   // requested

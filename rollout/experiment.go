@@ -10,8 +10,8 @@ type Experiment struct {
 
 	// Duration starts when all pods of the experiment are available. If nil, the step ends when required analyses pass.
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
-	// ProgressDeadlineSeconds is the time in which a further pod must become available. Otherwise the release is rolled
-	// back. The default is the Rollout's value. The field is from Argo Rollouts' kind Experiment.
+	// ProgressDeadlineSeconds bounds the time until one more pod becomes available. After that, the release is rolled
+	// back. The default is the Rollout's value. The field comes from Argo Rollouts' kind Experiment.
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
 

@@ -33,7 +33,7 @@ type Proposal struct {
 	Standing []Standing // one for each staged workload of the release
 	Changes  []Change   // from stable to the release or, for a revert, from the head to stable
 	Sharers  []string   // other apps that the merge would also change
-	Retries  bool       // of a revert: a user may also retry the rejected release unchanged
+	Retries  bool       // only for a revert: a user may also retry the rejected release unchanged
 }
 
 // Standing is the progress and pods of one workload of a release.

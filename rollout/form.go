@@ -24,7 +24,7 @@ import (
 //	refused:"fix"   the field belongs elsewhere: refused
 //	ignored:"why"   the field has no effect: accepted with a warning
 //
-// A struct field _ with field:"name" is known, but is not read. Without this tag, it has rules for the whole mapping:
+// A struct field _ with field:"name" declares a field that is not read. Without this tag, _ has rules for the mapping:
 //
 //	one:"a b" none:"fix" many:"fix"   exactly one of these fields is given
 //	some:"fix"                        the mapping is not empty
@@ -99,7 +99,7 @@ func (f Field) Words(tag string) []string { return strings.Fields(f.Tag.Get(tag)
 // Format is the required format of a text.
 type Format struct {
 	Pattern   *regexp.Regexp
-	What, Fix string // "X is not WHAT"; FIX
+	What, Fix string // the error is "X is not" and What; Fix is the error's fix
 }
 
 // Formats returns all formats that a tag can name.

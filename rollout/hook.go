@@ -43,7 +43,7 @@ type HookRun struct {
 	// Interrupt means that the Job is deleted when a newer release is to begin.
 	Interrupt bool `json:"interrupt,omitempty"`
 	Past      bool `json:"past,omitempty"` // the run belongs to an earlier try of the release, and decides nothing
-	// App is the app's name when the Job was created, or "" if the name is the same.
+	// App is the app's former name if the run began under that name, and otherwise "".
 	App string `json:"app,omitempty"`
 }
 

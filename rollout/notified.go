@@ -9,13 +9,13 @@ type Notified struct {
 	Kind       string            `json:"kind"`           // Notified
 	By         string            `json:"by,omitempty"`   // the process that sends the claimed events
 	Since      time.Time         `json:"since,omitzero"` // the time of that process's claim, by its own clock
-	Receivers  map[string]Cursor `json:"receivers"`      // by name
+	Receivers  map[string]Cursor `json:"receivers"`      // the key is the receiver's name
 }
 
 // Cursor is one receiver's position in the history of the state branch.
 type Cursor struct {
 	Told    string `json:"told,omitempty"`    // the last notified state commit; "" if there is none
-	App     string `json:"app,omitempty"`     // in the commit after Told, apps up to this name have been notified
+	App     string `json:"app,omitempty"`     // in the commit after Told, the last app by name whose events were sent
 	Claimed string `json:"claimed,omitempty"` // the last claimed state commit
 }
 

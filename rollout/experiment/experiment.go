@@ -96,9 +96,9 @@ func (t Template) selector() map[string]any {
 	return selector
 }
 
-// PodLabels returns the template's labels and the version's pod labels. It omits labels by which an object of the app
-// selects pods. Otherwise, a Service would send requests to the pods, and a PodDisruptionBudget or an autoscaler of the
-// Deployment would count the pods.
+// PodLabels returns the template's labels and the version's pod labels. It omits a version's label if a selector of the
+// app's objects contains it. Otherwise, a Service would send requests to the pods, and a PodDisruptionBudget or the
+// Deployment's autoscaler would count the pods.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {

@@ -73,7 +73,7 @@ var dialects = []dialect{
 	}},
 }
 
-// Hook is an object with a hook annotation. It is a Job, or it is applied before the Jobs of the same time.
+// Hook is a Job with a hook annotation, or another annotated object, which is applied before the Jobs of the same time.
 type Hook struct {
 	Object    rollout.Object
 	Order     int
@@ -151,7 +151,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses hook annotations without a hook's time. Such a Job would be applied and run with the other objects.
+// stray refuses hook annotations that set no time for the hook, because the Job would run with the other objects.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -219,7 +219,7 @@ func (h *Hook) read(d dialect) error {
 // ours are gitrollout's annotations of hooks. Other annotations with the same prefix are errors.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName bounds a hook's name. A Job's name adds release and attempt, and is a label with at most 63 characters.
+// maxName is the maximum length of a hook's name. A Job's name adds release and attempt, and is also a label.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {

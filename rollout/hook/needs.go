@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to create before a hook's Job. The objects are the results of Named, except for the known
-// objects in had, and the results of GoesWith.
+// Needs returns the objects to create before a hook's Job. These are the objects from Named that are not in had, and
+// all objects for which GoesWith returns true.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -36,7 +36,7 @@ func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
 
-// fields lists the fields of a pod spec that reference an object, with the object's kind and the field of its name.
+// fields lists the fields of a pod spec that reference an object. A value has the object's kind and its name's field.
 var fields = map[string][2]string{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},
