@@ -85,7 +85,7 @@ func (o origins) checkSpelling(object rollout.Object) error {
 	return nil
 }
 
-// typeReader reads an object as an API server does, and refuses fields and values that its Go type does not have.
+// typeReader reads an object as an API server does. It refuses fields and values that the kind's Go type does not have.
 type typeReader struct {
 	rollout.Reader
 	ref     rollout.Ref

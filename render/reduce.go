@@ -64,7 +64,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text, Fix: known.fix}
 }
 
-// fix is the advice for kustomize's errors that contain a text.
+// fix says how to fix the kustomize errors that contain its text.
 type fix struct{ text, fix string }
 
 var fixes = []fix{
@@ -100,7 +100,7 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns a folder's kustomization file. If the build has read no such file, it returns otherwise.
+// kustomizationIn returns a folder's kustomization file. It returns the argument otherwise if the build read none.
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is the number of cached results per app. An app may need four: head, stable, a newer push, and its revert.
+// kept is the number of cached results per app. An app may need head, stable, a newer push, and that push's revert.
 const kept = 4
 
 // Builder builds an app from a tree, in this process or another one.
@@ -34,7 +34,7 @@ type Renderer struct {
 	cache   map[string][]*cached // the key is the app's name; the newest result is first
 }
 
-// cached is the Render or InvalidError of one build. An error of reading the tree is not cached.
+// cached is the Render or InvalidError of one build. Errors from reading the tree are not cached.
 type cached struct {
 	app     rollout.App
 	closure *closure
@@ -63,7 +63,7 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 		if found, err = r.build(tree, built); err != nil {
 			return nil, err
 		}
-		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // otherwise a key may be added later
+		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a missing key may be added later
 			r.keep(found)
 		}
 	}

@@ -117,7 +117,7 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is a digest's minimum length, except in annotations. These have no effect, so 8 digits with a letter do.
+// leastDigest is a digest's minimum length. In annotations, which have no effect, 8 digits with a letter suffice.
 const leastDigest = 40
 
 // isDigest reports whether a field holds digests. The comparison with the twin decides this and stores the result.

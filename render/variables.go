@@ -223,7 +223,7 @@ func fieldBelow(at, key string) string {
 	return key
 }
 
-// A script is a text for a shell. It is a file, or an element of a container's command with shell operators.
+// A script is a text for a shell, such as the file data[run.sh], or a container's command with shell operators.
 var (
 	scriptFile = regexp.MustCompile(`\.(sh|bash|zsh|ksh)\]$`)
 	scriptLine = regexp.MustCompile(`\.(command|args)\[\d+\]$`)

@@ -50,7 +50,7 @@ func decode[T any](file, kind string, data []byte) (*T, error) {
 	return into, nil
 }
 
-// manyDocuments reports whether a document marker has content on both sides. The parser reads only the first document.
+// manyDocuments reports whether a document marker has content on both sides. The YAML parser would ignore the rest.
 func manyDocuments(data []byte) bool {
 	content, split := false, false
 	for line := range strings.Lines(string(data)) {
@@ -83,7 +83,7 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state, in one of 256 folders. Each commit stores the list of a changed folder.
+// StatePath returns the path of an app's state, in one of 256 folders. A commit stores the list of each changed folder.
 // With 5,000 apps, a commit has 6 kB, instead of 210 kB with a single folder.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))
@@ -176,7 +176,7 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 }
 
 // Encode returns the bytes of the state file with its seal. Equal states have equal bytes, because keys are sorted and
-// times are in UTC. Times have whole seconds; only the start of a wait has tenths.
+// times are in UTC. Times have whole seconds; only the start of a wait has tenths of a second.
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {
@@ -186,7 +186,7 @@ func (s State) Encode() ([]byte, error) {
 	return encode(s)
 }
 
-// seal returns a digest of the content that detects edits by hand. Only signed commits prevent forgery.
+// seal returns a digest of the content. The digest detects edits by hand, but only signed commits prevent forgery.
 func (s State) seal() (string, error) {
 	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", ""
 	data, err := json.Marshal(s)

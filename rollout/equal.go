@@ -13,7 +13,7 @@ func (s *State) Equal(o *State) bool {
 	return sameValue(reflect.ValueOf(left), reflect.ValueOf(right))
 }
 
-// IsTransition reports whether the change to another state is a transition. Serial counts transitions.
+// IsTransition reports whether a field with the tag "serial" differs in another state. State.Serial counts transitions.
 func (s *State) IsTransition(to *State) bool {
 	from, next := reflect.ValueOf(*s), reflect.ValueOf(*to)
 	for i := range from.NumField() {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// evidenceValues is how many of a metric's newest values Evidence shows.
+// evidenceValues is the number of newest values that Evidence shows for each metric.
 const evidenceValues = 5
 
 // Evidence returns one line for each metric, so that a user can decide about the release:

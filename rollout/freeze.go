@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. No release advances before it ends.
+// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. No release advances while it is in force.
 type Freeze struct {
 	Reason string
 	Until  time.Time // zero: until the file is removed
@@ -24,7 +24,7 @@ type freezeFile struct {
 	Apps       []string `json:"apps" like:"glob"`
 }
 
-// ParseFreeze reads a freeze strictly. After an error, callers use Unreadable, because the file should stop releases.
+// ParseFreeze reads a freeze strictly. After an error, callers use Unreadable, because even such a file stops releases.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	raw, err := decode[freezeFile](file, "Freeze", data)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// HashVersion is part of each hash, so that a new algorithm does not look like a new template.
+// HashVersion is the prefix of each hash. It distinguishes a new algorithm from a new template.
 const HashVersion = "h1"
 
 const contentVersion = "c1"

@@ -22,7 +22,7 @@ const (
 	HookFailed    HookPhase = "Failed"
 )
 
-// AnnotationHookLog with the value "record" adds the end of a Job's log to the record, at most MaxHookLog bytes.
+// AnnotationHookLog with the value "record" makes gitrollout record the last MaxHookLog bytes of a Job's log.
 const (
 	AnnotationHookLog = "gitrollout.dev/hook-log"
 	MaxHookLog        = 2048

@@ -15,7 +15,7 @@ type Notified struct {
 // Cursor is one receiver's position in the history of the state branch.
 type Cursor struct {
 	Told    string `json:"told,omitempty"`    // the last notified state commit; "" if there is none
-	App     string `json:"app,omitempty"`     // in the commit after Told, the last app by name whose events were sent
+	App     string `json:"app,omitempty"`     // in the commit after Told, the events of apps up to this name were sent
 	Claimed string `json:"claimed,omitempty"` // the last claimed state commit
 }
 

@@ -89,7 +89,7 @@ type made struct {
 	by, fix string
 }
 
-// made returns the objects that releases create for routers, experiments and metrics of the provider "job".
+// made returns the objects that a release creates: objects of routers and experiments, and Jobs of metrics.
 func (j judge) made() (all []made) {
 	for _, ref := range j.render.Generated {
 		all = append(all, made{ref, "a router makes " + ref.Name + " for a release", "use another router"})
@@ -261,8 +261,8 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the first percentage of users that get the new version. Without a router, it counts pods. It is
-// 100 for blue-green, without steps, and for a fixed number of pods. It ignores requests that a managed route matches.
+// FirstWeight returns the first percentage of users (without a router: of pods) that get the new version. It is 100
+// for blue-green, without steps, and for a fixed number of pods. It ignores requests that a managed route matches.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -273,7 +273,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still get all unmatched requests
 		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
 			return 100
-		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // no wait since the first weight
+		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // the release has not waited yet
 			first = max(first, (weight*100+full-1)/full)
 		case step.Route == nil:
 			return first

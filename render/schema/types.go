@@ -14,7 +14,7 @@ type maker struct {
 	argo  bool            // the schema is for documents of Argo Rollouts
 	args  bool            // numbers and durations may be {{args.name}}
 	omit  bool            // a field without omitempty is required
-	names map[string]node // the key is a value of the tag "names"; the value is one field's schema, or several fields
+	names map[string]node // the key is a value of the tag "names"; the value is the schema of one field, or of several
 }
 
 func (m *maker) of(t reflect.Type, f rollout.Field) node {

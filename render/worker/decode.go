@@ -81,7 +81,7 @@ func (d *decoder) text() string {
 	return s
 }
 
-// length decodes the length of a list or mapping. Each element has at least one byte, which bounds the length.
+// length decodes the length of a list or mapping. It refuses more elements than remaining bytes.
 func (d *decoder) length() (n int, isNil bool) {
 	sent := d.uint()
 	if sent > uint64(len(d.in))+1 {

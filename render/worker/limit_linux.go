@@ -30,7 +30,7 @@ func Limit(memory int64) error {
 	return nil
 }
 
-// soften makes Go try to stay below a memory bound. The stack's bound ends endless recursion earlier.
+// soften makes Go try to stay below a memory bound. The stack has its own bound, which ends endless recursion early.
 func soften(memory int64) {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxName is the longest name of a Service, and the longest value of a label.
+// maxName is the maximum length of a Service's name, and of a label's value.
 const maxName = 63
 
 // Template is one template of an experiment at one step of a release.

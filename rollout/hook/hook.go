@@ -1,5 +1,5 @@
-// Package hook reads hooks, the Jobs that run around an app's releases, from annotations of gitrollout, Argo CD or
-// Helm. It tells when and in which order hooks run, and builds the Jobs to create.
+// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Hooks are Jobs that run around an app's
+// releases. The package tells when and in which order hooks run, and builds the Jobs to create.
 //
 // Its functions are pure. Package render refuses invalid hooks; strategies decides when a hook begins and ends.
 package hook

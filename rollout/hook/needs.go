@@ -24,19 +24,19 @@ func Needs(
 	return needs
 }
 
-// Named returns the objects that a Job's pods reference, and the object of its namespace.
+// Named returns the objects that a Job's pods reference, and the Namespace of the Job.
 func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	named := map[rollout.Ref]bool{{Kind: "Namespace", Name: h.Object.Namespace()}: true}
 	names(h.Object.Map("spec", "template", "spec"), h.Object.Namespace(), named)
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook but not a Job. Such an object is applied before the Jobs.
+// GoesWith reports whether an object is a hook for the given time, but not a Job. It is then applied before the Jobs.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
 
-// fields lists the fields of a pod spec that reference an object. A value has the object's kind and its name's field.
+// fields lists the fields of a pod spec that reference an object. A value has the object's kind and the name's field.
 var fields = map[string][2]string{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},
