@@ -50,12 +50,12 @@ func (o Object) Label(key string) string { return text(o.Map("metadata", "labels
 // IsSecret reports whether the object is a Secret.
 func (o Object) IsSecret() bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 
-// CreateOnly reports whether the object is a Secret that is created if missing, and never updated.
+// CreateOnly reports whether the object is a Secret that gitrollout may create but never updates.
 func (o Object) CreateOnly() bool {
 	return o.IsSecret() && o.Annotation(AnnotationCreateOnly) == "true"
 }
 
-// Keeps returns the annotation that protects the object from pruning, as "key: value". It returns "" without one.
+// Keeps returns the annotation that protects the object from pruning, as "key: value". It returns "" if there is none.
 func (o Object) Keeps() string {
 	for _, keeps := range [][2]string{{AnnotationPrune, "disabled"}, {AnnotationCreateOnly, "true"}} {
 		if o.Annotation(keeps[0]) == keeps[1] {
@@ -65,7 +65,7 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the object for comparison and display. It omits the data of CreateOnly objects, which may be random.
+// Told returns the object for comparison and display. It omits a CreateOnly object's data, because it may be random.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o

@@ -10,7 +10,7 @@ type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every existing workload of the app
 	Routes    map[Ref]ObservedRoute         // every existing object with a router's status
 	Troubled  []Trouble                     // sorted by reference; objects without a status count as healthy
-	Nodes     map[string]map[string]string  // each node's labels, only if a Spec has a NodeOrder; nil if unknown
+	Nodes     map[string]map[string]string  // labels by node name; nil if they are unknown, or if no Spec has a NodeOrder
 	Unseen    string                        // error of a failing watch: the observation may be outdated; "" for none
 }
 
@@ -46,8 +46,8 @@ type ObservedWorkload struct {
 	Available int        // the controller's count of available pods (status.availableReplicas)
 	Surge     int        // Deployments only: how many pods beyond Replicas the live strategy allows
 	First     int        // StatefulSets only: the lowest ordinal
-	Floor     int        // for a StatefulSet, the lowest ordinal with the newest template; for others, the partition
-	Room      bool       // StatefulSets only: maxUnavailable is set (the API server may drop the field)
+	Floor     int        // StatefulSets: lowest ordinal with the newest template; other kinds: number of old pods to keep
+	Room      bool       // StatefulSets only: the live object has maxUnavailable, so the API server knows the field
 	Revisions []Revision // one for each ReplicaSet or ControllerRevision, newest first
 }
 
@@ -57,7 +57,7 @@ type Revision struct {
 	Hash       Hash        // AnnotationHash, "" if unknown
 	Pin        Pin         // the label that only this revision's pods have; zero if unknown
 	Current    bool        // the revision has the workload's live template
-	Base       bool        // StatefulSet: used for pods below the partition; DaemonSet: older than the adoption
+	Base       bool        // StatefulSets: for pods below the partition; DaemonSets: has pods from before the adoption
 	Number     int         // deployment.kubernetes.io/revision
 	Created    time.Time   // ReplicaSets only, in whole seconds
 	Desired    int         // spec.replicas of a ReplicaSet; for others, how many pods should have this revision

@@ -9,18 +9,18 @@ import (
 )
 
 // Partitioned describes a built-in or configured kind of workload with a partition. The partition is a field that sets
-// how many pods keep the old version. No other code depends on the kind. The kind's objects have spec.replicas and
-// spec.template, and LabelRevision on a pod has the label or the name of the pod's ControllerRevision.
+// how many pods keep the old version. The kind's objects must have spec.replicas and spec.template. A pod's
+// LabelRevision must equal the LabelRevision of the pod's ControllerRevision or, without this label, its name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
 	Partition  string // the path of the partition field
 	CountsNew  bool   // the field counts the pods of the new version, not of the old one
 	Percent    bool   // the field may also be a percentage, which is rounded up
-	Ordered    bool   // pods move in the order of their ordinals, so a rollback must evict a broken pod
+	Ordered    bool   // pods update in the order of their ordinals, so a broken pod blocks a rollback until it is evicted
 	MinReady   string // the field with minReadySeconds
-	Nodes      string // the field with the number of nodes to run a pod on; "" if spec.replicas is the number of pods
-	Only       string // a field that selects which pods move at all; "" for none
+	Nodes      string // the field with the number of nodes that need a pod; "" if spec.replicas is the number of pods
+	Only       string // a field that restricts updates to selected pods; "" for none
 	Status     PartitionStatus
 
 	Unavailable any  `json:"-"` // default of the maxUnavailable field beside the partition; nil if unknown
@@ -64,8 +64,8 @@ var partitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned looks up a kind among the configured kinds (more) and the built-in kinds. If the kind has only other
-// apiVersions, FindPartitioned returns these apiVersions.
+// FindPartitioned looks up a kind among the configured kinds (more) and the built-in kinds. If it finds the kind only
+// with other apiVersions, p is nil and instead lists these apiVersions.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, partitionedKinds) {
@@ -137,7 +137,7 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	return all, nil
 }
 
-// isTaken reports whether a field, or a field above it, has a fixed meaning in all workloads or is listed in more.
+// isTaken reports whether a field is reserved, or is below a reserved field. The fields in more are also reserved.
 func isTaken(field string, more ...string) bool {
 	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
 		return field == of || strings.HasPrefix(field, of+".")

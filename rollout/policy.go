@@ -56,7 +56,7 @@ const (
 	ForbidFastRollbackOff = "fastRollbackOff" // the setting "rollbackWindow: {revisions: 0}"
 )
 
-// Quota bounds the number of objects of each app in a project. A nil field is no bound.
+// Quota bounds the number of objects of each app in a project. A nil field sets no bound.
 type Quota struct {
 	Objects     *int `json:"objects"`
 	Deployments *int `json:"deployments"`
@@ -109,8 +109,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns an app's project. It returns nil if there is no policy, or if the policy allows apps without a
-// project. Any other app without a project is an InvalidError with HeldPolicy, and so is an app in two projects.
+// ProjectOf returns an app's project. It returns nil if there is no policy, or if the app is in no project and the
+// policy allows this. Other apps in no project, and apps in two projects, get an InvalidError with HeldPolicy.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil
@@ -139,8 +139,8 @@ func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
-// Bounded returns the app with the project's namespaces and kinds, for a check with MayWriteIn and MayHave. A project
-// must list kube-system by its name, and a Namespace by its kind and its name.
+// Bounded returns the app with the project's namespaces and kinds instead of its own. The caller then checks an object
+// against the project with MayWriteIn and MayHave.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")

@@ -40,10 +40,10 @@ type Promotion struct {
 	Through    string `json:"through,omitempty"` // for all workloads: a step's name, its number from 1, or "full"
 	// Workloads replaces Through with a separate value for each workload to promote.
 	Workloads map[Workload]string `json:"workloads,omitempty"`
-	Since     time.Time           `json:"since,omitzero"` // Release.Since of the promoted try; zero: any try
+	Since     time.Time           `json:"since,omitzero"` // start of the promoted try, as in Release.Since; zero: any try
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
 	Reason    string              `json:"reason,omitempty"` // for users
-	At        string              `json:"at,omitempty"`     // for users; a second retry has a new value here
+	At        string              `json:"at,omitempty"`     // time of the decision; a second retry needs a later time
 	// AdoptAnyway lets gitrollout adopt, at this version, an app that another controller manages.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 

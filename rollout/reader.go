@@ -19,7 +19,7 @@ type Reader struct {
 	Argo     bool          // the document is from Argo Rollouts
 	Hide     bool          // messages leave out the document's texts, which may be credentials
 	Err      *InvalidError // the first error, with the others in Also; nil if there is none
-	Partial  bool          // a field is unknown, missing or of another type
+	Partial  bool          // a field is unknown, missing or has the wrong type
 	Warnings []string      // each one begins with the path of a field
 
 	failed   []string // paths of the fields with an error
@@ -27,7 +27,7 @@ type Reader struct {
 	forms    map[reflect.Type][]Field
 }
 
-// Read reads JSON values into a pointer. Paths in errors begin with at. For credentials, use a Reader with Hide.
+// Read reads JSON values into a pointer. The argument at begins each path in errors. For credentials, use Reader.Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
@@ -53,8 +53,8 @@ func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own value. A message has the field's path, then the error's text, such as "is
-// missing". An *InvalidError may also have a fix, and a field below the value.
+// Selfread is a type that reads its own value. The Reader puts the field's path before the text of an error, so that a
+// text such as "is missing" becomes a sentence. An *InvalidError may also have a fix, and a field below the value.
 type Selfread interface{ ReadValue(raw any) error }
 
 // value is one value of a document, with its path. raw is nil if the value is absent.
@@ -66,7 +66,7 @@ type value struct {
 
 func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
 
-// lacks records an error like fail, for a value that cannot be read any further.
+// lacks records an error like fail, and records that the document was not read completely.
 func (v value) lacks(fix, format string, args ...any) {
 	v.r.Partial = true
 	v.fail(fix, format, args...)
