@@ -25,7 +25,7 @@ type App struct {
 	Plain     bool // the folder may have no kustomization; Directory then selects its manifests
 	Directory Directory
 
-	Helm        Helm   // options for the folder's chart, if it has a chart and no kustomization
+	Helm        Helm   // options for the chart in a folder without a kustomization
 	Kubernetes  string // Kubernetes version for charts; "" for DefaultKubernetes
 	APIVersions string // API versions for charts besides Kubernetes' own, separated by spaces
 
@@ -118,8 +118,8 @@ type Render struct {
 	Specs     []Spec            // one for each staged workload, ordered by workload
 	Templates map[Workload]Hash // the template hash of every workload, staged or not
 	Files     []string          // sorted paths of every file that the render read
-	Digest    string            // digest of Specs and of Objects as Told; if it is equal, there is nothing to apply
-	Content   Hash              // HashContent of the objects, with encrypted values as in Git; "" with Specs
+	Digest    string            // covers Specs, and Objects as Told; renders with equal digests need no apply
+	Content   Hash              // HashContent of the objects, with encrypted values as in Git; "" if there are Specs
 	Hooked    bool              // Objects has Jobs that run before or after releases
 	Warnings  []string          // accepted values that are probably mistakes, one sentence each
 	Unopened  []string          // sorted paths of the encrypted files that were read without a key
@@ -140,7 +140,7 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the hash of the staged templates. Without Specs, it returns Content if there are hooks, or "".
+// Release returns the hash of the staged templates. Without Specs, it returns Content if there are hooks, else "".
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -148,10 +148,10 @@ func (r *Render) Release() Hash {
 	return ReleaseHash(r.Staged())
 }
 
-// InvalidError is an error in the users' repository, with its place and fix. It holds one app, or all apps if it is in
-// the configuration. It must have the same text in each pass, because the record contains the text.
+// InvalidError is an error in the users' repository, with its place and fix. It holds one app, or all apps if
+// the error is in the configuration. Its text must be the same in each pass, because a new text changes the record.
 type InvalidError struct {
-	// About is the invalid object, if its file is unknown; zero: the document that is being read.
+	// About is the invalid object, if its file is unknown. If it is zero, the error is in the document being read.
 	About Ref    `json:"about,omitzero"`
 	File  string `json:"file,omitempty"`  // path in the repository, "" without a single file
 	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" if none
@@ -239,7 +239,7 @@ func (p place) invalid(field, fix, format string, args ...any) error {
 	return Invalidf(p.file, p.field+"."+field, format, args...).WithFix("%s", fix)
 }
 
-// ByRef returns the objects as Told, by reference. It returns nil for a nil Render.
+// ByRef returns a map of the objects as Told; the key is the reference. It returns nil for a nil Render.
 func (r *Render) ByRef() map[Ref]Object {
 	if r == nil {
 		return nil

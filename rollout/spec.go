@@ -24,7 +24,7 @@ type Spec struct {
 	ProgressDeadlineSeconds int    // default 600; allowed seconds without progress; pauses do not count
 	// true: a passed deadline aborts the release; false (default): it is only reported
 	ProgressDeadlineAbort bool `json:"progressDeadlineAbort"`
-	// how many of the verified hashes before stable skip the steps if they are released again; nil: all
+	// number of hashes, verified before stable, that skip the steps when they are released again; nil: all
 	RollbackWindow *int
 	Paused         bool    `json:"paused"` // spec.paused of the document: while true, no step ends
 	Scaling        Scaling // where the capacity for canary pods comes from
@@ -103,7 +103,7 @@ type Step struct {
 // Pause waits for a duration, for a schedule's next match or, without either, for a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
-	// Timeout bounds the wait for a promotion. OnTimeout is the action after that.
+	// Timeout bounds the wait for a promotion. OnTimeout is the action after the timeout.
 	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
 	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout, default abort
 	// Until is a cron schedule. The pause ends at the schedule's next match.
@@ -117,7 +117,7 @@ const (
 	TimeoutPromote = "promote"
 )
 
-// CanaryScale sets the number of canary pods apart from the weight. Exactly one field is set.
+// CanaryScale sets the number of canary pods separately from the traffic weight. Exactly one field is set.
 type CanaryScale struct {
 	Replicas           *int `json:"replicas"`
 	Weight             *int `json:"weight" max:"100"`

@@ -39,12 +39,12 @@ func At(windows []Window, t time.Time) Answer {
 	return Answer{By: first, Until: until}
 }
 
-// shutAt reports whether windows are shut, by which window, and until when at least. until is zero if they never open.
+// shutAt reports whether windows are shut, and by which window. They open at until or later; if it is zero, never.
 func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) {
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// Windows of one schedule may overlap. begun is the start of the oldest one. At calls shutAt again for its end.
+		// begun is the start of the oldest window that covers t. A later one may overlap its end, so At looks again then.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {
