@@ -32,8 +32,8 @@ func Phases() []Phase {
 }
 
 // State is the record of one app: the file apps/<group>/<app>.yaml on the state branch. The record and the users'
-// branch determine the app's objects. Serial counts changes of fields with the tag serial:"yes". Changes of other
-// fields, such as Source, Held or Inventory, cause no write to a Deployment.
+// branch determine the app's objects. Workloads have Serial as a label, so it counts only changes of fields with tag
+// serial:"yes". A change of another field, such as Held or Inventory, needs no write of a workload.
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
@@ -41,12 +41,12 @@ type State struct {
 	Path       string        `json:"path" serial:"no"`
 	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names of the app, newest first
 	Serial     int           `json:"serial" serial:"no"`              // counts the transitions of releases
-	Written    int           `json:"written,omitempty" serial:"no"`   // the serial on the workloads if not 0; see Mark
+	Written    int           `json:"written,omitempty" serial:"no"`   // older Serial that workloads still have, or 0
 	Seal       string        `json:"seal,omitempty" serial:"no"`      // detects edits by hand; set only in the file
 	Phase      Phase         `json:"phase" serial:"yes"`
 	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, as one sentence
-	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem past its deadline, while no release runs
-	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that left Git remain, with the fix
+	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem that lasts too long while no release runs
+	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects deleted in Git still exist, with fix
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // why a policy ignores the promotion file
 	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the head is not followed; nil if followed
 	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is in the cluster
@@ -60,7 +60,7 @@ type State struct {
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // hash that a user adopts from another controller
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
-	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // replicas in the head commit, not in Source
+	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // from the head commit, if Source has other replicas
 	// digest of a promotion file that has no effect now, such as a file for an earlier try or for other steps
 	Spent string `json:"spent,omitempty" serial:"no"`
 	// objects in Inventory that are not in Git: gitrollout made them for the release
@@ -138,10 +138,10 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Draining is the version before stable, whose pods still exist but get no requests.
+// Draining is the former stable version while its pods still exist. These pods get no requests.
 type Draining struct {
 	Release  Release    `json:"release"`  // the former stable release
-	Progress []Progress `json:"progress"` // progress of the release that replaced it
+	Progress []Progress `json:"progress"` // progress of the release that replaced this version
 }
 
 // Progress is one staged workload's progress.
@@ -156,20 +156,20 @@ type Progress struct {
 	Opened   string    `json:"opened,omitempty"` // the user who opened the last gate
 	Routed   *Routing  `json:"routed,omitempty"` // the last routing; nil: all traffic to stable
 
-	// Left lists Services that lost their role in the release. Until its end, they select the pods that serve users.
+	// Left lists Services that lost their role in the release. They select the main Service's pods until the release ends.
 	Left []string `json:"left,omitempty"`
 
 	// Suspended means that the workload has 0 replicas. The step begins when the workload is scaled up.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is the new version's highest count of ready pods at a long step, so that a pod's recovery is no progress.
+	// Peak is recorded at a long step, so that a pod that becomes ready again after a crash does not count as progress.
 	Peak *Peak `json:"peak,omitempty"`
 
 	// Available is when all pods of the step's experiment became available and its duration began; nil before.
 	Available *time.Time `json:"available,omitempty"`
 }
 
-// Peak is a version's largest number of ready pods at a step.
+// Peak is the largest number of pods of the new version that were ready at the same time during a step.
 type Peak struct {
 	Ready int       `json:"ready"`
 	At    time.Time `json:"at"` // when the last pod became ready

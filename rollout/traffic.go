@@ -16,7 +16,7 @@ type Traffic struct {
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is one router's block of trafficRouting, with the names that kustomize sets. Only traffic.Parse makes Routers.
+// Router is one router's block of trafficRouting. Kustomize's renamings are applied to it. Only traffic.Parse makes it.
 type Router struct {
 	Kind   string // a name in traffic's table: gatewayAPI, nginx, istio …
 	Config any    // has the router's type in package traffic; immutable

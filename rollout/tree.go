@@ -12,7 +12,7 @@ const (
 	Submodule EntryKind = "submodule"
 )
 
-// ErrTooLarge is the error for a file whose content is not kept. It is over 16 MiB, or one of too many large files.
+// ErrTooLarge is the error for a file that is not kept, because the file or all large files together exceed a limit.
 var ErrTooLarge = errors.New("is too large: its content is not kept")
 
 // Entry is one entry of a commit's tree. ID is the Git object's hash, so equal IDs mean equal content.

@@ -128,7 +128,7 @@ func Plain(v any) (any, error) {
 	return FromJSON[any](data)
 }
 
-// FromJSON reads JSON. It reads a whole number as int64 and another number as float64. encoding/json alone would read
+// FromJSON reads JSON. It reads whole numbers as int64, and other numbers as float64. Package encoding/json would read
 // all numbers as float64.
 func FromJSON[T any](data []byte) (v T, err error) {
 	from := json.NewDecoder(bytes.NewReader(data))

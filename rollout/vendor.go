@@ -88,7 +88,7 @@ func IsPlainPath(name string) bool {
 	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
-// ReservedPart returns the element of a path that Git or gitrollout takes for its own folder, "" for none.
+// ReservedPart returns the first element of a path that means the folder .git or .gitrollout, "" for none.
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		switch GitName(part) {
@@ -99,14 +99,14 @@ func ReservedPart(name string) string {
 	return ""
 }
 
-// shortNames maps NTFS's 8.3 names to the reserved names. The keys are without the "~" and the number of the 8.3 name.
+// shortNames maps NTFS's 8.3 names to reserved names. The key is the part of the 8.3 name before the "~".
 var shortNames = map[string]string{
 	"git": ".git", "gitrol": ".gitrollout", "gitign": ".gitignore", "gi250a": ".gitignore",
 	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
 }
 
-// GitName returns the reserved name of Git or gitrollout that a path element means on some file system. File systems
-// may ignore case. HFS+ ignores some code points. NTFS ignores final dots and spaces, and the text after a colon.
+// GitName returns the reserved name, such as ".git", that some file system opens for a path element. Many file systems
+// ignore case. HFS+ ignores some code points. NTFS ignores final dots and spaces, and the text after a colon.
 func GitName(part string) string {
 	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
 	plain, _, _ := strings.Cut(strings.Join(strings.FieldsFunc(strings.ToLower(part), isFormat), ""), ":")
@@ -122,7 +122,7 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword returns the field whose address has credentials, if any. In a Git address, a user alone is none.
+// withPassword returns the field with credentials in its address, if any. A Git address may name a user, such as git@.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {

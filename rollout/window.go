@@ -79,7 +79,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a cron expression and a time zone. Errors name the fields at and zoneAt.
+// ReadSchedule reads a cron expression and a time zone. The arguments at and zoneAt are the field paths for errors.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -140,7 +140,7 @@ func (c Calendar) Equal(o Calendar) bool {
 // Shut tells why releases do not advance, and until when.
 type Shut struct {
 	Freeze *Freeze   // nil if a window is the cause
-	Window *Window   // the denying window; nil if a freeze, or the lack of an allowing window, is the cause
+	Window *Window   // the denying window; nil if a freeze is the cause, or if no window allows releases
 	Until  time.Time // releases do not advance before Until; zero if unknown
 	Exact  bool      // true: releases may advance at Until
 }
