@@ -231,7 +231,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves all branches of a push. It moves none if another push has moved one. A repeated push is no conflict.
+// receive moves all branches of a push, or none if any branch has moved since. A repeated push is no conflict.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

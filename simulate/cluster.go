@@ -19,8 +19,8 @@ type Cluster struct {
 	Kube *kube.Cluster
 	Ends func(job string) rollout.JobState // returns the state of a Job that has not ended
 
-	jobs    map[string]*job // by namespace/name
-	made    map[string]int  // how often a Job was created, by the annotation of the hook's run
+	jobs    map[string]*job // the key is namespace/name
+	made    map[string]int  // number of times that a Job was created; the key is the hook run's annotation
 	objects map[rollout.Ref]*object
 	foreign map[rollout.Ref]string                            // objects of another controller; the value is its name
 	version int                                               // increases with each change that watches report

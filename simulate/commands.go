@@ -129,7 +129,7 @@ func (s *Story) names() (metrics, hooks []string) {
 	return metrics, hooks
 }
 
-// renders returns all versions of the apps so far that can be rendered.
+// renders renders each app at each pushed commit. It leaves out commits at which the app cannot be rendered.
 func (s *Story) renders() (all []*rollout.Render) {
 	for _, id := range s.pushes {
 		for _, a := range s.branch().Apps {
@@ -220,8 +220,8 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits tags in kustomizations. Otherwise it edits a chart's values or images. It fails if no commit can be
-// rendered.
+// setVersion edits each newTag in the app's files. Without a newTag, it edits the tags in a chart's values. Without a
+// tag, it edits images. It fails if the app cannot be rendered at any commit.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // find the newest commit at which the app can be rendered

@@ -32,7 +32,7 @@ type file struct {
 	kind    rollout.EntryKind
 }
 
-// Self is the author of reconcilers' commits in Snapshots.
+// Self is the author of reconcilers' commits. Package git's Snapshot shows the same text.
 const Self = "a merged proposal"
 
 // NewGit returns a server without branches. It calls moved after each move of a branch.
@@ -43,7 +43,7 @@ func NewGit(moved func(by string, branch, from, to string)) *Git {
 	return &Git{commits: map[string]*commit{}, refs: map[string]string{}, moved: moved}
 }
 
-// Head returns a branch's commit, "" if it does not exist.
+// Head returns a branch's commit, "" if the branch does not exist.
 func (g *Git) Head(branch string) string { return g.refs[branch] }
 
 // Branches lists the branches that begin with a prefix.
@@ -80,8 +80,8 @@ func (g *Git) Subject(id string) string { return g.at(id).Subject }
 type Change struct {
 	Branch, Author, Message string
 	When                    time.Time
-	Edits                   map[string][]byte // path to content; nil deletes the file or folder
-	Links                   map[string]string // path to target
+	Edits                   map[string][]byte // content; the key is the path; nil deletes the file or folder
+	Links                   map[string]string // target of a symbolic link; the key is the path
 }
 
 // Commit makes a user's commit and pushes it.

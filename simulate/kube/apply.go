@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns a pod template's version. It is the field version (only in this model) or the first image's tag.
+// VersionOf returns the tag of a pod template's first image. The field "version", which only this model has, wins.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -190,7 +190,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts follows util.ResolveFenceposts. It limits unavailable like util.MaxUnavailable.
+// fenceposts follows util.ResolveFenceposts. It bounds unavailable by Replicas, as util.MaxUnavailable does.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0

@@ -10,8 +10,8 @@ import (
 )
 
 // Cluster models an API server, the controllers of workloads, and a kubelet. The Deployment controller follows
-// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. Each step is one random write, pod or status, so that
-// controllers see each other's work late and in any order.
+// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. Each step makes one random change, so that controllers
+// see each other's work late and in any order.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand
@@ -85,7 +85,7 @@ type Pod struct {
 	Since       time.Time
 	Terminating bool
 	ordinal     int    // the ordinal of a StatefulSet's pod
-	uid         string // StatefulSets only: distinguishes pods that have the same name in turn
+	uid         string // StatefulSets only: differs between successive pods with the same name
 }
 
 // write is an update of a ReplicaSet. Version is the version that the controller has seen.

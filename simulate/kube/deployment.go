@@ -10,9 +10,9 @@ import (
 )
 
 // microDeployment makes one step of the Deployment controller: the next write of a sync, or a new sync. With Lag, it
-// may use outdated status numbers. Like Kubernetes, it then removes more old pods than maxUnavailable allows, because
-// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Example: 12 old, 12 new, maxSurge 100%,
-// 2 ready: 12 -> 11 -> 9. The strictest invariants are therefore checked without Lag.
+// may use outdated status numbers. It may then remove more old pods than maxUnavailable allows. So does Kubernetes,
+// because scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Therefore, tests check the
+// strictest invariants without Lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -161,7 +161,7 @@ func active(sets []*ReplicaSet) []*ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(sets), func(rs *ReplicaSet) bool { return rs == nil || rs.Replicas == 0 })
 }
 
-// newReplicas follows util.NewRSNewReplicas. Both use maxSurge without the correction in fenceposts.
+// newReplicas follows util.NewRSNewReplicas, which reads maxSurge itself instead of calling ResolveFenceposts.
 func (d *Deployment) newReplicas(fresh *ReplicaSet, olds []*ReplicaSet) int {
 	if d.recreate {
 		return d.Replicas
@@ -291,7 +291,7 @@ func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) 
 	}
 }
 
-// activeOrLatest follows util.FindActiveOrLatest. At most one ReplicaSet is active.
+// activeOrLatest follows util.FindActiveOrLatest, for at most one active ReplicaSet.
 func activeOrLatest(active []*ReplicaSet, fresh *ReplicaSet, olds []*ReplicaSet) *ReplicaSet {
 	switch {
 	case len(active) == 1:
@@ -319,7 +319,7 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // like integer.RoundToInt32, which rounds half away from zero
 }
 
-// Moved returns by how many pods the next scaling misses the proportional shares. fraction uses the previous total.
+// Moved returns by how many pods the next scaling differs from proportional shares, as fraction uses an older total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0
