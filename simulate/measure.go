@@ -13,18 +13,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is an Analyzer that returns the results in a script. All other measurements succeed.
+// meter is an Analyzer with the results that a script sets. All other measurements succeed.
 type meter struct {
 	now   func() time.Time
 	touch func(app string)
 
 	mu     sync.Mutex
-	says   map[string]reading // results by metric
+	says   map[string]reading // the key is the metric
 	done   map[string][]strategies.Measured
 	counts int // the number of measurements
 }
 
-// reading is a value for a metric's conditions, or a verdict if it has a phase.
+// reading is a metric's result: a phase or, if phase is "", a value for the metric's conditions.
 type reading struct {
 	phase rollout.AnalysisPhase
 	value any

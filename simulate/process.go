@@ -11,8 +11,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler. It stops before each effect until the scheduler passes the outcome. Nothing else runs at
-// the same time, so that the scheduler determines the order of all effects. This includes effects of the pumps.
+// Process is one reconciler. It stops before each effect until the scheduler passes the outcome. Only one thread of all
+// processes runs at a time, so that the scheduler determines the order of all effects.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string

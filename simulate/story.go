@@ -46,7 +46,7 @@ type Story struct {
 type StoryOptions struct {
 	Cluster string             // the folder under .gitrollout/
 	Files   map[string]string  // the repository
-	Links   map[string]string  // the repository's symbolic links, path to target
+	Links   map[string]string  // targets of symbolic links; the key is the path
 	Extra   map[string]string  // the script's files for later pushes: NAME/path
 	Options reconciler.Options // Renderer and Log
 }
@@ -114,7 +114,7 @@ func (s *Story) input(app rollout.App) strategies.Input {
 			seen := s.cluster.Kube.Observe()
 			maps.DeleteFunc(seen.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool {
 				o := s.cluster.objects[w.Ref()]
-				return o == nil || o.app != app // other apps have other serials
+				return o == nil || o.app != app // each app has its own LabelSerial
 			})
 			return seen
 		},

@@ -44,8 +44,8 @@ type wanted struct {
 //	  commit release v2
 //	  expect Paused | web: 4 v1, 1 v2
 //
-// A commit line expects a commit with that text in its subject, in this order. An expect line expects its parts,
-// separated by |, in the status of some app. The error is about the script itself, and names the line.
+// A commit line expects a commit whose subject has this text, after the commits of earlier lines. An expect line needs
+// an app whose status has all parts of the line, separated by |. Play's error names the script's line.
 func (s *Story) Play(script string) (*Timeline, error) {
 	t := &Timeline{}
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
@@ -261,7 +261,7 @@ func versions(r *rollout.Render) []string {
 			staged = append(staged, version)
 		}
 	}
-	if release := string(r.Release()); release != "" && len(staged) > 0 { // other release hashes cover all objects
+	if release := string(r.Release()); release != "" && len(staged) > 0 { // else the hash covers all objects
 		pairs = append(pairs, release, strings.Join(staged, "+"))
 	}
 	return pairs

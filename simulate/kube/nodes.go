@@ -39,8 +39,8 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo returns the members that an update may replace. With a partition, Kruise first chooses nodes without an old
-// pod, then the last nodes by name. This follows filterDaemonPodsNodeToUpdate in daemonset_update.go (Kruise v1.8).
+// mayGo returns the members that an update may replace. With a partition, it prefers members without an old pod, then
+// the last nodes by name. This follows filterDaemonPodsNodeToUpdate in daemonset_update.go (Kruise v1.8).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
 	if d.Partition() == 0 {

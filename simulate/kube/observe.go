@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forever is the least minReadySeconds that no simulation reaches. A held Deployment has more.
+// forever is a minReadySeconds that no simulation reaches. A held Deployment has at least this value.
 const forever = 1 << 30
 
 // NextDue returns when the next pod becomes ready or available.

@@ -81,9 +81,9 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes the pod that the ReplicaSet controller deletes first on evenly used nodes. It prefers a pod that is
-// not ready, then the pod that became ready last. On uneven nodes, the real controller may delete a ready pod first. A
-// plain Deployment would lose the same pod, so this loss does not count against a release.
+// deletePod deletes a pod that is not ready or, without one, the pod that became ready last. So does the ReplicaSet
+// controller if its pods are spread evenly over nodes. Otherwise, the real controller may delete a ready pod first. The
+// model omits this, because a plain Deployment would lose the same pod.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
