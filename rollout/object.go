@@ -8,7 +8,7 @@ import (
 )
 
 // Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). Objects of
-// a Render must not be changed: overlays change copies.
+// a Render must not be changed, because other code shares them. Change a copy instead.
 type Object map[string]any
 
 // Ref names an object in one cluster, without an API version. Namespace is empty for cluster-scoped objects. The text

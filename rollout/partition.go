@@ -10,7 +10,7 @@ import (
 
 // Partitioned describes a built-in or configured kind of workload with a partition. The partition is a field that sets
 // how many pods keep the old version. The kind's objects must have spec.replicas and spec.template. A pod's
-// LabelRevision must equal the LabelRevision of the pod's ControllerRevision or, without this label, its name.
+// LabelRevision must equal the same label of the pod's ControllerRevision or, without the label, the revision's name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string

@@ -118,7 +118,7 @@ type Render struct {
 	Specs     []Spec            // one for each staged workload, ordered by workload
 	Templates map[Workload]Hash // the template hash of every workload, staged or not
 	Files     []string          // sorted paths of every file that the render read
-	Digest    string            // covers Specs, and Objects as Told; renders with equal digests need no apply
+	Digest    string            // digest of Specs and Objects (as Told); if it is the same, there is nothing to apply
 	Content   Hash              // HashContent of the objects, with encrypted values as in Git; "" if there are Specs
 	Hooked    bool              // Objects has Jobs that run before or after releases
 	Warnings  []string          // accepted values that are probably mistakes, one sentence each

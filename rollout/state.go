@@ -165,7 +165,7 @@ type Progress struct {
 	// Peak is recorded at a long step, so that a pod that becomes ready again after a crash does not count as progress.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// Available is when all pods of the step's experiment became available and its duration began; nil before.
+	// Available is when all pods of the step's experiment became available. The duration begins then. Nil before.
 	Available *time.Time `json:"available,omitempty"`
 }
 

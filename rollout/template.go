@@ -34,7 +34,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkTemplate refuses templates that may run without end. Such templates loop over a number or call a template.
+// checkTemplate refuses templates that may run too long. It permits only loops over lists, and at most two nested ones.
 func checkTemplate(t *texttemplate.Template) error {
 	if len(t.Templates()) > 1 {
 		return errors.New("defines another template: write its text where it is used")

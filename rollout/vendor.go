@@ -32,7 +32,7 @@ type VendorChart struct {
 	// Flat puts the chart into <into>/<name>. The path has no version, so that references to it stay valid.
 	Flat bool `json:"flat,omitempty"`
 
-	// Provenance is the file with the public PGP keys that may sign the chart; "" skips the check.
+	// Provenance is a file with public PGP keys that can verify the chart's signature; "" skips the check.
 	Provenance string `json:"provenance,omitempty"`
 }
 

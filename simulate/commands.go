@@ -129,7 +129,7 @@ func (s *Story) names() (metrics, hooks []string) {
 	return metrics, hooks
 }
 
-// renders renders each app at each pushed commit. It leaves out commits at which the app cannot be rendered.
+// renders returns a render of each app at each pushed commit. It leaves out commits that cannot be rendered.
 func (s *Story) renders() (all []*rollout.Render) {
 	for _, id := range s.pushes {
 		for _, a := range s.branch().Apps {

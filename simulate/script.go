@@ -87,7 +87,7 @@ func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error)
 	}
 }
 
-// maxLoaded limits the bytes of a story's files in memory. In a larger repository, most files are not manifests.
+// maxLoaded bounds the bytes of a story's files, because they are in memory. Manifests alone never need so many.
 const maxLoaded = 256 << 20
 
 func (o *StoryOptions) load(tree rollout.Tree, dir string, size *int) error {

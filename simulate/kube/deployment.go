@@ -319,7 +319,7 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // like integer.RoundToInt32, which rounds half away from zero
 }
 
-// Moved returns by how many pods the next scaling differs from proportional shares, as fraction uses an older total.
+// Moved returns how far the next scaling is from proportional shares, in pods, because fraction uses an older total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0
