@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tree is a commit's content as in Git. An id is the digest of a file, or of a folder with everything in the folder.
+// tree holds a commit's files as Git objects. Each file and each folder has an id, which is a digest of its content.
 type tree struct {
 	id      string
 	entries map[string]rollout.Entry

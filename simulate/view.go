@@ -23,7 +23,7 @@ type View struct {
 	gate     Gate
 	version  int
 	observed rollout.Observed
-	digests  map[rollout.Ref]string // digests of the objects in the watches; "" for objects that another writer changed
+	digests  map[rollout.Ref]string // digests of the observed objects; "" if an object may have another content
 	toldAt   int                    // Cluster.writes at the last call of Observe
 }
 
@@ -102,7 +102,7 @@ func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 	return v.cluster.Kube.NodeLabels(), nil
 }
 
-// Know implements reconciler.Options.Know. The controller of a new kind starts with the existing objects.
+// Know implements reconciler.Options.Know. It passes existing objects of a new kind to the simulated Kubernetes.
 func (v *View) Know(kinds []rollout.Partitioned) {
 	c := v.cluster
 	for _, p := range kinds {
@@ -161,7 +161,7 @@ func (v *View) refuseForeign(app string, o rollout.Object) error {
 	return nil
 }
 
-// Apply implements reconciler.Applier. An object that the view shows as desired is not written.
+// Apply implements reconciler.Applier. It skips an object if the view already shows the desired content.
 func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) error {
 	for _, o := range objects {
 		digest, err := digestOf(app, o)
@@ -186,7 +186,7 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 			}
 		}
 		if outcome.Err != nil {
-			v.digests[o.Ref()] = "" // as in cluster.Client, the outcome of the write is unknown
+			v.digests[o.Ref()] = "" // the write may have succeeded; cluster.Client does the same
 			return fmt.Errorf("%s %s: %w", o.Kind(), o.Name(), outcome.Err)
 		}
 		v.cluster.wrote(v, o, digest)

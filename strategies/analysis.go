@@ -23,7 +23,7 @@ type runOf struct {
 	experiment *rollout.Experiment // the experiment that the analysis judges; nil if it judges the release
 }
 
-// isTried reports whether a state's release is at its steps and needs analyses. A verified version needs none.
+// isTried reports whether a release is at its steps and needs analyses. A version that was verified before needs none.
 func isTried(s rollout.State) bool {
 	return s.Release != nil && s.Stable != nil && s.Draining == nil && !s.Release.Fast && workloads.IsHeld(s) &&
 		s.Phase != rollout.Aborting
@@ -55,7 +55,7 @@ const (
 	stepRun       = "/step-"
 )
 
-// runName returns the run name of a workload's stage, such as web/soak. Without a usable step name it is web/step-2.
+// runName returns the name of a stage's run. It is web/soak for step soak, or web/step-2 without a usable step name.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
@@ -131,7 +131,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or a new
-// number of consecutive errors. Good measurements count only if all is set, because a restarted process repeats them.
+// number of consecutive errors. Good measurements count only if "all" is true, because a new process repeats them.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -216,7 +216,7 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive finds a run that needs a decision. The workload needs the run now, and no promotion has accepted it.
+// inconclusive returns a needed inconclusive run that no promotion has accepted yet. Users must decide about the run.
 func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, stagedIn(in))
 	for _, r := range Runs(in) {

@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app without Rollout documents follows each commit immediately. If it has hooks, each content of its folder is a
-// release (rollout.Render.Release). Such a release records no templates and has no steps, so it is Promoting from its
-// start. It is stable when its workloads have the content and its after hooks have succeeded.
+// An app without Rollout documents follows each commit immediately. If the app has hooks, each change of its folder is
+// a release (rollout.Render.Release). Such a release records no templates and has no steps, so it starts as Promoting.
+// It becomes stable after its workloads run the content and its after hooks have succeeded.
 
 // isContent reports whether a release belongs to an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
-// isOf reports whether h is a render's release hash, or the content hash from before the app had hooks.
+// isOf reports whether h identifies a render. An app that had no hooks yet may have recorded the content hash.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
@@ -43,7 +43,7 @@ func workloadsOf(r *rollout.Render) []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(r.Templates), rollout.Workload.Compare)
 }
 
-// isObserved reports whether a workload's pods are observed without a Rollout document. Other kinds show only a status.
+// isObserved reports whether a workload's pods are observed although it may lack a Rollout document.
 func isObserved(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return is

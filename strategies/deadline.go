@@ -76,7 +76,7 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// firstMade returns when a version's oldest pod was created, but not before since. A step may begin before its pods.
+// firstMade returns when a version's oldest pod was created, or since if that is later.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -139,7 +139,7 @@ func deadlines(in Input) (all []deadline) {
 			since = firstMade(promotedAt(s), m.Fresh)
 		case ok && lacks:
 			since = over
-		case ok && !isPodsStage(m): // its pods were ready when the step began, so only later pods count
+		case ok && !isPodsStage(m): // the step began with ready pods, so only newer pods have a deadline
 			atGate = true
 			for _, p := range m.Fresh.Members {
 				since = rollout.Later(since, p.Created)
@@ -178,7 +178,7 @@ func refused(in Input) (first deadline) {
 }
 
 // lateExperiment returns the experiments' earliest deadline, and whether it has passed. Entering the step and each
-// ready pod count as progress. Pods lost later do not matter, because the analyses see them.
+// ready pod count as progress. Once all pods were available, there is no deadline, because analyses see lost pods.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range stagedIn(in) {
 		e, is := experimentAt(in.State, m)

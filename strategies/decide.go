@@ -83,7 +83,7 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// adjustments change each decision, in this order. Their argument given is the input before Decide prepares it.
+// adjustments change each decision, in this order. The argument "given" is the input before Decide prepares it.
 var adjustments = []func(in, given Input, d Decision) Decision{
 	withKnownHold, // comes first, because a hold for a known problem is no transition
 	withAnalyses,  // starts runs before the release may become stable
@@ -304,7 +304,7 @@ func askEndpoints(in Input, needs []Need) *Ask {
 	return &Ask{Endpoints: needs}
 }
 
-// needsOf returns the versions that need a ready endpoint before they are routed. Istio's subsets share one Service.
+// needsOf returns the versions that need a ready endpoint before a router sends them requests.
 func needsOf(in Input, m workloads.Staged) []Need {
 	_, canary := m.Services(in.State)
 	if canary == "" {

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Desired returns the objects that the cluster should hold: the render, changed by the state. Between steps it holds
-// Deployments, and Services select their version. Only routers return errors, but render already refuses such routers.
+// Desired returns the objects that the cluster should hold: the source's objects, changed by the state. For example, a
+// Service gets a selector for one version. A router may return an error, but render already refuses such a router.
 func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	v.Plans, s = v.Plans.OrNew(), workloads.Reopened(s)
 	pins := routes.Pins(s, v)
@@ -54,7 +54,7 @@ func NeedsStable(s rollout.State, v workloads.View) bool {
 	})
 }
 
-// Inventory adds the references of desired objects to the state's inventory. Prunable returns the undesired references.
+// Inventory returns the state's inventory with the references of the desired objects added.
 func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
@@ -69,7 +69,7 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
-// Leftover returns the generated objects that are not desired. They are pruned during the release to move requests.
+// Leftover returns the generated objects that are not desired. A release prunes them, because they may route requests.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
