@@ -75,7 +75,7 @@ func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 }
 
 // Prunable returns the inventory's objects that are not desired. During a release it returns only autoscalers, because
-// they would change the replicas from Git. Both versions use the other objects.
+// they would change the replicas from Git. It keeps the other objects, because the old version may use them.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {
@@ -115,8 +115,8 @@ func Watched(r *rollout.Render) []rollout.Ref {
 	return refs
 }
 
-// Ahead returns the objects that releases of a render will apply later, so that the API server can check them first.
-// They are routers' objects in each later form, experiments' objects, and workloads that still have stable's template.
+// Ahead returns the objects that later steps of a render's release apply, so that the API server can check them now.
+// It returns the objects of experiments, the routers' objects for each step, and workloads that still run stable.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)
@@ -150,8 +150,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing identifies a state's routes and Service switches. The time for proxies to learn them counts from the apply,
-// because the push of the record may take longer than that time.
+// Routing returns a text that identifies a state's routes and Service switches. Proxies have a time to learn them. It
+// starts with the apply that first has this text, because the push of the record may come much later.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

@@ -165,7 +165,7 @@ func healthyText(app string, stable rollout.Release) string {
 	return fmt.Sprintf("%s healthy at %s (%s by %s)", app, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)
 }
 
-// swapped returns State.Pong after the release: the workloads whose stable version is then behind the pong Service.
+// swapped returns the next State.Pong. After this release, these workloads have stable pods behind the pong Service.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
 	for _, m := range stagedIn(in) {

@@ -24,7 +24,7 @@ func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, boo
 	return w.Experiment, is && isTried(s) && !m.Suspended && !isSuspended(m)
 }
 
-// experimentObjects returns the objects of a state's experiments. A version without a known render runs no pods.
+// experimentObjects returns the objects of a state's experiments. It omits a version whose render is unknown.
 func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	var all []rollout.Object
 	for _, m := range v.Workloads(s) {
@@ -57,7 +57,7 @@ func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	return all
 }
 
-// experimentsAhead returns the objects of a render's experiments. Stable pods have the render's template as well.
+// experimentsAhead returns the objects of a render's experiments. It uses the new pod template for stable pods, too.
 func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Forecast predicts a release if pods start, users promote and analyses pass immediately. Times are lower bounds.
+// Forecast predicts a release. Its times are lower bounds, as if pods started and users promoted immediately.
 type Forecast struct {
 	Workload rollout.Workload
 	Strategy plan.Strategy
@@ -106,7 +106,7 @@ type forecaster struct {
 	step  int
 	last  plan.Counts // at the end of the stage before
 	at    time.Time
-	known bool // at is a lower bound; if false, there is none
+	known bool // whether "at" is a lower bound; if false, no bound is known
 }
 
 func (c *forecaster) moment() time.Time {

@@ -196,7 +196,7 @@ func verdictOf(w plan.Wait, in Input, m workloads.Staged) verdict {
 	}
 }
 
-// gateBase keeps a workload at its step while Kubernetes gives all its pods the new version although no step does.
+// gateBase keeps a workload at its step while Kubernetes wrongly gives all its pods the new version.
 func gateBase(_ Input, m workloads.Staged) verdict {
 	if !m.IsTakenForAll() {
 		return verdict{done: true}
@@ -251,7 +251,7 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 // beforeRelease sets the phase of an app that waits before a release.
 func beforeRelease(s *rollout.State) {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
-	isOver := s.Release == nil && s.Rollback == nil // such as after a rollback, or if documents come during a deployment
+	isOver := s.Release == nil && s.Rollback == nil // such as after a rollback
 	if isOver && !slices.Contains([]rollout.Phase{rollout.Pending, rollout.Healthy, rollout.Degraded}, s.Phase) {
 		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}
@@ -276,8 +276,8 @@ func finishFirst(in Input, wait Decision) Decision {
 	return d
 }
 
-// gateRouters keeps a workload at its step until all routers accept its routes and all proxies have learnt them. After
-// users edit the steps, a step without a wait for pods may have a new weight. That weight is routed first.
+// gateRouters keeps a workload at its step until all routers accept its routes and all proxies have learnt them. If
+// users have edited the weight of the present step, the gate first waits until pods are ready for the new weight.
 func gateRouters(in Input, m workloads.Staged) verdict {
 	if !isPodsStage(m) && m.NeedsRouting() {
 		return waitForPods(in, m)
@@ -292,7 +292,7 @@ func gateRouters(in Input, m workloads.Staged) verdict {
 		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
 	case in.Now.Before(due):
 		return verdict{
-			paused: in.State.Phase == rollout.Paused, // a new process waits once more, without a transition
+			paused: in.State.Phase == rollout.Paused, // a new process waits again, but the phase must not change
 			text:   fmt.Sprintf("proxies to learn of the new routes (%s)", t.Settle), due: due,
 		}
 	case !v.Taken:

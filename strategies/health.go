@@ -17,7 +17,7 @@ const (
 	healthDeadline = 10 * time.Minute // without progress, unless a document sets another deadline
 	failedDeadline = time.Minute      // for an object that reports a failure
 	wellFor        = time.Minute
-	takenFor       = 10 * time.Second // by then another manager would have undone an apply
+	takenFor       = 10 * time.Second // long enough for another manager to undo an apply
 )
 
 // Health holds the times since which one process sees an app and its objects as healthy or unhealthy.
@@ -60,7 +60,7 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. It keeps a failure, because ready pods may run another manager's version.
+// Applied returns the health after an apply. After a success it keeps an earlier failure until takenFor has passed.
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
@@ -97,7 +97,7 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns the sorted unhealthy objects. It judges workloads by pods, because a status hides old versions.
+// unhealthy returns the sorted unhealthy objects. It judges workloads by pods, because a status also counts old pods.
 func unhealthy(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
 		a := ailment{why: why, deadline: failedDeadline}
@@ -147,7 +147,7 @@ func unhealthy(in Input) (all []ailment) {
 	return all
 }
 
-// isCounted reports whether a workload is judged by its pods. A StatefulSet without a document may keep old pods.
+// isCounted reports whether a workload is judged by its pods. Without a document, only a Deployment is.
 func isCounted(in Input, w rollout.Workload) bool {
 	_, staged := specOf(in, w)
 	return staged || w.Kind == ""
@@ -168,7 +168,7 @@ func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {
 	return in.Source.Spec(w)
 }
 
-// withHealth records that an app at rest is unhealthy after a deadline, or healthy again. It keeps the first text.
+// withHealth records that an app at rest is unhealthy after a deadline, or healthy again. A recorded text stays as is.
 func withHealth(in, _ Input, d Decision) Decision {
 	s := &d.State
 	switch {
