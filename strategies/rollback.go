@@ -116,8 +116,8 @@ func CanOvertake(in Input) bool {
 	return isAwaited(in)
 }
 
-// overtake ends a rollback before all pods are stable's, because stable may be broken. A full promotion by hash
-// replaces all pods by the user's rolling update, without stages. Services select all pods meanwhile.
+// overtake ends a rollback early for a full promotion, because stable may be broken. The user's rolling update then
+// replaces all pods without stages. Meanwhile Services select all pods.
 func overtake(in Input) Decision {
 	was := in
 	in.State.Release, in.State.Rollback = nil, nil

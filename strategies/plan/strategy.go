@@ -292,8 +292,8 @@ func (s Stage) AsksAs(o Stage) bool {
 // Swaps reports whether a release of this plan swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services that lost their role: the known Services, and an old plan's Services that this plan
-// does not use. Without a router, the users' former Service stays in the list even if the new version uses it.
+// LeftServices returns the Services that have lost their role. It joins known with the old plan's Services, and removes
+// this plan's Services. Without a router, it keeps the users' former Service if this is now the new version's Service.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known

@@ -172,7 +172,7 @@ func (m pinning) phase() trafficPhase {
 		return leaving
 	case s.Phase == rollout.Aborting:
 		return left
-	case m.HasSwitched(m.Step), s.Draining != nil && !m.Swaps(): // edited steps may have no switch
+	case m.HasSwitched(m.Step), s.Draining != nil && !m.Swaps(): // users may have removed the switch from the steps
 		return switched
 	case workloads.IsPromoting(s):
 		return promoting
@@ -191,7 +191,7 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see stable's template
 	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || going || m.Want().Canary == 0 && !m.StillRouted(m.view)
 	switch {
-	case m.Fresh.Ready() == 0, at == promoting && m.Live.Hash == m.Stable.Hash: // its pods go, or await their template
+	case m.Fresh.Ready() == 0, at == promoting && m.Live.Hash == m.Stable.Hash: // the object has stable's template
 		return none
 	case (at == atSteps || at == shared) && idle:
 		return some
@@ -227,8 +227,8 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 	}
 }
 
-// draining reports whether the controller may still remove the last stable pods. It may do so if the rollback began
-// without stable pods or in the promotion, until the controller has seen stable's template.
+// draining reports whether the controller may still remove the last stable pods. This can happen if the rollback began
+// during the promotion or at a step without stable pods. It ends when the controller has seen stable's template.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false
@@ -237,14 +237,14 @@ func (m pinning) draining() bool {
 	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
-// isUntouched reports whether stable had all requests under another list of steps. The recorded step does not count
-// then, because a rollback follows the stable commit's list.
+// isUntouched reports whether stable kept all requests and the recorded step is from another list of steps. Such a step
+// has no meaning in a rollback, because a rollback uses the list of the stable commit.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods must be ready before a rollback sends them all requests. It is all pods if
-// the new version had all requests, and one pod if stable kept its pods.
+// neededStable returns how many stable pods must be ready before a rollback sends them all requests. All pods must be
+// ready if the new version had all requests. One pod is enough if stable kept its pods.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():
