@@ -110,7 +110,7 @@ func changed(in Input, next Decision) Decision {
 	release.Fast = false
 	run := changedHooks(in)
 	unheld := in
-	unheld.Promotion = nil // a hold from before concerns the version that is stable now
+	unheld.Promotion = nil // an earlier hold was for the release that is stable now
 	if i := runningHook(s); i >= 0 && !s.Hooks[i].Past && s.Hooks[i].Release == release.Hash {
 		return awaitHook(in, i, run, s.Hooks[i].When, release)
 	}
@@ -142,7 +142,7 @@ func changedHooks(in Input) *rollout.Render {
 	return &run
 }
 
-// changesHooks reports whether a commit without a new version has changed hooks. Hooks begin once old pods are gone.
+// changesHooks reports whether a commit without a new version has changed hooks. They run after old pods are gone.
 func changesHooks(in Input) bool {
 	return in.Source != nil && in.Source.Digest != in.Head.Render.Digest && slices.ContainsFunc(
 		[]rollout.HookWhen{rollout.HookBefore, rollout.HookAfter},
@@ -243,7 +243,7 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 	s := rejected(in, in.State, release, why)
 	s.Stable, s.Hooks = newestStable(in), pastHooks(s.Hooks)
 	in.State = s
-	d := Decision{State: s} // while an earlier rollback is still in progress
+	d := Decision{State: s} // unchanged if an earlier rollback is in progress
 	switch {
 	case s.Stable == nil:
 		d = notBegun(in, s.Rejected[0])

@@ -15,7 +15,7 @@ import (
 func decideAtRest(in Input) Decision {
 	if s := in.State.Stable; s == nil || isContent(s) && len(in.Head.Render.Specs) > 0 {
 		in.State.Stable = standing(in)
-		if in.State.Stable == nil { // the document stages other workloads, so no version serves beside a rejected version
+		if in.State.Stable == nil { // no version is on record, so the app is not Degraded beside one
 			in.State.Phase, in.State.Reason = rollout.Healthy, ""
 		}
 	} else {
@@ -74,8 +74,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit.ID)
 }
 
-// standing returns the running version of an app that had no documents. It is nil if unknown. The version consists of
-// the templates from unstaged. If the head has hooks and no document, the version is the whole content.
+// standing returns the running version of an app that had no documents, or nil if it is unknown. If the head has hooks
+// and no document, the version is the app's whole content. Otherwise it consists of the templates from unstaged.
 func standing(in Input) *rollout.Release {
 	switch head := in.Head.Render; {
 	case in.Source == nil:
@@ -107,8 +107,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would have no steps if one commit brings its document and a new version. Either it
-// runs two versions, or only its document makes it a workload. A return to the older running version is allowed.
+// unsettled returns why a workload would have no steps if one commit brings its document and a new version. Either not
+// all its pods have the previous version, or no version was recorded. A commit may bring back a version that has pods.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -137,7 +137,7 @@ func unsettled(in Input) (why string, is bool) {
 	return "", false
 }
 
-// joined adds the running templates of workloads with a first document to stable, so that the next version has steps.
+// joined adds workloads with a first document to the stable version, so that their next version has steps.
 func joined(in Input) rollout.State {
 	s := in.State
 	if s.Stable == nil {
@@ -190,7 +190,7 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	if !isOf(in.Source, s.Stable.Hash) {
 		s.Source = s.Stable.Commit
 	}
-	// No commit is named, because the record does not say which commit brought this version. A revert may go too far.
+	// The text names no commit to revert, because the record does not say which commit brought this version.
 	retry := "decision: retry"
 	if !CanRetry(in) {
 		retry = "its Rollout document"
@@ -211,7 +211,7 @@ func rejectedText(r rollout.Rejection) string {
 	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
-// withRetry drops the rejection of a version that is tried again. The promotion file may change while it waits.
+// withRetry drops the rejection of a version that is tried again. A new promotion file does not restore the rejection.
 func withRetry(in Input) Input {
 	if r, is := Rejection(in); is && isTriedAgain(in, r) {
 		in.State.Rejected = notRejected(in.State.Rejected, r.Hash)
@@ -226,7 +226,7 @@ func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of the head's version, unless that version is stable. Its documents may be missing.
+// Rejection returns the rejection of the head's version, unless that version is stable. Documents may be missing.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false

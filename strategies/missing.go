@@ -98,7 +98,7 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	return w, isHeld && !isReverted && !workloads.IsPromoting(s), isReverted
 }
 
-// lostSpec returns a workload that has lost its document but not its Deployment. An apply would start all its pods.
+// lostSpec returns a workload that has lost its document but not its Deployment. An apply would replace all its pods.
 func lostSpec(in Input) (rollout.Workload, bool) {
 	for _, p := range in.State.Progress {
 		if _, has := in.Head.Render.Spec(p.Workload); has {

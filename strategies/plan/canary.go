@@ -165,8 +165,8 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-// canaryCounts returns the pods of a canary step, at least n in all. In place, new pods replace stable pods. Otherwise
-// stable keeps n pods, or its share of requests with dynamicStableScale. Matched users always need a canary pod.
+// canaryCounts returns the pods of a canary step. In place, new pods replace stable pods. Otherwise stable keeps
+// its n pods, or fewer pods with "dynamicStableScale". Matched requests need a canary pod, even if the weight is 0.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) Counts {
 	c := spec.Canary
 	full := 100
@@ -266,7 +266,7 @@ func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // Approximate splits n pods, or n+1 with a surge, as close to the weight as possible. It follows Argo Rollouts'
 // CalculateReplicaCountsForBasicCanary. For example, 3 pods at 10 % are 1 new and 2 old, or 1 and 3 with a surge.
-// One case differs: without a surge, a tie that rounds up to n gives n-1 canary pods instead of none (2 pods at 75 %).
+// One case differs. For 2 pods at 75 % without a surge, Argo Rollouts gives no canary pod, and Approximate gives one.
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}
