@@ -51,7 +51,7 @@ func adopt(in Input) Decision {
 	}
 	if raises && s.Stable != nil && !s.Release.Fast {
 		if d, shut := waitForWindow(in, "the new list of steps"); shut {
-			d.Requeue = rollout.Soonest(d.Requeue, heldUntil(in)) // pods still start and stop as the old list requires
+			d.Requeue = rollout.Soonest(d.Requeue, heldUntil(in)) // the old list of steps continues to move pods
 			return d
 		}
 	}
@@ -102,9 +102,9 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// endsByOldList reports whether a release ends with the source's steps instead of the head's steps. Then all users are
-// on the new version, but proxies do not know that yet. The head's steps have no switch, so they would send users to
-// all pods. A source from local files has no commit.
+// endsByOldList reports whether a release ends with the source's steps although the head has other steps. This is so if
+// the source's steps have moved all users and the head's steps have no switch, because the head's steps would then send
+// users to all pods. A source from local files has no commit.
 func endsByOldList(in Input) bool {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||

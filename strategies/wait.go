@@ -146,7 +146,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 // recordedSoon limits the time between a timed pause's start and its record. After a longer push the pause restarts.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns when the next stage begins. It is now, or a timed pause's first decision if its record is late.
+// sinceHanded returns when the next stage begins: now, or earlier if a decision that is not pushed yet began the pause.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
@@ -174,7 +174,7 @@ func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) 
 	return since, !since.IsZero() && !now.Before(since)
 }
 
-// waitUntil waits for a time from the record. A restart does not change that time. A clock that is set back delays it.
+// waitUntil waits for a recorded time, which a restart does not change. If the clock is set back, the wait is longer.
 func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}
@@ -183,7 +183,7 @@ func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", text, due.Format(time.RFC3339))}
 }
 
-// waitForAnalysis waits for the step's analysis or a promotion. An inconclusive analysis has passed gateInconclusive.
+// waitForAnalysis waits for the step's analysis or a promotion. For inconclusive analyses, gateInconclusive has waited.
 func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}

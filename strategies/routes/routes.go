@@ -82,9 +82,9 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 	return r
 }
 
-// Within returns the weight that the ready pods can bear. No new pod gets more requests than planned, compared with a
-// stable pod. Example: weight 50 is planned for 5 new and 10 stable pods, and 4 new pods are ready. They are 0.8 of the
-// plan, so the weight is 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
+// Within returns the weight that the ready pods can bear, so that missing new pods do not raise the load of the others.
+// For example, weight 50 is planned for 5 new and 10 stable pods. If 4 new pods are ready, they get 4/5 of the planned
+// requests, and the weight is 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	if canary == 0 {
 		return 0

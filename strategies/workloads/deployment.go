@@ -31,10 +31,10 @@ func (f Limits) limit(o rollout.Object) {
 	}
 }
 
-// turn pauses a rollback's Deployment while stable's ReplicaSet reports more available pods than replicas. Then the
-// controller could stop too many new pods (NewRSUnavailablePodCount). If 6 of 8 pods must be available and stable is
-// scaled from 5 to 2, the controller counts 2-5 = -3 unavailable pods. So it may stop 8-6-(-3) = 5 of the 6 new pods.
-// The surge covers pods that start before the controller sees the pause.
+// turn pauses a rollback's Deployment while stable's ReplicaSet reports more available pods than replicas, because the
+// controller could stop too many new pods. For example, stable is scaled from 5 to 2 beside 6 new pods, and 6 pods must
+// be available. The controller counts 2-5 = -3 unavailable stable pods (NewRSUnavailablePodCount). So it may stop
+// 2+6-6-(-3) = 5 new pods. The surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
@@ -103,9 +103,9 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // newest ReplicaSet and never starts pods of older ones. So a canary that is too large shrinks under the stable
 // template, which is still held (Limits.Back).
 //
-// Meanwhile stable pods must not count as available, or the controller removes all new pods. It changes minReadySeconds
-// with the template, so the template changes while paused (Limits.still). One of n available new pods goes first,
-// because n pods look like a whole release. Pods that manual minReadySeconds made available stay until they are not.
+// The controller removes all new pods if stable pods count as available. So stable's template is first applied with
+// paused limits (Limits.still), until no stable pod counts. If n new pods count as available, one of them goes first,
+// because n pods look like a whole release. If only some new pods count, for example by a manual change, no pod moves.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N
@@ -121,7 +121,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 	if isForward {
 		if m.Stable.Current && (!m.Live.Synced || m.Routed != nil && m.Routing != nil && !m.isSettled(v)) {
-			// Old pods must still start, or a new process does not know yet that proxies know a smaller step's route.
+			// The controller may have to start old pods first, or proxies may not know the route of a smaller step yet.
 			return Limits{asIs: true}, true
 		}
 		if m.IsDynamic() {
@@ -162,7 +162,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 //	N=10, maxSurge 1, maxUnavailable 0, from 9 stable and 5 new pods (4 of them ready) to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
-// Removed old pods are not started again, or the limits would flap. Pods that terminate, or soon will, make no room.
+// Removed old pods do not start again, because the limits would flap. Pods that terminate or soon will do not count.
 func (m Staged) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (Limits, bool) {
 	unavailable := m.Spec.MaxUnavailable.RoundDown(m.N)
 	if surge == 0 && unavailable == 0 {
@@ -174,7 +174,7 @@ func (m Staged) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts
 	beyond := servingOf(old, m.Spec, v.Now) + servingOf(fresh, m.Spec, v.Now) - (m.N - unavailable)
 	spare := beyond - max(0, old.Desired+fresh.Desired-m.N-max(surge, restS))
 	idle := max(0, old.Desired-old.Ready())
-	idle += min(0, beyond) // for each missing ready pod one stays, as in the controller's cleanupUnhealthyReplicas
+	idle += min(0, beyond) // as in the controller's cleanupUnhealthyReplicas
 	if old.Desired > m.N {
 		idle, spare = 0, 0
 	}

@@ -125,9 +125,9 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 	}
 }
 
-// HasStrangers reports whether a workload has pods of neither version. A template edited by hand makes a ReplicaSet
-// with a known version's hash. So two non-current ReplicaSets may have the new hash. The older one is trusted if it was
-// current again later and the other has no pods. For a StatefulSet, only pods below the partition count.
+// HasStrangers reports whether a workload has pods of neither version. A manual edit of the template may make a second
+// ReplicaSet with the new version's hash. If neither is current, the older one is trusted if it has the higher revision
+// number and the other has no pods. For a StatefulSet, only pods below the partition count.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
@@ -150,7 +150,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 	})
 }
 
-// resting returns the counts at the stage's end, with new pods that proxies may still reach. Replaced pods stay gone.
+// resting returns the counts at the stage's end. It keeps new pods that proxies may still reach.
 func (m Staged) resting(v View) plan.Counts {
 	want := m.Want()
 	if m.N == 0 || !m.StillRouted(v) {

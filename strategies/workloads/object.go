@@ -169,7 +169,7 @@ func Asked(s rollout.State, spec rollout.Spec) *int {
 }
 
 // growth returns the largest number of replicas that adds no pod of the new version. A Deployment controller gives each
-// ReplicaSet its rounded share, the largest first. With n old and c new pods, a factor below 1+1/2c adds no new pod:
+// ReplicaSet its rounded share. With n old and c new pods, no new pod is added if n+c grows by a factor below 1+1/2c:
 //
 //	n=4, c=2:  5, 6, 7, 9, 11, 14 …
 //	n=4, c=4:  4, until the new pods are gone

@@ -36,7 +36,7 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns the new pods that the routed weight needs. If an edit removed its step, they are at least its share.
+// borne returns the new pods that the routed weight needs. If users edit its step, it is at least the weight's share.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if s, _ := m.At(m.Routed.Step); m.RoutedWeight(s) != m.Routed.Weight {
@@ -75,8 +75,8 @@ func (m Staged) isSettled(v View) bool {
 	return !v.Now.Before(SettledAt(m.Routed.At, v.Applied, m.Routing.Settle))
 }
 
-// Drained returns how many stable pods may be gone. Until all proxies have the step's weight, no further pod may go.
-// Then the step's number applies, limited by the new version's serving pods plus maxUnavailable.
+// Drained returns how many stable pods may be gone. No further pod may go until all proxies know the step's weight.
+// After that, the step's number may go, but not more than the new version's serving pods plus maxUnavailable.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)

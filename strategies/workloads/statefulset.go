@@ -82,7 +82,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached waits for rebalance to evict surplus new pods. It does not wait if the base is new, as pods would return.
+// Reached waits until rebalance has evicted surplus new pods. If the new version is the base, such pods would return.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -137,8 +137,8 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 // evictInOrder returns the highest pod that is not ready and of an older version. With OrderedReady the controller
 // replaces no pod while another pod is not ready (kubernetes#67250).
 //
-// In a rollback, and at a step without new pods, the pod has the abandoned version. It is evicted after the controller
-// has seen the stable template, or it would return. At other steps it is a stable pod from the partition on.
+// In a rollback, and at a step without new pods, the pod has the release's version. It is evicted after the cluster has
+// the stable template, because it would return otherwise. At other steps, its ordinal is not below the partition.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
