@@ -150,8 +150,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing returns a text that identifies a state's routes and Service switches. Proxies have a time to learn them. It
-// starts with the apply that first has this text, because the push of the record may come much later.
+// Routing returns a text that identifies a state's routes and Service switches. The first apply with a new text starts
+// the time in which proxies learn the routes. It is not the record's time, because the push may take longer.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

@@ -221,7 +221,7 @@ func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 }
 
 // rollingUpdate returns the least duration of a rolling update that starts the missing pods. At most maxSurge +
-// maxUnavailable pods start in each minReadySeconds. Extra replaces maxSurge if it is larger. For example, 10 pods with
+// maxUnavailable pods start per minReadySeconds. Extra replaces maxSurge if it is larger. For example, 10 pods with
 // maxSurge 2 and maxUnavailable 1 take four turns.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {

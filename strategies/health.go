@@ -60,7 +60,7 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. After a success it keeps an earlier failure until takenFor has passed.
+// Applied returns the health after an apply. After a success it keeps an earlier failure, which Seen drops later.
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
@@ -147,7 +147,7 @@ func unhealthy(in Input) (all []ailment) {
 	return all
 }
 
-// isCounted reports whether a workload is judged by its pods. Without a document, only a Deployment is.
+// isCounted reports whether a workload is judged by its pods. Without a document, this is true only for Deployments.
 func isCounted(in Input, w rollout.Workload) bool {
 	_, staged := specOf(in, w)
 	return staged || w.Kind == ""

@@ -15,7 +15,7 @@ import (
 func decideAtRest(in Input) Decision {
 	if s := in.State.Stable; s == nil || isContent(s) && len(in.Head.Render.Specs) > 0 {
 		in.State.Stable = standing(in)
-		if in.State.Stable == nil { // no version is on record, so the app is not Degraded beside one
+		if in.State.Stable == nil { // no stable version serves, so the app is not Degraded
 			in.State.Phase, in.State.Reason = rollout.Healthy, ""
 		}
 	} else {
@@ -108,7 +108,7 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 }
 
 // unsettled returns why a workload would have no steps if one commit brings its document and a new version. Either not
-// all its pods have the previous version, or no version was recorded. A commit may bring back a version that has pods.
+// all its pods have the previous version, or no earlier version is on record. A return to a running version is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -226,7 +226,7 @@ func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of the head's version, unless that version is stable. Documents may be missing.
+// Rejection returns the rejection of the head's version, with or without its documents, unless that version is stable.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false

@@ -183,7 +183,7 @@ func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", text, due.Format(time.RFC3339))}
 }
 
-// waitForAnalysis waits for the step's analysis or a promotion. For inconclusive analyses, gateInconclusive has waited.
+// waitForAnalysis waits for the step's analysis or a promotion. It leaves inconclusive runs to gateInconclusive.
 func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}

@@ -283,7 +283,7 @@ func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 	}
 }
 
-// AsksAs reports whether two stages have the same weight, routes and source of their counts.
+// AsksAs reports whether two stages have the same weight and routes, and both or neither use setCanaryScale.
 func (s Stage) AsksAs(o Stage) bool {
 	return s.Weight == o.Weight && s.Scaled == o.Scaled && s.Switched == o.Switched && s.keeps == o.keeps &&
 		reflect.DeepEqual(s.Routes, o.Routes)

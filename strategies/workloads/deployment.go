@@ -81,7 +81,7 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 func (deployment) Reached(_ Staged, want plan.Counts) plan.Counts { return want }
 
 // surgeValue returns a percentage that rounds up to the surge, such as 33 % for 1 of 3. It is an integer only if no
-// percentage fits, such as for 10 of 150, because an integer does not follow an autoscaler's n.
+// percentage fits, such as for 10 of 150, because an autoscaler may change n.
 func (f Limits) surgeValue() any {
 	return exactly(f.Surge, 100*f.Surge/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 }
@@ -104,7 +104,7 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // template, which is still held (Limits.Back).
 //
 // The controller removes all new pods if stable pods count as available. So stable's template is first applied with
-// paused limits (Limits.still), until no stable pod counts. If n new pods count as available, one of them goes first,
+// paused limits (Limits.still), until no stable pod counts. If n new pods count as available, one is removed first,
 // because n pods look like a whole release. If only some new pods count, for example by a manual change, no pod moves.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
@@ -162,7 +162,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 //	N=10, maxSurge 1, maxUnavailable 0, from 9 stable and 5 new pods (4 of them ready) to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
-// Removed old pods do not start again, because the limits would flap. Pods that terminate or soon will do not count.
+// Removed old pods stay away, so that the limits do not flap. Pods that terminate, or soon will, do not count as ready.
 func (m Staged) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (Limits, bool) {
 	unavailable := m.Spec.MaxUnavailable.RoundDown(m.N)
 	if surge == 0 && unavailable == 0 {

@@ -127,7 +127,7 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit of the template may make a second
 // ReplicaSet with the new version's hash. If neither is current, the older one is trusted if it has the higher revision
-// number and the other has no pods. For a StatefulSet, only pods below the partition count.
+// number and the other has no pods. In a StatefulSet, it checks only pods below the partition.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {

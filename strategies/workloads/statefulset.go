@@ -82,7 +82,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached waits until rebalance has evicted surplus new pods. If the new version is the base, such pods would return.
+// Reached waits until rebalance has evicted surplus new pods, except if they would return because the base is new.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
