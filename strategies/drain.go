@@ -10,8 +10,8 @@ import (
 )
 
 // A strategy that moves all users together, by a Service or by routes, may keep the old version's pods for a while.
-// Such a release is recorded as stable, and the old version as State.Draining. Code that walks stages sees the release
-// as in flight: Reopened and withDraining convert between the two forms.
+// Such a release is recorded as stable, and the old version as State.Draining. Decide and Desired see the release
+// as in flight. Reopened and withDraining convert between the two forms.
 //
 //	              on record                   in Decide and Desired
 //	Phase         Healthy                     Paused: pods are kept; Promoting: they go

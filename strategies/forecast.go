@@ -205,8 +205,8 @@ func (c *forecaster) waitForTime(w plan.TimerWait, s *ForecastStage) {
 	}
 }
 
-// waitForAnalysis sets the least duration of an analysis. Interval 1m and count 5 take 4m, as the first measurement is
-// immediate. A start condition or a late start takes additional time.
+// waitForAnalysis sets the least duration of an analysis. For example, 5 measurements at an interval of 1m take 4m,
+// because the first measurement is immediate. A start condition or a late start takes additional time.
 func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {

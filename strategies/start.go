@@ -209,7 +209,7 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	return phase
 }
 
-// isFast reports whether a hash is verified, within each rollbackWindow, not rejected since, and not stable itself.
+// isFast reports whether a hash is verified and within each rollbackWindow, and is neither rejected nor stable.
 func isFast(in Input, h rollout.Hash) bool {
 	i := slices.Index(in.State.Verified, h)
 	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {

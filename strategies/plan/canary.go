@@ -226,7 +226,7 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 }
 
 // batch returns the counts of setCanaryScale in place. It rounds shares up. One stable pod stays unless the weight is
-// 100. For example, replicas 2 of 2 pods gives 1 canary pod and 1 stable pod, or 2 and 1 with a surge.
+// 100. For example, "replicas: 2" with 2 pods gives 1 new and 1 old pod, or 2 and 1 with a surge.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
 		c.Canary = min(*scale.Replicas, n)

@@ -19,7 +19,7 @@ func KnownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
 	return min(r.Serving(now, Learnt(t)), r.Desired)
 }
 
-// Learnt returns how long after a pod's ready time all proxies know it. Kubernetes truncates ready times to seconds.
+// Learnt returns the time until all proxies know a ready pod. It adds 1s, because ready times are truncated to seconds.
 func Learnt(t *plan.Routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
