@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alb is the AWS Load Balancer Controller. In an Ingress, a backend with the port name use-annotation names an action
-// instead of a Service. The action is an annotation with two Services and their weights
+// alb is the AWS Load Balancer Controller. A backend of an Ingress names an action instead of a Service if the port's
+// name is "use-annotation". The action is an annotation with two Services and their weights
 // (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). A weight
 // from 0 to 999 is a share of the sum of weights (ELBv2 TargetGroupTuple).
 var alb = router{
@@ -33,7 +33,7 @@ type albConfig struct {
 	ServicePort      int64          `json:"servicePort"`                // port of the stable and the canary Service
 	RootService      string         `json:"rootService,omitempty"`      // name of the action; default the stable Service
 	AnnotationPrefix string         `json:"annotationPrefix,omitempty"` // default alb.ingress.kubernetes.io
-	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // unlike sticky, it also acts between releases
+	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // also in effect between releases
 }
 
 // albStickiness keeps each user at one Service with the load balancer's cookie AWSALBTG.
@@ -160,7 +160,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns a weighted third Service or target group from the user's annotation, or "" if there is none.
+// albOther returns a third Service or target group that has a weight in the user's annotation, "" if there is none.
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {
@@ -170,7 +170,7 @@ func albOther(annotation string, r Route) string {
 			}
 		}
 	}
-	_ = json.Unmarshal([]byte(annotation), &action) // ignores the case of keys; the caller replaces invalid JSON
+	_ = json.Unmarshal([]byte(annotation), &action) // Unmarshal ignores the case of keys; the caller replaces invalid JSON
 	for _, g := range action.ForwardConfig.TargetGroups {
 		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
 			return cmp.Or(g.ServiceName, cmp.Or(g.TargetGroupName, g.TargetGroupARN))
@@ -187,8 +187,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
-	// Set the cookie only while both versions get requests, because a cookie has effect even at weight 0. The cookie
-	// also keeps users at stable, so that the weight is the canary's share of new users.
+	// Set the cookie only while both versions get requests, because a cookie has effect even at weight 0. The cookie keeps
+	// users at both versions, so that the weight is the canary's share of new users.
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}

@@ -25,8 +25,8 @@ func albConditions(m rollout.Match) []any {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// A condition has too few values (three) to anchor a cookie at both ends. An exact value is anchored at the
-		// end. So beta=on also matches the cookie xbeta=on. A prefix is anchored at the start.
+		// A condition allows three values. They are too few to check both ends of a cookie. An exact value checks the end, so
+		// beta=on also matches the cookie xbeta=on. A prefix checks the start.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -144,7 +144,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 		}
 		return nil, true
 	}
-	// A copy of a pattern stays a pattern. The controller would sort an Exact or Prefix copy before other patterns.
+	// Keep the kind of a pattern, because the controller sorts Exact and Prefix paths before other patterns.
 	front, all := strings.CutSuffix(own.path, "/*")
 	if strings.ContainsAny(front, "*?") {
 		return nil, false
@@ -166,7 +166,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether another path of the same rule receives the requests for f. The path f is narrower than own.
+// taken reports whether another path in own's rule receives the requests for f. The path f is a narrower copy of own.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {
@@ -182,7 +182,7 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits returns why a rule is too large. A load balancer allows 5 values (with host and path) and 5 wildcards
+// limits returns why a rule is too large. A rule may have 5 wildcards and 5 values, including the host and the path
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string

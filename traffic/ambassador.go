@@ -52,7 +52,7 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping writes the stable Service into a Mapping, as pingPong requires, and generates a release's Mappings.
+// ambassadorMapping generates a release's Mappings. It also sets the base's Service, because pingPong swaps Services.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])

@@ -8,8 +8,8 @@ import (
 )
 
 // apisix is the ingress controller of Apache APISIX. A backend's weight (default 100) is a share of the sum of weights.
-// A release generates a second ApisixRoute for matched requests. This route copies rules with more match.exprs and a
-// higher priority, because the priority decides between rules with the same path
+// A release generates a second ApisixRoute for matched requests. Its rules are copies with more match.exprs. Their
+// priority is higher, because the priority decides between rules with the same path
 // (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). apisix.apache.org/v2 needs 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",

@@ -170,7 +170,7 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-// repeated returns a header name that occurs twice, "" if there is none. form, such as strings.ToLower, unifies names.
+// repeated returns a header name that occurs twice, or "" if there is none. It compares the results of form.
 func repeated(headers []any, form func(string) string) string {
 	seen := map[string]bool{}
 	for _, h := range headers {

@@ -30,7 +30,7 @@ const istioGroup = "networking.istio.io"
 type istioConfig struct {
 	VirtualService  *istioVirtualService  `json:"virtualService,omitempty"`
 	VirtualServices []istioVirtualService `json:"virtualServices,omitempty"`
-	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil: Services are split
+	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil if the versions are Services
 }
 
 // istioVirtualService names a VirtualService and the routes to split. The default is the only http, tls or tcp route.
@@ -67,7 +67,7 @@ func (c *istioConfig) all() []*istioVirtualService {
 	return all
 }
 
-// bySubset reports whether subsets of a DestinationRule separate the versions, and not Services.
+// bySubset reports whether the versions are subsets of a DestinationRule. Otherwise, they are Services.
 func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
 
 func (c *istioConfig) names(visit func(kind string, name *string)) {
@@ -90,7 +90,7 @@ func (c *istioConfig) watched(namespace string) []rollout.Ref {
 	return refs
 }
 
-// refs returns the objects that v.Name can mean. shop.edge is in the Rollout's namespace, or is shop in namespace edge.
+// refs returns the objects that v.Name can mean. The name shop.edge can also mean the object shop in namespace edge.
 func (v *istioVirtualService) refs(namespace string) []rollout.Ref {
 	refs := []rollout.Ref{{Group: istioGroup, Kind: "VirtualService", Namespace: namespace, Name: v.Name}}
 	if name, other, ok := strings.Cut(v.Name, "."); ok && !strings.Contains(other, ".") {
@@ -276,7 +276,7 @@ func (r istioRoute) String() string {
 }
 
 func (r istioRoute) is(route map[string]any) bool {
-	// As in Argo Rollouts, the matches must have one port and exactly r's SNI hosts.
+	// As in Argo Rollouts, all matches must have the same port, and together exactly r's SNI hosts.
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
 		port, _ := number(mapping(m)["port"])
@@ -316,7 +316,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports whether observedGeneration is less than the object's generation. In Istio, the number is a string.
+// isOlder reports whether observedGeneration is less than the object's generation. Istio writes the number as a string.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

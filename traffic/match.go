@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns why a router does not support a managed route, and the unsupported field. why is "" if it does.
+// Unsupported returns why a router does not support a managed route, and which field. Both are "" if it is supported.
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -68,7 +68,7 @@ type part struct {
 	match   rollout.StringMatch
 }
 
-// parts lists the compared parts of a request, each with the comparison.
+// parts returns the parts of a request that m compares, and the comparison of each part.
 func parts(m rollout.Match) []part {
 	var all []part
 	for _, named := range []struct {
@@ -103,7 +103,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	}
 }
 
-// pattern returns m as a regular expression for RE2 and PCRE. Only the anchored expression matches the same texts as m.
+// pattern returns m as a regular expression for RE2 and PCRE. Callers must anchor the expression at both ends.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":

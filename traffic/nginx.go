@@ -16,7 +16,7 @@ import (
 // The source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer) shows:
 //
 //   - There is one canary per Service and port, not per path. Other Ingresses with the stable Service are also split.
-//   - Only paths of the stable Ingress can be split, with the same pathType. No path of the host may lead to the canary
+//   - Only paths of the stable Ingress with the same pathType can be split. No path of the host may lead to the canary
 //     Service. So steps cannot match a path, because an Ingress for the path would end the split.
 //   - The order of precedence is: session cookie, header, cookie, weight.
 //   - A total weight of less than 100 counts as 100.
@@ -36,7 +36,7 @@ type nginxConfig struct {
 	// The prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// Annotations of the canary Ingress. Additional keys may omit the AnnotationPrefix. CanaryIngressAnnotations win.
+	// Annotations of the canary Ingress. The second map overrides the first map, which may have keys without the prefix.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -79,7 +79,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !nginxSticks(r) {
-			// Apply the weight before the cookies of the stable Ingress are removed. Otherwise canary users would see stable.
+			// Apply the weight before the cookies are removed, so that users of the canary do not return to stable.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -131,7 +131,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["tls"]; ok {
 		spec["tls"] = value
 	}
-	// The API server rejects a new Ingress with annotation and ingressClassName. ingress-nginx prefers the annotation.
+	// The API server rejects a new Ingress with both class fields. ingress-nginx prefers the annotation.
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
@@ -199,9 +199,9 @@ func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
-// stick turns on session affinity at the stable Ingress, and the canary Ingress inherits it. The cookie names a Service
-// and a pod. So users of stable stay too, and the weight is the canary's share of new users. The cookie's name has the
-// pod hash, so that it differs for each release. An affinity from Git has the same effect and stays.
+// stick turns on session affinity at the stable Ingress, and the canary Ingress inherits it. The cookie keeps users at
+// both versions, so that the weight is the canary's share of new users. The cookie's name has the pod hash, so that it
+// differs for each release. stick keeps an affinity from Git, because it has the same effect.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -219,7 +219,7 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 }
 
 // nginxAlone reports whether an Ingress has one port of a Service, and no other Service on the same hosts. If so, one
-// cookie serves all paths. If not, each path needs a separate cookie: other Services would replace a shared one.
+// cookie serves all paths. If not, each path needs a cookie, because other Services would replace a shared cookie.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

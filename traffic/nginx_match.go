@@ -115,8 +115,8 @@ func either(patterns []string) string {
 	return "(?:" + strings.Join(patterns, ")|(?:") + ")"
 }
 
-// The controller ignores annotations with other characters (parser/validators.go, BasicCharsRegex and IsValidRegex).
-// If it ignored canary-by-header-value, only the header's value "always" would match.
+// The controller ignores an annotation if it has a character outside these sets (parser/validators.go, BasicCharsRegex
+// and IsValidRegex). Without canary-by-header-value, only the value "always" of the header would match.
 var (
 	nginxPlain     = regexp.MustCompile(`^[-._~a-zA-Z0-9/:]+$`)
 	nginxForbidden = regexp.MustCompile(`[^-._~a-zA-Z0-9/:^$\[\](){}*+?|&=\\]`)

@@ -29,7 +29,7 @@ type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
-	Namespace  string `json:"namespace,omitempty"` // default: the Rollout's
+	Namespace  string `json:"namespace,omitempty"` // default: the Rollout's namespace
 
 	CanaryWeight  string `json:"canaryWeight,omitempty"`  // path of the canary's weight
 	StableWeight  string `json:"stableWeight,omitempty"`  // path of stable's weight: maxTrafficWeight minus the canary's
@@ -109,7 +109,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	for _, w := range []struct {
 		field, path string
 		value       any
-		optional    bool // the field may be absent, and "" removes it
+		optional    bool // the object may lack the field; "" removes it
 	}{
 		{"canaryService", e.CanaryService, r.Canary, false}, {"stableService", e.StableService, r.Stable, false},
 		{"canaryWeight", e.CanaryWeight, canary, false}, {"stableWeight", e.StableWeight, stable, false},
@@ -147,7 +147,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	}
 }
 
-// weight returns a weight in the entry's Format. all is the total weight.
+// weight returns a weight in the entry's Format. The percentage is relative to the total weight, all.
 func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	switch e.Format {
 	case "", "int":
@@ -215,7 +215,7 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the status with Verify. An observedGeneration in the status or beside the field must be current.
+// verify compares the status with Verify. An observedGeneration in the status, or next to the field, must be current.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

@@ -206,7 +206,7 @@ func plain(value any) string {
 }
 
 func (s pathStep) nothing(before path, places []place) string {
-	// places has the values at before, the path of the previous steps.
+	// before is the path of the previous steps, which lead to places.
 	where := "the object"
 	if len(before) > 0 {
 		where = before.String()

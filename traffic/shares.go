@@ -14,7 +14,7 @@ type shares struct {
 	stable, canary int    // -1 if absent
 }
 
-// sharesOf finds the entries with the names of the Rollout's Services. If given, the function must accept an entry.
+// sharesOf finds the entries with the names of the Rollout's Services. The function, unless nil, must accept an entry.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -25,8 +25,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third entry with a weight. The message calls an entry what, such as "backend". It tells the user to
-// move the third entry into owner, such as "a rule".
+// alone returns an error for a third entry with a weight. The message uses the words in what for the entry (such as
+// "backend"), and in owner for the place to which the user can move the entry (such as "a rule").
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])

@@ -2,7 +2,7 @@ package traffic
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Stages returns a spec's Routes at rest and at each step, so that renders find errors early. Pod hashes are fake.
+// Stages returns a spec's Routes between releases and at each step, so that renders find errors early. Hashes are fake.
 func Stages(spec rollout.Spec) []Route {
 	c := spec.Canary
 	t := c.Traffic

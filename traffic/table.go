@@ -62,7 +62,7 @@ const (
 	reports  feature = "verify"           // the status of objects says whether the router accepts them
 )
 
-// comparison is a set of flags: can for a supported feature, or the supported comparisons of a match.
+// comparison is a set of flags. The flag "can" means a supported feature. Other flags are supported comparisons.
 type comparison uint8
 
 const (
@@ -74,7 +74,7 @@ const (
 	anyText = exact | prefix | regex
 )
 
-// String returns "yes" or the comparisons: "exact, regex".
+// String returns "yes" or the comparisons, such as "exact, regex".
 func (h comparison) String() string {
 	var parts []string
 	for _, c := range []struct {

@@ -126,7 +126,7 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds a cookie with another name for each release. A cookie from Git stays, and has the same effect.
+// stick adds a cookie, with a new name for each release. It keeps a cookie from Git, because the effect is the same.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return

@@ -11,8 +11,8 @@ import (
 
 // traefikCopy returns the match and priority of the copy of route own[i] for the managed route k. The highest priority
 // wins; the default is the match's length in bytes (Traefik's pkg/muxer/http/mux.go, GetRulePriority). The last copy
-// has the original's priority plus 1, and earlier copies have higher priorities. If a copy reaches or passes another
-// route, the copy excludes this route's requests, because the route had precedence before.
+// has the original's priority plus 1, and earlier copies have higher priorities. A copy must not take requests from a
+// route that had precedence over the original, so its match excludes this route's requests if necessary.
 //
 //	Host(`shop`)                   own priority    12
 //	(Host(`shop`)) && …            two copies  14, 13
@@ -49,7 +49,7 @@ func traefikRule(matches []rollout.Match) string {
 	return "(" + strings.Join(all, " || ") + ")"
 }
 
-// traefikParts returns a match as Traefik's matchers. Traefik does not anchor patterns. PathPrefix compares characters.
+// traefikParts returns a match as Traefik's matchers. Traefik does not anchor patterns. PathPrefix is a text prefix.
 func traefikParts(m rollout.Match) []string {
 	var all []string
 	add := func(matcher string, args ...string) {

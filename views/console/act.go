@@ -33,7 +33,7 @@ func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a 
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	// The parent is the branch's newest commit. The edit has the release's hash, so it cannot approve a newer release.
+	// The commit follows the branch's newest commit. It cannot approve a newer release, because it has the release's hash.
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
 	})
@@ -55,7 +55,7 @@ const (
 	mostListed   = 20
 )
 
-// mayBuildOn refuses to build on commits without an allowed signature. The error lists these commits.
+// mayBuildOn returns an error if head is unsigned, because a signed commit on top would also approve unsigned commits.
 func (w *Session) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if w.Signers == nil || head.Commit().ID == "" {
 		return nil

@@ -34,7 +34,7 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	return h, nil
 }
 
-// nameAuthors adds missing authors from commits. Apps without stages and early rejections have no recorded author.
+// nameAuthors adds the commits' authors to releases whose records have no author, such as early rejections.
 func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {

@@ -37,7 +37,7 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app does not show the listing's note
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
-	if slices.Contains(errs, nil) { // each other app's row shows the app's error
+	if slices.Contains(errs, nil) { // the rows show the errors
 		return l, nil
 	}
 	return l, errors.Join(errs...)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Hashes returns an app's releases. After a tab, each has a role: in flight, stable, rejected or served before.
+// Hashes returns the hashes of an app's releases, each with a tab and a text that begins with the role, such as stable.
 func (w *Session) Hashes(app string) []string {
 	s, err := w.States.Of(app)
 	if err != nil {

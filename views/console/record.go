@@ -25,7 +25,7 @@ func (w *Session) Record(
 }
 
 // Repaired reads an app's record from the state branch, or from an older commit if from is set. It checks and seals the
-// record, with a serial above the cluster's. It returns nil if the record is valid and sign is false.
+// record. The new serial exceeds the cluster's serial. It returns nil if the record needs no repair and sign is false.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State

@@ -17,7 +17,7 @@ import (
 
 // Records reads Git for the dashboard and pushes users' actions. It uses Repo.Beside so that it does not delay a pass.
 type Records struct {
-	Options // Repo is the reconciler's; open uses Repo.Beside
+	Options // Repo is the reconciler's mirror; open uses Repo.Beside
 
 	mu    sync.Mutex
 	world *Session // nil until the first open

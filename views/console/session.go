@@ -32,7 +32,7 @@ type Options struct {
 	Detail bool
 
 	Signers  git.Verifier // verifies that a new commit has a signed parent; nil for no check
-	Unsigned string       // the last line of the error about unsigned commits: how to fix them
+	Unsigned string       // the last line of the error about unsigned commits, with the fix
 }
 
 // Session is a user's view of the users' branch, the state branch and, if reachable, the cluster.
@@ -52,7 +52,7 @@ type Session struct {
 	reader  *source.Reader
 	mu      sync.Mutex
 	seen    map[string]status.App // cached status of healthy apps
-	touched map[string]int        // number of calls of Touch by app
+	touched map[string]int        // key: app; value: number of calls of Touch
 }
 
 // New returns a Session before its first Refresh.
@@ -118,7 +118,7 @@ func (w *Session) At(ctx context.Context, commit string) error {
 	return nil
 }
 
-// configBefore returns the newest readable configuration at or before commit. It returns nil if 1000 commits have none.
+// configBefore returns the newest readable configuration at or before commit. It reads at most 1000 commits.
 func (w *Session) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.Repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
 		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
@@ -129,7 +129,7 @@ func (w *Session) configBefore(ctx context.Context, commit string) (last *rollou
 	return last, err
 }
 
-// Warning returns why an older configuration is in force, and the fix. It is "" if the newest one is in force.
+// Warning returns why an older configuration is in force, and the fix. It returns "" if the newest is in force.
 func (w *Session) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
@@ -217,7 +217,7 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// A held or rejected release's head may name workloads that must not exist, so the recorded commit is needed.
+	// Read the recorded commit, because the head of a held or rejected release may have workloads that must not exist.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)

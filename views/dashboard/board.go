@@ -24,7 +24,7 @@ type Board struct {
 	note    string
 	noted   int64 // number of the change that set note
 	apps    map[string]*shown
-	gone    map[string]int64 // removed apps, with the number of the removal
+	gone    map[string]int64 // key: removed app; value: number of the removal
 	forgot  int64            // removals up to this number are no longer in gone
 	changed chan struct{}    // closed at the next change
 }
@@ -158,7 +158,7 @@ func (b *Board) Rows() []Row {
 // Detail is the data of an app's page.
 type Detail struct {
 	status.App
-	Samples map[string][]Sample `json:"samples,omitempty"`   // by workload
+	Samples map[string][]Sample `json:"samples,omitempty"`   // key: workload
 	Board   string              `json:"boardNote,omitempty"` // the note about the whole cluster
 }
 
@@ -180,7 +180,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after number, and the newest number. If number is too old, whole is true: f has all apps.
+// since returns the changes after number, and the newest number. whole means that f has all apps: number is too old.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

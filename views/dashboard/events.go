@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// heartbeat is the interval of comments that keep proxies from closing a stream.
+	// heartbeat is the interval of empty messages, which keep proxies from closing a stream.
 	heartbeat = 15 * time.Second
 	// together is the duration for which one event collects changes.
 	together = 100 * time.Millisecond

@@ -24,7 +24,7 @@ type sessions struct {
 	secure bool
 
 	mu    sync.Mutex
-	ended map[string]time.Time // signed-out sessions by CSRF token, until they expire
+	ended map[string]time.Time // key: CSRF token of a signed-out session; value: the session's end
 }
 
 const sessionTime = 8 * time.Hour
@@ -116,8 +116,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns the user of a request with a session cookie or a bearer token. For a bearer token, the session is
-// nil, because other sites cannot make a browser send the token.
+// signedIn returns the user of a request with a session cookie or a bearer token. A request with a bearer token has no
+// session, because it needs no CSRF check: other sites cannot make a browser send the token.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)

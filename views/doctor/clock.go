@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The reported clock differences. Pauses and windows use this machine's clock. Ages of pods use the cluster's clock.
+// Limits for clock differences. Pauses and windows use this machine's clock, but ages of pods use the cluster's clock.
 const (
 	noticeableSkew = 5 * time.Second
 	harmfulSkew    = time.Minute

@@ -27,18 +27,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// oldestKubernetes is the oldest supported minor version of Kubernetes 1. From this version on, stable server-side
-// apply keeps other managers' fields.
+// oldestKubernetes is the minor number of the oldest supported version of Kubernetes. From this version on, server-side
+// apply is stable and keeps other managers' fields.
 const oldestKubernetes = 25
 
 // App is an app in Git, with its record.
 type App struct {
 	Name   string
-	Known  bool            // the app has a record: gitrollout has adopted the app
+	Known  bool            // the app has a record, because gitrollout has adopted it
 	Render *rollout.Render // nil if it cannot be rendered
 	Has    []rollout.Ref   // the app's recorded objects in the cluster
 
-	Encrypted map[string][]byte // the files of Render.Unopened
+	Encrypted map[string][]byte // key: file in Render.Unopened; value: content
 }
 
 // Cluster is the cluster to examine, with the apps in Git.
@@ -184,7 +184,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 		case namespace == "":
 			places = x.namespaces
 		case !slices.Contains(x.namespaces, namespace):
-			return // the app is held: gitrollout may not use its namespace
+			return // the app is held, because gitrollout may not use the namespace
 		}
 		for _, verb := range verbs {
 			for _, place := range places {

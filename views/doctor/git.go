@@ -115,7 +115,7 @@ func (g Git) examineApps(e *Examination) {
 	}
 }
 
-// examinePush pushes and deletes a test branch. Only a push shows hooks, protected branches and read-only credentials.
+// examinePush pushes and deletes a test branch, because only a push shows whether hooks and credentials permit it.
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo
@@ -148,7 +148,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	e.Add("git.push", Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
 }
 
-// examineForge checks branch protection, which the forge shows without administrator rights.
+// examineForge checks branch protection. The check needs no administrator rights at the forge.
 func (g Git) examineForge(ctx context.Context, e *Examination) {
 	if g.Branch.Config.Forge == nil {
 		e.Add("forge", Unknown, "", "%s names no forge, so branch protection cannot be seen", g.Branch.Config.File)

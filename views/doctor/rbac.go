@@ -40,7 +40,7 @@ func (c Cluster) RBAC(account string) (string, error) {
 type role struct{ account, namespace string }
 
 func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy string) {
-	roles := map[role]map[string][]string{} // "group resource" to verbs
+	roles := map[role]map[string][]string{} // inner key: "group resource"; value: verbs
 	add := func(to role, what, verb string) {
 		if roles[to] == nil {
 			roles[to] = map[string][]string{}
@@ -81,7 +81,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 
 // writeRules writes one rule for all resources of a group that have the same verbs.
 func writeRules(b *strings.Builder, rights map[string][]string) {
-	rules := map[string][]string{} // "group verbs name" to resources
+	rules := map[string][]string{} // key: "group verbs name"; value: resources
 	for what, verbs := range rights {
 		words := strings.SplitN(what+" ", " ", 3)
 		slices.Sort(verbs)

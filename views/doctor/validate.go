@@ -23,7 +23,7 @@ type Report struct {
 // ClusterReport holds the problems of a cluster's part of a tree.
 type ClusterReport struct {
 	Cluster  string                  `json:"cluster"`
-	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // of the configuration and of promotion files
+	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // errors of the configuration and of promotion files
 	Warnings []string                `json:"warnings,omitempty"`
 	Apps     []AppReport             `json:"apps,omitempty"`
 	Allow    []string                `json:"allow,omitempty"` // entries that would allow the forbidden objects, as YAML
@@ -76,7 +76,7 @@ func Check(
 		r.Errors, folders = append(r.Errors, rollout.ProblemOf(folder.Err)), append(folders, folder.Path)
 	}
 	r.Warnings = unmatched(config, folders)
-	known := map[string]*rollout.Render{} // nil: it cannot be rendered
+	known := map[string]*rollout.Render{} // key: app; nil if the app cannot be rendered
 	beyond, owners := map[*rollout.AppGlob]render.Violations{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
 		checked, built, err := checkApp(renderer, tree, app)
@@ -106,7 +106,7 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-// unmatched warns about paths that match no folder. A glob may match no folder if another entry matches a folder.
+// unmatched warns about paths that match no folder. It warns about globs only if no entry matches a folder.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
 	if len(folders) == 0 {
@@ -138,7 +138,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. Two apps may share an object only if it is equal and never deleted.
+// claim makes an app the owner of its objects. Two apps may only share an equal object of a kind that is never deleted.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

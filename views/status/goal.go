@@ -11,7 +11,7 @@ import (
 type Goal struct {
 	Until  string // among GoalNames
 	Hash   rollout.Hash
-	Digest string // of the render
+	Digest string // digest of the render
 }
 
 // GoalNames lists the values of Until.

@@ -51,7 +51,7 @@ type Past struct {
 	Fast        bool                  `json:"fast,omitempty"`
 	Step        int                   `json:"step"`                 // completed steps of the least advanced workload
 	Of          int                   `json:"of,omitempty"`         // number of steps
-	Skipped     int                   `json:"skipped,omitempty"`    // steps in Step that a full promotion skipped
+	Skipped     int                   `json:"skipped,omitempty"`    // completed steps that a full promotion skipped
 	PromotedBy  []string              `json:"promotedBy,omitempty"` // the users who promoted it, in order
 	Hooks       []rollout.HookRun     `json:"hooks,omitempty"`      // oldest first
 	Analyses    []rollout.AnalysisRun `json:"analyses,omitempty"`
@@ -68,7 +68,7 @@ type Transition struct {
 	back   Outcome       // the release's outcome if the rollback completes; "" without a rollback
 }
 
-// Releases returns the releases in events, newest first. events are oldest first. whole means none is missing.
+// Releases returns the releases, newest first. The first event is the oldest. whole means that no event is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -120,7 +120,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // Since of an ended Job is the end
+		for _, run := range was.Hooks { // if the Job has ended, Since is the end time
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -216,7 +216,7 @@ func (p *Past) note(e Event) {
 	}
 	for i, pr := range s.Progress {
 		was, known := rollout.Find(p.progress, func(was rollout.Progress) bool { return was.Workload == pr.Workload })
-		if known && pr.Opened != "" && pr.Of == was.Of { // any other promotion advances by one step
+		if known && pr.Opened != "" && pr.Of == was.Of { // only a full promotion advances by several steps
 			p.Skipped = max(p.Skipped, pr.Step-was.Step-1)
 		}
 		if i == 0 || pr.Step*p.Of < p.Step*pr.Of {

@@ -43,7 +43,7 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed adds an Event if the last visited commit's file differs from before, the file in the next older commit.
+// changed adds an Event if the last visited commit changed the file. before is the file in the next older commit.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {
 		return nil

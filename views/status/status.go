@@ -181,7 +181,7 @@ func (a *App) showHealth(in strategies.Input) {
 }
 
 func heldOf(in strategies.Input) *rollout.Held {
-	if err := in.HeadErr(); in.State.Held == nil && err != nil { // not recorded yet; an older commit may be the cause
+	if err := in.HeadErr(); in.State.Held == nil && err != nil { // the record does not have this error yet
 		return &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
 	}
 	return in.State.Held
@@ -312,7 +312,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // a wait for a Job is on record
+		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // only a wait for a Job is known
 		return "", nil
 	}
 	d := strategies.Decide(in)
@@ -362,7 +362,7 @@ func (w Workload) MarshalJSON() ([]byte, error) {
 	return json.Marshal(shown)
 }
 
-// Current returns the step in progress, nil if none is.
+// Current returns the step in progress, or nil if there is none.
 func (w Workload) Current() *Step {
 	if i := w.Step - 1; w.Moving && i >= 0 && i < len(w.Steps) && w.Steps[i].Status == "current" {
 		return &w.Steps[i]

@@ -28,7 +28,7 @@ func mark(a status.App) span {
 	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
-// Apps draws apps in full. Without Wide, it draws a healthy app among several apps in one line.
+// Apps draws apps in full. If there are several apps, it draws healthy apps in one line each, unless Wide is set.
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {

@@ -62,7 +62,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws the span right at the right edge, after spans and two spaces. It cuts the longest span to make room.
+// apart draws spans, at least two spaces, and another span at the right edge. It cuts the longest span to make room.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
