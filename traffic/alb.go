@@ -188,7 +188,7 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
 	// Set the cookie only while both versions get requests, because a cookie has effect even at weight 0. The cookie keeps
-	// users at both versions, so that the weight is the canary's share of new users.
+	// each user at one version, so that the weight is the canary's share of new users.
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}

@@ -16,8 +16,8 @@ import (
 // The source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer) shows:
 //
 //   - There is one canary per Service and port, not per path. Other Ingresses with the stable Service are also split.
-//   - Only paths of the stable Ingress with the same pathType can be split. No path of the host may lead to the canary
-//     Service. So steps cannot match a path, because an Ingress for the path would end the split.
+//   - Only paths of the stable Ingress can be split, and their copies must have the same pathType.
+//   - A path of the host that leads to the canary Service would end the split. So steps cannot match a path.
 //   - The order of precedence is: session cookie, header, cookie, weight.
 //   - A total weight of less than 100 counts as 100.
 var nginx = router{
@@ -199,8 +199,8 @@ func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
-// stick turns on session affinity at the stable Ingress, and the canary Ingress inherits it. The cookie keeps users at
-// both versions, so that the weight is the canary's share of new users. The cookie's name has the pod hash, so that it
+// stick turns on session affinity at the stable Ingress, and the canary Ingress inherits it. The cookie keeps each user
+// at one version, so that the weight is the canary's share of new users. The cookie's name has the pod hash, so that it
 // differs for each release. stick keeps an affinity from Git, because it has the same effect.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {

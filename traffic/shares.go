@@ -25,8 +25,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone returns an error for a third entry with a weight. The message uses the words in what for the entry (such as
-// "backend"), and in owner for the place to which the user can move the entry (such as "a rule").
+// alone returns an error for a third entry with a weight. In the message, the words in what (such as "backend") name
+// the entry. The words in owner (such as "a rule") name a new place for the entry.
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])
