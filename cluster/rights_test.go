@@ -81,7 +81,7 @@ func TestMissingRightToWatchIsNamed(t *testing.T) {
 		defer cancel()
 		return client.Start(ctx)
 	}
-	compare.CheckError(t, "no rights", start(), `cannot watch resource "deployments"`)
+	compare.CheckError(t, "no rights", start(), `resource "deployments" in API group "apps"`) // "cannot list" or "cannot watch"
 	w.permitEverywhere(poor, rule("get list watch", "", "namespaces pods"), rule("get list watch", "apps", "replicasets"),
 		rule("get list", "apps", "deployments"))
 	w.until("an error that names the right", func() (bool, string) {
