@@ -67,7 +67,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	}
 	p.Measurements = p.Measurements[max(0, len(p.Measurements)-keep):]
 	if !got.Phase.Done() {
-		return p // a measurement without data does not count
+		return p // the counters exclude measurements without data
 	}
 	if got.Phase == Errored {
 		p.Errors++
@@ -147,8 +147,8 @@ func conditionOf(m Metric) string {
 // severity lists phases from best to worst. A run has the worst phase of its metrics.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun returns a run's phase. A finished dry run does not count, as in Argo Rollouts. A run succeeds only after
-// its dry runs have ended.
+// assessRun returns a run's phase. It ignores the verdicts of metrics with dryRun, as in Argo Rollouts. But a run
+// succeeds only after these metrics have finished.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {

@@ -12,7 +12,7 @@ const defaultConfidence = 0.999
 
 // JudgeComparison compares the new version with stable. Each result is [bad, all]: the failed and all requests of one
 // period. The k-th measurement fails a good version with probability alpha/(k(k+1)). The sum of these probabilities is
-// alpha. k also counts measurements that should have run since began, because a crash may lose their records.
+// alpha. k includes measurements whose records a crash may have lost. The time began is the start of the run.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -63,8 +63,8 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]. A list of one value means no requests. Prometheus' increase returns fractions, so
-// sampleOf rounds bad down and all to the nearest integer.
+// sampleOf parses [bad, all]. A list of one value means no requests. The numbers may be fractions, because Prometheus
+// extrapolates. sampleOf rounds the number of bad requests down. It rounds the number of all requests to the nearest.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if ok && len(pair) == 1 {
@@ -103,9 +103,9 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse returns the probability of c.bad or more bad requests if the new version is at most margin worse than stable.
-// Without a margin, it uses Fisher's exact test. With a margin, it adds the margin to the upper end of stable's exact
-// confidence interval (Clopper and Pearson). This interval uses half of alpha.
+// worse compares the new version's sample c with stable's sample s. It returns the probability of at least c.bad bad
+// requests by chance. Without a margin, worse uses Fisher's exact test. With a margin, it adds the margin to the upper
+// end of stable's exact confidence interval (Clopper and Pearson). This interval uses half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -125,8 +125,8 @@ func fisher(c, s sample) float64 {
 	return tail(c.bad, least, min(bad, c.all), float64(c.all)*float64(bad)/float64(all), term, rise)
 }
 
-// tail returns the probability of a value of at least k. Its terms must decrease away from the mean. rise(k) is the
-// ratio of term k+1 to term k. tail stops at negligible terms: after about ten thousand terms for samples of 1e9.
+// tail sums the probabilities term(i) of a distribution for all i ≥ k. Terms must decrease away from the mean. rise(i)
+// is the ratio of term(i+1) to term(i). tail stops at a negligible term: after about ten thousand for samples of 1e9.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {
@@ -166,7 +166,7 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper returns the largest share of bad requests at which s.bad or fewer have at least the probability alpha.
+// upper returns the upper bound of the one-sided confidence interval for a sample's share of bad requests.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1

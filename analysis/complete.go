@@ -12,7 +12,7 @@ type Known struct {
 	Texts  map[string]string // an experiment's values, such as templates.NAME.podTemplateHash
 }
 
-// Complete fills in all arguments of a metric's provider configuration. secret returns a Secret's value.
+// Complete fills in all arguments of a metric's provider configuration. It calls secret to read a Secret.
 func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
 	values := Values{Plain: map[string]string{}}
 	for name, about := range m.Pods {

@@ -33,13 +33,13 @@ func CheckCondition(condition string) error {
 	return nil
 }
 
-// firstLine returns the first line of an error, without expr's excerpt of the condition.
+// firstLine returns the first line of an error. In errors of package expr, later lines repeat the condition.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
 }
 
-// Judge applies a metric's conditions to a result. samples is the number of samples, or negative if unknown.
+// Judge applies a metric's conditions to a result. A negative number of samples means an unknown number.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {

@@ -20,7 +20,7 @@ type Template struct {
 // IsCluster reports whether the template is a ClusterAnalysisTemplate, which all namespaces share.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
-// TemplateSpec is Argo Rollouts' AnalysisTemplate. Metrics are parsed last, because count may be "{{args.n}}".
+// TemplateSpec is Argo Rollouts' AnalysisTemplate. Metrics are parsed last, because a number may be "{{args.n}}".
 type TemplateSpec struct {
 	_       any              `some:"give at least one metric, or templates"`
 	Args    []Arg            `json:"args"`
@@ -86,7 +86,7 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	return t, nil
 }
 
-// Values holds the arguments of templates. Measurements fill in Secrets and Pods.
+// Values holds the arguments of templates. The values of Secrets and Pods are known only at a measurement.
 type Values struct {
 	Plain   map[string]string
 	Secrets map[string]SecretRef
@@ -94,8 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool) // a field of the Rollout
 }
 
-// Instantiate fills in the arguments of the templates' metrics. Arguments from Secrets stay "{{args.name}}", so that no
-// record or message has their values. check validates a provider's configuration and may be nil.
+// Instantiate fills in the arguments of the templates' metrics. But "{{args.name}}" stays in the text if the
+// value is in a Secret, so that no record contains the value. check validates a provider's settings and may be nil.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -142,7 +142,7 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules applies each rule to the metrics that it selects. A rule without metrics is an error, as in Argo Rollouts.
+// ApplyRules applies each rule to its metrics. A rule that matches no metric is an error, as in Argo Rollouts.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -197,7 +197,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // t and its references are already in all; there may be 2^40 paths to t
+			continue // the list already has t and its references; there may be 2^40 paths to t
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {
@@ -207,7 +207,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 	return nil
 }
 
-// names formats a path of templates: a -> cluster/b -> a.
+// names returns the names in a path of templates: a -> cluster/b -> a.
 func names(path []*Template) string {
 	return strings.Join(rollout.Mapped(path, func(t *Template) string {
 		if t.IsCluster() {
@@ -264,7 +264,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces "{{args.name}}" in texts, but keeps arguments from Secrets and pods. An unknown name is an error.
+// fill replaces "{{args.name}}" in texts, except for values from Secrets and pods. An unknown name is an error.
 func fill(v any, values Values, field string) (any, error) {
 	switch v := v.(type) {
 	case string:

@@ -10,8 +10,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// These limits bound the cost of any condition. An iteration costs "turn" plus the result's weight, because it may read
-// the whole result. maxWork allows a nested loop of 300 by 300 iterations, or one loop over 9,000 values.
+// These limits bound the cost of any condition. An iteration costs the constant turn plus the result's size, because it
+// may read the whole result. maxWork allows a nested loop of 300 × 300 iterations, or one loop over 9,000 values.
 const (
 	maxCondition = 4000        // bytes
 	maxList      = 20_000      // members of all lists that a condition creates
@@ -73,7 +73,7 @@ func (w *work) Visit(node *ast.Node) {
 	}
 }
 
-// plain lists the functions of expr that return a number or a boolean. They create no text or list.
+// plain contains the functions of package expr that return a number or a boolean. They create no text or list.
 var plain = []string{
 	"all", "any", "none", "one", "count", "len", "sum", "mean", "median", "abs", "ceil", "floor", "round", "int", "float",
 	"indexOf", "lastIndexOf", "findIndex", "findLastIndex", "hasPrefix", "hasSuffix",
@@ -93,7 +93,7 @@ func (w *work) spend(on any) error {
 	return nil
 }
 
-// weigh returns the number of values and bytes in a value. It stops when the number exceeds most.
+// weigh returns the number of values and bytes in a value. It stops above the limit in the parameter most.
 func weigh(v any, most int) int {
 	n := 1
 	switch v := v.(type) {

@@ -36,7 +36,7 @@ type compareFile struct {
 	Compare
 }
 
-// whole is a whole number. Its document form may be a text, because a filled-in "{{args.n}}" is a text.
+// whole is a whole number. A document may contain it as a text, because a filled-in "{{args.n}}" is a text.
 type whole int
 
 // ReadValue parses a number or a text that contains a number.
@@ -80,7 +80,7 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 	return m, check(m)
 }
 
-// setProvider sets a metric's provider and configuration from the block's only key. Several keys are an error.
+// setProvider sets a metric's provider and configuration from the field "provider". This field must have only one key.
 func setProvider(m *Metric, raw map[string]any) error {
 	if len(raw) > 1 {
 		return wrong("provider", "keep only one", "names %s", strings.Join(slices.Sorted(maps.Keys(raw)), " and "))

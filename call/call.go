@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait is the longest pause that Do accepts from a server. Do returns the error if the server requests more.
+// maxWait is the longest pause before a retry. If the server requests a longer pause, the function Do does not retry.
 const maxWait = 10 * time.Second
 
-// Caller sends requests. It adds credentials in requests to Secrets. It is not safe for concurrent use.
+// Caller sends requests. It hides the credentials of each request in errors. It is not safe for concurrent use.
 type Caller struct {
 	Client  func(insecure bool) *http.Client // as returned by Clients or ClientsWithin
 	Secrets *Secrets                         // texts that no error may contain
@@ -102,7 +102,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 	}
 }
 
-// JSON sends "in" as JSON and decodes the response into out. Either may be nil. Errors come from Do or Decode.
+// JSON sends the parameter "in" as JSON and decodes the response into the parameter "out". Both parameters may be nil.
 func (c *Caller) JSON(ctx context.Context, r Request, in, out any) (Answer, error) {
 	if in != nil {
 		body, err := Encode(in)

@@ -35,14 +35,14 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 			MaxIdleConnsPerHost:    4,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: 64 << 10,
-			// Users set insecure for single servers.
+			// A user may turn off the verification for one server.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure},
 		}}
 	}
 	return func(insecure bool) *http.Client { return clients[insecure] }
 }
 
-// errRedirect reports a redirect that Do does not follow.
+// errRedirect reports a forbidden redirect.
 var errRedirect = errors.New("it redirects")
 
 // redirects returns a CheckRedirect that follows redirects with the same method to the same host, so that no other host

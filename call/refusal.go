@@ -67,7 +67,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause returns the pause that Retry-After requests, at most 1h. It reads seconds, and also a time if now is set.
+// Pause returns the pause that the header Retry-After requests, at most 1h. If now is nil, Pause ignores a date in it.
 func Pause(header http.Header, now func() time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
@@ -134,7 +134,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode parses a response's JSON. Errors contain the server's name, "from", but do not quote the response.
+// Decode parses a response's JSON. Errors name the server, but do not quote the response.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {

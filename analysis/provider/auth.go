@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// authentication holds the credentials for a server. Argo Rollouts defines oauth2 and sigv4. basicAuth is another name
-// of basic. bearer sets an Authorization header.
+// authentication holds the credentials for a server. Argo Rollouts defines oauth2 and sigv4. The field
+// basicAuth is another name of the field basic. The token in the field bearer is sent in an Authorization header.
 type authentication struct {
 	OAuth2    *oauth2Config `json:"oauth2,omitempty"`
 	Sigv4     *sigv4Config  `json:"sigv4,omitempty"`
@@ -41,7 +41,7 @@ type sender struct {
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check validates the settings. service is the AWS service for sigv4, or "" if sigv4 is not possible.
+// check validates the settings. The parameter service is the AWS service for sigv4, or "" if sigv4 is not possible.
 func (c sender) check(service, address string) error {
 	err := cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
 	if err == nil && c.Authentication.Sigv4 != nil && address != "" && !hasArgument(address) {

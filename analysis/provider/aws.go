@@ -103,7 +103,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	return s.taken(awsKeys{given.ID, given.Secret, given.Token}, "the answer of STS has no credentials")
 }
 
-// taken returns the AWS keys and hides their values in messages. If a key is empty, it returns missing as an error.
+// taken returns the AWS keys and hides their values in messages. An empty key is an error.
 func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	if k.id == "" || k.secret == "" {
 		return awsKeys{}, errors.New(missing)

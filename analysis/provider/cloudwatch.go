@@ -19,7 +19,7 @@ import (
 
 // cloudWatch calls GetMetricData of Amazon CloudWatch
 // (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html). The result is the list of
-// MetricDataResults, such as result[0].Values. Region and credentials come from the environment (aws.go).
+// MetricDataResults, so a condition may use result[0].Values. Region and credentials come from the environment.
 var cloudWatch = provider{
 	kind: "cloudWatch", title: "Amazon CloudWatch", argo: true,
 	result: "the list of MetricDataResults: `result[0].Values`",
@@ -140,7 +140,7 @@ func (c *cloudWatchConfig) measure(ctx context.Context, s *session) (Result, err
 	return cloudWatchResult(a.Body)
 }
 
-// form returns the request in AWS's query protocol. Lists begin with 1 in that protocol.
+// form returns the request in AWS's query protocol. The elements of a list have numbers from 1.
 func (c *cloudWatchConfig) form(now time.Time) url.Values {
 	f := url.Values{"Action": {"GetMetricData"}, "Version": {"2010-08-01"}}
 	set := func(key, value string) {

@@ -52,7 +52,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, nil
 }
 
-// ofMetric lists fields of the metric that users often write into the provider block.
+// ofMetric lists metric fields that users often write into the provider block by mistake.
 var ofMetric = []string{"count", "failureCondition", "failureLimit", "interval", "successCondition"}
 
 // argument matches the placeholder of an argument. Other braces are part of the query.

@@ -19,8 +19,8 @@ import (
 
 // datadog reads the newest point of a series with API v1, or one number with API v2
 // (https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points,
-// #query-scalar-data-across-multiple-products). The result is nil without data. Credentials come from DD_API_KEY,
-// DD_APP_KEY and DD_ADDRESS, from gitrollout's Secret datadog, or from the Secret in secretRef.
+// #query-scalar-data-across-multiple-products). The result is nil without data. The credentials are in the
+// variables DD_API_KEY, DD_APP_KEY and DD_ADDRESS, in gitrollout's Secret "datadog", or in the Secret of secretRef.
 var datadog = provider{
 	kind: "datadog", title: "Datadog", argo: true,
 	result: "a number",

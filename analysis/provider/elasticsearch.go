@@ -17,8 +17,8 @@ import (
 
 // elasticsearch and opensearch run a search
 // (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
-// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath. The
-// default is the aggregations or, without aggregations, the number of hits. Argo Rollouts has no such provider.
+// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath. Without
+// jsonPath, it is the aggregations or else the number of hits. Argo Rollouts lacks both providers.
 var (
 	elasticsearch = provider{
 		kind: "elasticsearch", title: "Elasticsearch",

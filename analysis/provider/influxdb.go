@@ -18,7 +18,7 @@ import (
 )
 
 // influxdb runs a Flux query on InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The
-// result is the list of all _values. The Secret with address, authToken and org is in gitrollout's namespace.
+// result lists the values of the column _value. The Secret with the credentials is in gitrollout's namespace.
 var influxdb = provider{
 	kind: "influxdb", title: "InfluxDB", argo: true,
 	result: "the list of all values",
@@ -114,7 +114,7 @@ type fluxTable struct {
 
 func (t fluxTable) annotate(record []string) fluxTable {
 	if t.headed {
-		t = fluxTable{} // the annotations of the next table
+		t = fluxTable{} // an annotation after records begins a new table
 	}
 	switch record[0] {
 	case "#datatype":

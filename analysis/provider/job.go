@@ -26,15 +26,15 @@ var job = provider{
 
 // Jobs creates and deletes Jobs. Package cluster implements the interface.
 type Jobs interface {
-	// EnsureJob returns a Job's state. If the Job is missing, EnsureJob creates it, unless begun is true. Then the state
-	// is Gone. The state is Taken if the existing Job has another value of the annotation. EnsureJob sets the uids of a
-	// new Job's owners, and drops owners that it cannot read. Calls may be repeated.
+	// EnsureJob returns a Job's state. If the Job is missing and begun is false, it creates the Job. If the Job is
+	// missing and begun is true, the state is Gone. If the existing Job's annotation differs from the given object's
+	// annotation, the state is Taken. EnsureJob sets the uids of a new Job's owners, and drops owners without a uid.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if it exists.
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// Metadata of the Jobs that measure.
+// The label and the annotation of a measurement's Job.
 const (
 	LabelMeasurement      = "gitrollout.dev/measurement"    // "true", for label selectors
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
@@ -152,7 +152,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 		},
 		"spec": spec,
 	}
-	if owner := r.Workload.Ref(); owner.Group == "apps" { // the apiVersion is known here only for apps
+	if owner := r.Workload.Ref(); owner.Group == "apps" { // the group of other kinds is known, but not the version
 		owners := []any{map[string]any{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name}}
 		o.Set(owners, "metadata", "ownerReferences")
 	}
@@ -172,7 +172,7 @@ const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobName returns a readable name within the 63 characters of a label: 46 from id, and 12 from id's hash.
+// jobName returns at most 46 readable characters of id, and 12 characters of id's hash. A label may have 63 characters.
 func jobName(id string) string {
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	if len(readable) > 46 {

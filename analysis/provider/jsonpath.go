@@ -11,15 +11,15 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// A path has kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), as in Argo Rollouts. Text
-// around the path, several paths, range and functions are refused, because a metric has no use for them.
+// A path has kubectl's syntax (https://kubernetes.io/docs/reference/kubectl/jsonpath/), as in Argo Rollouts. But a
+// metric needs only one value. So text around the path, several paths, functions and "range" are refused.
 const jsonPathForm = "write it as in {$.data.value}"
 
 // These limits bound a path's cost for any response. Each ".." visits all values, and a union multiplies their number.
 const (
 	maxPath  = 1000 // bytes
 	maxUnion = 16   // the product of the members of all unions
-	maxDepth = 100  // nested levels of a response that .. visits
+	maxDepth = 100  // nested levels of a response that ".." may visit
 )
 
 type pathCost struct {

@@ -16,7 +16,7 @@ import (
 
 // newRelic runs an NRQL query on New Relic's NerdGraph
 // (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is a mapping if there
-// is one row, else a list. gitrollout's Secret has personal-api-key, account-id and region (us or eu).
+// is one row, else a list. The account and the key are in a Secret in gitrollout's namespace.
 var newRelic = provider{
 	kind: "newRelic", title: "New Relic", argo: true,
 	result: "the row as a mapping; of several, the list of them",

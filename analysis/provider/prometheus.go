@@ -32,7 +32,7 @@ type prometheusConfig struct {
 
 // rangeQuery requests all values of all series from Start to End.
 type rangeQuery struct {
-	Start string `json:"start"` // in the syntax of momentForm
+	Start string `json:"start"` // such as now() - duration("5m"); see when.go
 	End   string `json:"end"`
 	Step  string `json:"step"`
 }

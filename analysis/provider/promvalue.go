@@ -55,8 +55,8 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns [bad, of] for a comparison, whose series have the label n="bad" or n="of". A missing "bad" counts as
-// 0, because a counter at zero has no series. Without "of", promPair returns [bad], which means no requests.
+// promPair returns the numbers of bad and of all requests for a comparison. The two series have the labels n="bad" and
+// n="of". A missing n="bad" means 0, because a counter at zero has no series. A missing n="of" means no requests.
 func promPair(series []promSeriesOf) (pair []any, is bool) {
 	named := map[string]float64{}
 	for _, one := range series {

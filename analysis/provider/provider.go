@@ -29,7 +29,7 @@ type Request struct {
 // Result is the outcome of a measurement.
 type Result struct {
 	// Value is the input of the conditions, such as a float64, a []any or a text. Nil or an empty value means no data.
-	// Measure masks Secrets' values in Value, because a server may repeat them and Git stores results.
+	// The function Measure masks Secrets' values in Value, because a server may repeat them and Git stores results.
 	Value    any
 	Phase    analysis.Phase    // "" if conditions judge; Running if the Request must be repeated with this Metadata
 	Message  string            // for users
@@ -40,7 +40,7 @@ type Result struct {
 type Deps struct {
 	Client func(insecure bool) *http.Client // insecure turns off the verification of certificates; see call.ClientsWithin
 	Agent  func(insecure bool) *http.Client // for the AWS credentials agent; its address is in the environment
-	// Secret returns a Secret's data. The namespace "" is gitrollout's.
+	// Secret returns a Secret's data. The namespace "" means gitrollout's own namespace.
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Jobs     Jobs
 	Getenv   func(string) string
@@ -53,7 +53,7 @@ type Deps struct {
 type provider struct {
 	kind   string // the key of a metric's provider block
 	title  string // for users
-	argo   bool   // Argo Rollouts has this provider, with these fields
+	argo   bool   // whether Argo Rollouts has this provider, with these fields
 	result string // the type of Result.Value, for the docs
 	keys   string // where the credentials come from, for the docs
 	config func() config
@@ -61,7 +61,7 @@ type provider struct {
 
 // config is the configuration of one provider. It is decoded for each use and has no state.
 type config interface {
-	// check refuses an invalid configuration. Texts may contain "{{args.x}}". Errors name fields without the kind.
+	// check refuses an invalid configuration. Texts may contain "{{args.x}}". An error's field omits the kind.
 	check() error
 	timeout() time.Duration
 	measure(context.Context, *session) (Result, error)
@@ -72,7 +72,7 @@ func Kinds() []string {
 	return rollout.Mapped(table, func(p provider) string { return p.kind })
 }
 
-// Check parses a provider's configuration strictly. It sends no request. Errors name fields such as provider.web.url.
+// Check parses a provider's configuration strictly. It sends no request. Errors contain the field: provider.web.url.
 func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
 	if invalid := new(fieldError); errors.As(err, &invalid) {
@@ -81,7 +81,7 @@ func Check(kind string, raw map[string]any) error {
 	return err
 }
 
-// Measure makes one measurement. Callers may repeat a Request after an error: it creates no second Job.
+// Measure makes one measurement. Callers may repeat a Request after an error, because the ID prevents a second Job.
 func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {

@@ -28,7 +28,7 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json sends "in" as JSON unless nil, and decodes the response into out. Errors contain the server's name, "from".
+// json sends a JSON request and decodes the response. The parameter "from" is the server's name in errors.
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err
@@ -49,7 +49,7 @@ func (s *session) clean(err error) error {
 	return err
 }
 
-// secret reads a Secret and hides its values. In a URL, it hides only credentials. Each of the keys must have a value.
+// secret reads a Secret and hides the values in messages. In a URL, it hides only credentials. All keys are required.
 func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
 	if s.deps.Secret == nil {
 		return nil, fmt.Errorf("the Secret %s cannot be read here", name)

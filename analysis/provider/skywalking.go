@@ -14,8 +14,8 @@ import (
 )
 
 // skywalking runs a GraphQL query on Apache SkyWalking
-// (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is GraphQL's data. The query may
-// use $duration. It is the configured interval until now, with minute steps in the process's time zone.
+// (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is GraphQL's data. In the query,
+// $duration is the configured interval until now, with minute steps in the process's time zone.
 var skywalking = provider{
 	kind: "skywalking", title: "Apache SkyWalking", argo: true,
 	result: "what GraphQL calls `data`",

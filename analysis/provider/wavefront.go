@@ -66,7 +66,7 @@ func (c *wavefrontConfig) measure(ctx context.Context, s *session) (Result, erro
 	}
 	now := s.deps.Now()
 	at := strconv.FormatInt(now.Unix()*1000, 10)
-	// Ask for the newest point of each series at one moment. The point may be older than the moment.
+	// Ask for one point of each series at the current time. A series may answer with an older point.
 	a, err := s.do(ctx, call.Request{
 		Method: http.MethodGet, Base: c.url(), Path: "/api/v2/chart/api",
 		Query:  url.Values{"q": {c.Query}, "s": {at}, "e": {at}, "p": {"1"}, "g": {"s"}, "i": {"true"}},

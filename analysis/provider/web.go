@@ -11,7 +11,7 @@ import (
 )
 
 // web sends a request to any HTTP service. The result is the value at jsonPath, or the body as text if the body is not
-// JSON. Argo Rollouts accepts any such text, but here the conditions judge it.
+// JSON. In Argo Rollouts, such a text always means success. But here the conditions judge the text.
 var web = provider{
 	kind: "web", title: "Any HTTP service", argo: true,
 	result: "what `jsonPath` finds: a number, a text, a list, a mapping; a body that is no JSON is a text",

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A moment is a time in a range query. Of Argo Rollouts' expr expressions, only these forms are supported:
+// A moment is a time in a range query. Argo Rollouts accepts any expression, but gitrollout accepts only these forms:
 //
 //	now()
 //	now() - duration("5m") + duration("30s")

@@ -57,7 +57,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	return all
 }
 
-// renumbered returns a note if a StatefulSet's first ordinal changes. The controller then replaces pods, without steps.
+// renumbered returns a note if a StatefulSet's first ordinal changes. Kubernetes then replaces pods at any step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	const field = "start"
 	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]

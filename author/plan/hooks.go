@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// hooks returns notes about the Jobs that a change runs, and about objects that such a Job reads too early.
+// hooks returns notes about the Jobs that a change runs, and about objects that a Job reads before their update.
 func (c comparison) hooks(a App) (all []Note) {
 	if a.Change == Apply {
 		return c.changedHooks()

@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MarkdownLimit is a comment's largest size, in bytes. GitHub accepts 65,536 characters. Markdown omits diffs first.
+// MarkdownLimit is a comment's largest size, in bytes. GitHub accepts 65,536 characters. A longer comment has no diffs.
 const MarkdownLimit = 60_000
 
-// Mark begins a plan's comment. A CI job finds its earlier comment by Mark.
+// Mark is the first line of a plan's comment. By this line, a CI job finds and updates its earlier comment.
 const Mark = "<!-- gitrollout plan -->\n"
 
 // Markdown returns the plans as the text of a pull request's comment.

@@ -31,7 +31,7 @@ func Compare(wasName string, was rollout.Object, nowName string, now rollout.Obj
 	}
 	text := string(diff.Diff(wasName, before, nowName, after))
 	if _, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(text, "diff ") {
-		text = rest // the line with both names follows
+		text = rest // drop the line "diff a b", because the next lines repeat both names
 	}
 	return text, nil
 }
@@ -47,7 +47,7 @@ func document(o rollout.Object) ([]byte, error) {
 	return data, nil
 }
 
-// withoutServer returns a copy of an object without the fields that the API server or an applier sets.
+// withoutServer returns a copy of an object without the fields that the API server, kubectl or gitrollout sets.
 func withoutServer(o rollout.Object) rollout.Object {
 	if o == nil {
 		return nil
@@ -93,7 +93,7 @@ func plainSecret(o rollout.Object) rollout.Object {
 // openFields lists the fields of a Secret that hold no values. Any other field may hold a value because of a typo.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values, and annotations that may contain a copy. changed marks values that differ.
+// hide masks a Secret's values, also in annotations. If a value differs from the other object, the mask says so.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil
@@ -117,7 +117,7 @@ func hide(o, other rollout.Object, changed string) rollout.Object {
 	return o
 }
 
-// longAnnotation limits the annotations of a Secret that a diff shows, in bytes.
+// longAnnotation is the size in bytes above which a Secret's annotation is masked.
 const longAnnotation = 200
 
 // star masks a value. The mask shows only whether the value in others is different.

@@ -80,8 +80,8 @@ func endless(a App) []Note {
 	return all
 }
 
-// changedSteps returns notes about the step at which the current release continues after a change of its steps. A note
-// is AtOnce if the change removes all remaining gates.
+// changedSteps returns notes about a change of the current release's steps. A note says at which step the release
+// continues. A note is AtOnce if the change removes all remaining promotions.
 func (c comparison) changedSteps(a App) []Note {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -92,7 +92,7 @@ func (c comparison) changedSteps(a App) []Note {
 	for i, was := range s.Progress {
 		spec, staged := head.Spec(was.Workload)
 		if !staged {
-			continue // lostRollouts notes the missing document
+			continue // lostRollouts reports the missing document
 		}
 		n := Note{Level: Hint, Code: "StepsChange", Object: was.Workload.Ref().String()}
 		where := fmt.Sprintf("release %s is at step %d of %d, %s", s.Release.Hash, was.Step+1, was.Of, was.Name)
@@ -185,7 +185,7 @@ func hasSurge(o rollout.Object) bool {
 func (c comparison) sharedData(ref rollout.Ref) []Note {
 	var mounts, reads []string
 	for _, o := range c.in.Head.Render.Objects {
-		if o.Namespace() != ref.Namespace || hook.Is(o) { // hooks.go notes the objects that a hook reads
+		if o.Namespace() != ref.Namespace || hook.Is(o) { // hooks.go reports the objects that a hook reads
 			continue
 		}
 		mounted, read := uses(o.Map("spec", "template"), ref)

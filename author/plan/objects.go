@@ -42,7 +42,7 @@ func differences(base, head *rollout.Render) []Object {
 		was := before[ref]
 		if was == nil {
 			was = generatedBefore(ref, before, after)
-			renamed[was.Ref()] = true // the Ref of a new object is empty
+			renamed[was.Ref()] = true // an empty Ref if "was" is nil
 		}
 		add(ref, was, now)
 	}

@@ -19,7 +19,7 @@ type Plan struct {
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
 	At      time.Time `json:"at"`   // the plan assumes a push at this time
-	// State names the source of stable and rejected versions: the state branch, or base with the reason.
+	// State says where the stable version comes from: from the state branch, or from the commit Base, and why.
 	State     string                `json:"state,omitempty"`
 	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration; no app is planned
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
@@ -88,7 +88,7 @@ type Input struct {
 	Now        time.Time
 	App        rollout.App
 	Base, Head Side
-	State      *rollout.State // the app's record; nil means that base is stable
+	State      *rollout.State // the app's record; if nil, the plan takes the version in Base as stable
 	Calendar   rollout.Calendar
 	Files      []string // the changed files among the sources of both sides, sorted
 }
@@ -169,8 +169,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns the stable hashes if this change adds a workload's first Rollout document, else nil. The key is the
-// workload. A workload with a first document has its hash from base.
+// standing returns each workload's stable hash if this change adds a workload's first Rollout document, else nil. The
+// hash of a workload with a first document comes from the commit Base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -196,13 +196,13 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether a kind counts as a workload only with a Rollout. The record then has no earlier hash.
+// byDocument reports whether a kind is a workload only if it has a Rollout. Before its Rollout, no hash is recorded.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is
 }
 
-// unrecorded returns a byDocument workload if one change adds its first Rollout document and changes its version.
+// unrecorded returns a workload whose version changes together with its first Rollout document (see byDocument).
 func unrecorded(in Input) (what string, is bool) {
 	for _, spec := range in.Head.Render.Specs {
 		w, isSame := spec.Workload, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() }
@@ -233,7 +233,7 @@ func renamed(in Input) (what string, is bool) {
 	}
 }
 
-// judge returns the kind of change of an app whose objects differ, and a summary of the change.
+// judge returns the kind and the summary of a change. The app's objects must differ.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
 		return Invalid, name + ", and all its pods would start at the same time: the app would be held as it is; " +

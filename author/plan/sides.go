@@ -46,7 +46,7 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 // planners is the number of apps that are planned in parallel.
 const planners = 4
 
-// Add plans the apps of both sides. It stops when ended returns an error.
+// Add plans the apps of both sides. It stops if the function ended returns an error.
 func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.After.Behind != nil {
 		p.Error, p.Errors = rollout.ProblemOf(s.After.Behind), 1
@@ -92,7 +92,7 @@ func (s *Sides) Names() []string {
 	return slices.Compact(names)
 }
 
-// Plan plans one app. It returns false if the app does not change. An unchanged app is built once, and then cached.
+// Plan plans one app. It returns false if the app does not change. The cache renders an unchanged app only once.
 func (s *Sides) Plan(name string) (App, bool, error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {

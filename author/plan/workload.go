@@ -15,10 +15,10 @@ type Workload struct {
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
-	// Sized is the source of Replicas if it is not the manifest.
+	// Sized says where the number Replicas comes from. It is empty if the manifest has the number.
 	Sized  string  `json:"sized,omitempty"`
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests
-	Full   int     `json:"full,omitempty"`   // the weight that stands for all requests
+	Full   int     `json:"full,omitempty"`   // the weight at which the new version gets all requests
 	Stages []Stage `json:"stages,omitempty"`
 }
 

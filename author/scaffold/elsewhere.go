@@ -13,9 +13,9 @@ import (
 )
 
 type elsewhere struct {
-	who   string    // the engine's object that releases the chart
+	who   string    // the object of Argo CD or Flux that releases the chart
 	of    sourceRef // Flux's source object, which has the address
-	repo  string    // the address, if the engine's object has one
+	repo  string    // the address, if this object has an address
 	name  string    // the chart's name; "" if the address ends with the name
 	wants string    // the version or range; "" if Flux's source object has it
 }
@@ -38,7 +38,7 @@ func (s *Survey) vendored(name string, data []byte) {
 }
 
 func (s *Survey) built(env string, build Builder) {
-	// Read HelmReleases from Flux's built kustomizations for env, because the HelmReleases' files have no patches.
+	// Build the kustomizations with Flux's objects. The files of HelmReleases lack the patches of the kustomizations.
 	of := map[string]bool{} // the key is a kustomization's folder, or a folder or file that it uses
 	var all []Given
 	for _, dir := range s.ofFlux() {
@@ -66,7 +66,7 @@ func (s *Survey) built(env string, build Builder) {
 }
 
 func (p *Proposal) beside(k Kustomization) string {
-	// A kustomization with an engine's objects is not an app, so no app would deploy its workloads.
+	// A kustomization with objects of Argo CD or Flux is not an app. Report workloads in it, because no app deploys them.
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
 		return ""
@@ -80,7 +80,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux returns the kustomizations with Flux's objects. It skips a kustomization that is only a part of others.
+// ofFlux returns the kustomizations with Flux's objects. It skips a kustomization that only other kustomizations use.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {
@@ -105,7 +105,7 @@ func (s *Survey) into(of map[string]bool, dir string) {
 	}
 }
 
-// settle finds the vendored folders of external charts. It moves objects without a usable source to LeftOut.
+// settle finds the folders that objects of Argo CD or Flux use. It leaves out an object without a usable folder.
 func (s *Survey) settle(tree rollout.Tree) error {
 	given := s.Given
 	s.Given = nil
@@ -143,7 +143,7 @@ func (s *Survey) settle(tree rollout.Tree) error {
 	return nil
 }
 
-// knows reports whether a folder has an app's source or an engine's objects.
+// knows reports whether a folder has an app's source, or objects of Argo CD or Flux.
 func (s *Survey) knows(dir string) bool {
 	isChart := func(c Chart) bool { return c.Path == dir }
 	isBelow := func(other string) bool { return holds(dir, other) }

@@ -36,7 +36,7 @@ type Given struct {
 
 func (g *Given) at(dir string) {
 	if g.Path = dir; g.Name == path.Base(dir) {
-		g.Name = "" // the default name of dir is the same
+		g.Name = "" // by default, an app has the name of its folder
 	}
 	if g.Helm == nil {
 		return
@@ -167,7 +167,7 @@ func asJSON(values map[string]any) string {
 		return ""
 	}
 	data, err := json.Marshal(values)
-	if err != nil { // impossible, because it came from YAML
+	if err != nil { // impossible, because the values came from YAML
 		return ""
 	}
 	return string(data)
@@ -205,7 +205,7 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables copies a Kustomization's variables. It records a lost ConfigMap unless exactly one file for env defines it.
+// variables copies a Kustomization's variables. If a ConfigMap has no file for env, or several, its name goes to Lost.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -237,7 +237,7 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	g.lose("spec.components", len(o.Spec.Components) > 0)
 	g.postBuild = o.Spec.PostBuild
 	g.Decryption = o.Spec.Decryption.SecretRef.Name
-	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // a cloud account decrypts the files
+	g.lose("spec.decryption", g.Decryption == "" && o.Spec.Decryption.Provider != "") // the key is in a cloud account
 	return g, true
 }
 
@@ -253,7 +253,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	}
 	g = Given{File: file, object: o.Metadata.Name, release: true,
 		Entry: Entry{Namespace: cmp.Or(o.Spec.TargetNamespace, o.Metadata.Namespace)}}
-	of := "/" // the base of the value files
+	of := "/" // value files are relative to the repository's root
 	switch {
 	case o.Spec.ChartRef.Name != "":
 		g.chart = &elsewhere{of: o.Spec.ChartRef}
@@ -281,8 +281,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry adds the settings of engines' objects to the entries. It prefers objects for env. The map holds the further
-// entries of a chart that is released several times; the key is the folder. notes names lost settings.
+// carry adds the settings of engines' objects to the entries. It prefers objects for env. If a chart is released more
+// than once, the map "also" has the other entries by folder. The list "notes" describes lost settings.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {

@@ -17,7 +17,7 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// markers lists folders that contain environments, as in overlays/prod. generic lists names that no app has.
+// A folder in markers contains environments, as in overlays/prod. A folder in generic is never named after an app.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -25,7 +25,7 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// shown matches folders of documentation, samples or tests. A match directly below a folder in ofApps is an app.
+// Folders that match shown have documentation, samples or tests. But apps/docs is an app (see ofApps).
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
 	ofApps = []string{"apps", "applications", "services"}
@@ -92,7 +92,7 @@ func (g Given) distance(env string) int {
 
 func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
-// onlyFor returns an engine's file and environment if engines deploy dir, but only for environments other than env.
+// onlyFor returns a file and its environment if engines deploy dir only for other environments than env.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {
@@ -106,7 +106,7 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 	return file, other
 }
 
-// ofEnvironment returns the apps for env among roots. It records a reason for each root that it leaves out.
+// ofEnvironment selects the folders of roots that are apps for env. It records why it leaves out the other folders.
 func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
 	isApp := slices.ContainsFunc(roots, func(r string) bool { return shownIn(r) == "" })
 	for _, r := range roots {
@@ -128,7 +128,7 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 	return chosen
 }
 
-// isOf reports whether a root is for env. A synonym of env counts only if no root beside it has a preferred name.
+// isOf reports whether a root is for env. "production" is for the env "prod" only if there is no root "prod" beside it.
 func isOf(root, env string, roots []string) bool {
 	e, names := environment(root), append([]string{env}, synonyms[env]...)
 	at := slices.Index(names, e)

@@ -26,7 +26,7 @@ type Proposal struct {
 	also  map[string][]Entry // the key is a chart's folder; the values are entries for its further releases
 }
 
-// Entry is one entry of apps.
+// Entry is one entry of the configuration's list "apps".
 type Entry struct {
 	Path      string
 	Name      string             // "" for the default
@@ -37,7 +37,7 @@ type Entry struct {
 
 	Decryption string // the Secret with the keys for encrypted files, "" if there are none
 
-	Needs render.Violations // objects of the apps that the entry must allow
+	Needs render.Violations // the entry must allow these objects, because its apps have them
 }
 
 // LeftOut is a folder that is not an app of the cluster, and the reason.
@@ -98,7 +98,7 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	}
 }
 
-// choose returns the environment of the cluster, and names a cluster without a name.
+// choose returns the environment of the cluster. If the cluster has no name, choose sets a name.
 func (p *Proposal) choose(roots []string) string {
 	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
@@ -281,7 +281,7 @@ func globOf(dir string) string {
 	return path.Join(segments...)
 }
 
-// nameOf returns the name for an app's entry. It returns "" if the last folder's name, the default, fits.
+// nameOf returns the name for an app's entry. It returns "" if the default fits: the name of the last folder.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {

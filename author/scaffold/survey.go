@@ -50,13 +50,13 @@ type Kustomization struct {
 	Engine    string   // the engine of its objects, Flux or Argo CD; "" for an app
 }
 
-// The bounds of a survey. Look ignores further folders and files.
+// The bounds of a survey. The function Look ignores deeper folders and further files.
 const (
 	maxDepth = 8
 	maxFiles = 20_000
 )
 
-// skipped lists folders without manifests of the repository's apps.
+// skipped lists folders to ignore. They contain tools' files or copies, but no apps.
 var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor", "testdata"}
 
 // Look returns the survey of a tree.
@@ -282,7 +282,7 @@ func (l *looker) argoCD(file, text string, h head) {
 // roots returns the kustomizations that no other kustomization uses. It skips kustomizations with engines' objects.
 func (s Survey) roots() []string {
 	used := s.used()
-	for _, k := range s.Kustomizations { // a folder that an engine deploys is a root, even if another uses it
+	for _, k := range s.Kustomizations { // a folder that an engine deploys is a root, even if it is used
 		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
 			delete(used, k.Path)
 		}
@@ -350,8 +350,8 @@ func holds(dir, name string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// charts returns the charts that are apps. Each chart gets the value file of the first environment that has one. charts
-// skips libraries and subcharts.
+// charts returns the charts that are apps, without library charts and subcharts. Each chart gets the value file for the
+// first environment for which such a file exists.
 func (s Survey) charts(environments ...string) map[string]rollout.Helm {
 	apps := map[string]rollout.Helm{}
 	for _, c := range s.Charts {

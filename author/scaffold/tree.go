@@ -22,7 +22,7 @@ type overlaid struct {
 	files map[string]string
 }
 
-// newID begins the ids of added files.
+// newID is the prefix of an added file's ID.
 const newID = "new:"
 
 // Lookup implements rollout.Tree.

@@ -128,7 +128,7 @@ type fluxSource struct {
 }
 
 func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
-	// The source object must be among objects.
+	// Find the source object. It is an error if the list does not have this object.
 	i := slices.IndexFunc(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
 	})
@@ -147,7 +147,7 @@ func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
 	if ref == "" || s.Ref.Semver != "" {
 		return nil, errors.New("uses a repository without a tag, a branch or a commit in its ref")
 	}
-	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // bases refer to sibling folders
+	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // take the top folder, for "../base"
 	return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: s.URL, Ref: ref, Path: path.Clean(top)}}}, nil
 }
 

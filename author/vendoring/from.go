@@ -22,10 +22,10 @@ import (
 // kustomizations lists the file names of a kustomization.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// From adds the external sources of a folder's kustomization to vendor.yaml. In the kustomization, it replaces their
-// addresses by the folders that Update will write. From also adds the sources of Flux's and Argo CD's objects in and
-// below the folder, but does not change these objects or helmCharts. From sends no request. It returns lines about
-// changes and omissions. If it cannot rewrite an entry, it writes nothing.
+// From adds the external sources of a folder's kustomization to vendor.yaml. It replaces each address in the
+// kustomization by the folder that Update will write. From also adds the sources of Flux's and Argo CD's objects in and
+// below the folder, but does not change these objects or the field helmCharts. From sends no request. The result said
+// describes changes and omissions. If From cannot rewrite an entry, it writes nothing.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {
@@ -117,7 +117,7 @@ func kustomization(dir *os.Root) (file string, text []byte, err error) {
 	return "", nil, err
 }
 
-// vendorYAML returns the sources in vendor.yaml, and the text to append entries to.
+// vendorYAML returns the sources in vendor.yaml and the file's text. New entries can be appended to this text.
 func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err error) {
 	head, err = dir.ReadFile(rollout.VendorFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -224,7 +224,7 @@ func (f *from) folder(g rollout.VendorGit) string {
 	}
 }
 
-// charts adds the charts in helmCharts that come from a repository or registry.
+// charts adds sources for the field helmCharts. It skips a chart without a repository.
 func (f *from) charts(text []byte) error {
 	var k struct {
 		Globals struct{ ChartHome string } `json:"helmGlobals"`
@@ -254,7 +254,7 @@ func (f *from) charts(text []byte) error {
 	return nil
 }
 
-// isChart reports whether s vendors the chart c. It ignores layout and signers.
+// isChart reports whether s vendors the chart c. It ignores the fields Flat and Provenance.
 func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	if s.Chart == nil {
 		return false

@@ -19,7 +19,7 @@ import (
 // Getter fetches sources over HTTP.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
-	// Login returns a host's credentials, or "". A registry's token server also gets them, but no redirect target does.
+	// Login returns a host's credentials, or "". A registry's token server also gets the credentials. No redirect does.
 	Login func(host string) (user, password string)
 
 	Silence time.Duration // longest time without data from a server; default 1m
@@ -139,7 +139,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry sends a request to a registry's API. If the registry requires a token, it gets one and sets *token.
+// registry sends a request to a registry's API. If the registry requires a token, it stores one in *token.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {
@@ -158,7 +158,7 @@ func (g *Getter) registry(ctx context.Context, host, p, accept string, token *st
 	return a, err
 }
 
-// token returns the Authorization header that a registry accepts. wants is the registry's WWW-Authenticate header.
+// token returns the Authorization header that a registry accepts. The header WWW-Authenticate is in wants.
 func (g *Getter) token(ctx context.Context, host, wants string) (string, error) {
 	kind, rest, _ := strings.Cut(wants, " ")
 	if strings.EqualFold(kind, "Basic") {

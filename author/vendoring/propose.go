@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// WorkingCopy is a folder in a clone. Its changes become a proposal.
+// WorkingCopy is a folder in a clone. Its changes become a proposal: a commit on a pushed branch.
 type WorkingCopy string
 
 // Clean returns an error if the working copy has changes, because a proposal would include them.

@@ -63,7 +63,7 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 	p.Into = s.Into
 	if err == nil && s.Chart != nil {
 		err = onlyChart(all, s.Chart.Name, p.Version)
-		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // kustomize looks here
+		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // kustomize expects charts here
 		if s.Chart.Flat {
 			p.Into, all = path.Join(s.Into, s.Chart.Name), all.below(s.Chart.Name)
 		}
@@ -263,7 +263,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged returns the tag to fetch for a range of versions. In the result, + replaces the registry's _.
+// tagged returns the tag to fetch for a range of versions. A tag has "_" in place of "+", so tagged converts it.
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"

@@ -36,7 +36,7 @@ func unzip(archive []byte) (files, error) {
 }
 
 func untar(from io.Reader) (files, error) {
-	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // in bytes, with headers
+	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // total is in bytes
 	for n := 1; ; n++ {
 		header, err := archive.Next()
 		switch {

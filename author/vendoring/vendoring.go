@@ -102,7 +102,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver returns folders with a chart's other versions. They remain after a Git merge, and a render may use them.
+// leftOver returns folders with other versions of a chart. A Git merge may keep such a folder, and a render may use it.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -133,8 +133,8 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources of vendor.yaml and writes vendor.lock. It looks for a newer version only of the source
-// called name, or of all sources if name is All. If a source fails or differs from its lock, Update writes nothing.
+// Update fetches the sources of vendor.yaml and writes vendor.lock. The parameter name selects the source
+// that may get a newer version, or all sources. If a source fails or differs from its lock, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {

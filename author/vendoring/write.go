@@ -17,7 +17,7 @@ import (
 // staging receives new files first, so that a full disk changes nothing. stage clears it.
 const staging = ".vendor-new"
 
-// write moves new contents to their folders and then writes the lock. After an interruption, repeat the same update.
+// write moves new contents to their folders and then writes the lock. An interrupted update can be repeated.
 func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []string, err error) {
 	defer func() { err = errors.Join(err, dir.RemoveAll(staging)) }()
 	fresh, err := stage(dir, pins, contents)
