@@ -12,7 +12,7 @@ const defaultConfidence = 0.999
 
 // JudgeComparison compares the new version with stable. Each result is [bad, all]: the failed and all requests of one
 // period. The k-th measurement fails a good version with probability alpha/(k(k+1)). The sum of these probabilities is
-// alpha. k includes measurements whose records a crash may have lost. The time began is the start of the run.
+// alpha. k includes measurements whose records a crash may have lost. The parameter began is the run's start.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -64,7 +64,7 @@ func (s sample) String() string {
 }
 
 // sampleOf parses [bad, all]. A list of one value means no requests. The numbers may be fractions, because Prometheus
-// extrapolates. sampleOf rounds the number of bad requests down. It rounds the number of all requests to the nearest.
+// extrapolates. sampleOf rounds the bad requests down, and all requests to the nearest integer.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if ok && len(pair) == 1 {

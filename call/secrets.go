@@ -52,7 +52,7 @@ func forms(text string) []string {
 	}
 }
 
-// HideURL hides the user, the password, query values and path elements of at least 16 bytes of a URL.
+// HideURL hides these parts of a URL: the user, the password, query values, and path elements of at least 16 bytes.
 func (s *Secrets) HideURL(u *url.URL) { s.hideURL(u, 16) }
 
 func (s *Secrets) hideURL(u *url.URL, long int) {

@@ -31,7 +31,7 @@ var tools = []string{
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // SameTemplate reports whether an apply would keep a Deployment's live pod template and its pods. It sends a dry run,
-// because defaults and admission may change the template. Fields that takeOver removes count as changes.
+// because defaults and admission may change the template. A field that the apply would delete is also a change.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -74,9 +74,9 @@ func podTemplate(u *unstructured.Unstructured) map[string]any {
 	return rollout.Object(u.Object).Map("spec", "template")
 }
 
-// handOverReplicas gives up spec.replicas when Git leaves replicas to an autoscaler. Server-side apply removes a field
-// without other owners, so the Deployment would fall to one pod. A second manager therefore applies the live number,
-// without force, and owns the field until the autoscaler scales.
+// handOverReplicas keeps the number of pods when Git leaves spec.replicas to an autoscaler. Server-side apply would
+// remove the field, because it has no other owner, and the Deployment would fall to one pod. So a second field manager
+// applies the live number without force. It owns the field until the autoscaler scales.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -90,10 +90,10 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return err
 }
 
-// takeOver removes other managers from the fields that gitrollout owns and Git no longer has, so that the apply deletes
-// these fields. With adopts, gitrollout also takes fields that other tools applied, but not edited fields or
-// spec.replicas. An object without other managers' fields costs no request. client-go's csaupgrade would also remove
-// fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
+// takeOver lets the next apply delete the fields that gitrollout owns and that are no longer in Git. For this, it
+// removes other managers from these fields. If adopts is true, it also does so for fields that other tools applied, but
+// not for edited fields or spec.replicas. An object without other managers' fields costs no request. client-go's
+// csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
 	if seen && !l.shared || !seen && !adopts { // the watch has all objects with the app's label
@@ -127,7 +127,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 }
 
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
-	// retry.OnError would treat do's deadline as success.
+	// retry.OnError would return nil after a deadline inside do.
 	err := do()
 	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
 		err = do()
@@ -151,7 +151,7 @@ type jsonPatch struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// ownershipChange returns takeOver's patch of the managed fields, or nil if nothing changes. taken lists the removed
+// ownershipChange returns the patch that takeOver sends, or nil if nothing changes. The result taken has the removed
 // fields with their managers. The patch contains the resource version, so that it fails if the object has changed.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []jsonPatch, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {

@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// known is the record of an object that this process applied or found applied.
+// known is the record of an object that this process applied, or found in the applied state.
 type known struct {
 	app    string // the app that applied it
 	digest string // the applied digest
 	print  string // fingerprint of the owned fields after the apply
 
-	repairs  int       // number of repairs with pauses shorter than peaceful
+	repairs  int       // number of repairs; it restarts after a pause of 5 min (peaceful)
 	repaired time.Time // time of the last repair
-	since    time.Time // time of the first repair in a series with pauses shorter than recent
+	since    time.Time // time of the first repair in a series; a pause of 30 s (recent) ends a series
 	by       string    // the last writer of the object
 }
 
@@ -28,7 +28,7 @@ const (
 	peaceful      = 5 * time.Minute // a pause of this length resets the count
 )
 
-// A HorizontalPodAutoscaler changes replicas every 15 s. With these limits, its second change is reported as lasting.
+// A HorizontalPodAutoscaler changes replicas every 15 s. With these limits, its second change causes ErrOverwritten.
 const (
 	recent  = 30 * time.Second
 	lasting = 10 * time.Second

@@ -96,8 +96,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error if the newest commit of another app has the object. Apps may share an object that is never
-// deleted, such as a Namespace, if the content is equal. Then shared is true.
+// contested returns an error if the newest commit of another app has the object. But it returns true without an error
+// if both apps have equal content, and gitrollout never deletes the object, such as a Namespace.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	if !exists || l.app == "" || l.app == app {
@@ -137,7 +137,7 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	default:
 		return false
 	}
-	if l.pending != "" { // only the first comparison reads pending, so free its memory
+	if l.pending != "" { // no later comparison needs pending, so free its memory
 		compared := *l
 		compared.pending = ""
 		d.kind.live.swap(l, &compared)
@@ -198,8 +198,8 @@ func (s *server) inFields(ctx context.Context, d *desired, writer string) string
 	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
-// write sends one object and returns the stored object. It changes only the app's label and annotations of an existing
-// CreateOnly object.
+// write sends one object and returns the stored object. If a CreateOnly object exists already, write sends only the
+// app's label and annotations.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server by dry runs whether it would accept an Apply. Its only write is takeOver. objects may
-// contain several versions of one object. The error is the *Error of the first refused object. Check skips an object if
-// the same Apply creates its CRD or Namespace.
+// Check asks the API server by dry runs whether it would accept an Apply. Apart from takeOver, Check changes
+// nothing. The list objects may contain several versions of one object. The error is the *Error of the first refused
+// object. Check skips an object if the same Apply creates its CRD or Namespace.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 			return explain(err, d.ref, "get") // the apply keeps an existing CreateOnly object
 		}
 	}
-	err := c.server.takeOver(ctx, d, false) // so that an entry that leaves Git does not conflict with a new entry
+	err := c.server.takeOver(ctx, d, false) // a removed list entry must not conflict with a new entry
 	if err == nil {
 		_, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 	}

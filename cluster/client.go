@@ -33,8 +33,8 @@ type Options struct {
 	// OnChange is called after a change of an app's live object that matters to Observe or the next Apply. One change
 	// may cause several calls. OnChange must not block, and may be nil.
 	OnChange func(app string)
-	// Wants returns an object in an app's newest commit. If Wants returns nil, another app may take the object. An
-	// error means that the commit is not known yet. If Wants is not set, any app may take any object.
+	// Wants returns an object in an app's newest commit. If the result is nil, another app may take the object. An error
+	// means that the commit is not known yet. Without a function Wants, any app may take any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
 	// Namespaces limits watches and writes to these namespaces. Empty means the whole cluster.
 	Namespaces []string

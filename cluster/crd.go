@@ -15,7 +15,7 @@ func isCRD(ref rollout.Ref) bool {
 	return ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition"
 }
 
-// defined reports whether the objects to apply include an object's CRD.
+// defined reports whether the list all contains the CRD for an object.
 func defined(all []*desired, d *desired) bool {
 	return slices.ContainsFunc(all, func(other *desired) bool {
 		o := rollout.Object(other.object)

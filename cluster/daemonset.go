@@ -35,7 +35,7 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 
 // equalRevision returns the newest ControllerRevision whose template equals the workload's, as Match does in
 // k8s.io/kubernetes pkg/controller/daemon/update.go. If no template is equal, it returns a revision with the applied
-// hash. The highest revision number does not suffice, because one of the two watches may be ahead.
+// hash. The highest number may be wrong, because DaemonSets and revisions have separate watches.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -48,8 +48,8 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	return nil
 }
 
-// byNodes sets each revision's desired pods. Nodes without a pod count for the current revision, which gets the
-// DaemonSet's hash. A revision with pods but without a hash is Base, because it predates the adoption.
+// byNodes sets each revision's desired pods. The current revision gets the DaemonSet's hash, and also the nodes without
+// a pod. The field Base of a revision is true if its pods have no hash, because they are older than the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left := w.replicas
 	out.Floor = w.partition

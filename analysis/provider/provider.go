@@ -72,7 +72,7 @@ func Kinds() []string {
 	return rollout.Mapped(table, func(p provider) string { return p.kind })
 }
 
-// Check parses a provider's configuration strictly. It sends no request. Errors contain the field: provider.web.url.
+// Check parses a provider's configuration strictly. It sends no request. Errors contain the field (provider.web.url).
 func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
 	if invalid := new(fieldError); errors.As(err, &invalid) {
