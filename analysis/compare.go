@@ -11,8 +11,8 @@ import (
 const defaultConfidence = 0.999
 
 // JudgeComparison compares the new version with stable. Each result is [bad, all]: the failed and all requests of one
-// period. The k-th measurement fails a good version with probability alpha/(k(k+1)). The sum of these probabilities is
-// alpha. k includes measurements whose records a crash may have lost. The parameter began is the run's start.
+// period. Measurement k fails a good version with a probability of at most (1-confidence)/(k(k+1)). The sum for all k
+// is 1-confidence. k includes measurements whose records a crash may have lost. The parameter began is the run's start.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {

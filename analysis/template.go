@@ -95,7 +95,7 @@ type Values struct {
 }
 
 // Instantiate fills in the arguments of the templates' metrics. But "{{args.name}}" stays in the text if the
-// value is in a Secret, so that no record contains the value. check validates a provider's settings and may be nil.
+// value is in a Secret, so that no record contains the value. The function check validates a configuration, unless nil.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -176,7 +176,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect adds referenced templates without duplicates and refuses cycles. path is the chain of references.
+// collect adds referenced templates without duplicates and refuses cycles. The list path is the chain of references.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {

@@ -50,7 +50,7 @@ func (c sender) check(service, address string) error {
 	return err
 }
 
-// send adds headers and credentials to a request and sends the request. service is the AWS service for sigv4.
+// send adds headers and credentials to a request and sends the request. For sigv4, service is the AWS service.
 func (c sender) send(ctx context.Context, s *session, ask call.Request, service string) (call.Answer, error) {
 	ask.Insecure, ask.Header = c.Insecure, headerOf(c.Headers)
 	if err := c.Authentication.apply(ctx, s, &ask, service); err != nil {

@@ -28,7 +28,7 @@ var job = provider{
 type Jobs interface {
 	// EnsureJob returns a Job's state. If the Job is missing and begun is false, it creates the Job. If the Job is
 	// missing and begun is true, the state is Gone. If the existing Job's annotation differs from the given object's
-	// annotation, the state is Taken. EnsureJob sets the uids of a new Job's owners, and drops owners without a uid.
+	// annotation, the state is Taken. EnsureJob sets the uids of a new Job's owners, and drops unreadable owners.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if it exists.
 	DeleteJob(ctx context.Context, namespace, name string) error

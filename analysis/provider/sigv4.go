@@ -43,7 +43,7 @@ func checkAWS(address string) error {
 		"%q is no server of AWS, and requests to it would be signed", shown(address))
 }
 
-// sign adds the time and the signature to a request. body is the request's body as sent.
+// sign adds the time and the signature to a request. The parameter body is the request's body as sent.
 func (g signer) sign(r *http.Request, body []byte) {
 	at := g.at.UTC().Format(sigv4Time)
 	r.Header.Set("X-Amz-Date", at)

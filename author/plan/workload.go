@@ -97,7 +97,7 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	return w
 }
 
-// size returns a workload's number of pods from Git. sized is the number's source, or "" for the manifest's replicas.
+// size returns a workload's number of pods in Git, and the number's source, or "" for the manifest's replicas.
 func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""

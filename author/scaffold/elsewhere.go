@@ -38,7 +38,7 @@ func (s *Survey) vendored(name string, data []byte) {
 }
 
 func (s *Survey) built(env string, build Builder) {
-	// Build the kustomizations with Flux's objects. The files of HelmReleases lack the patches of the kustomizations.
+	// Read HelmReleases from built kustomizations, because the files of HelmReleases lack the kustomizations' patches.
 	of := map[string]bool{} // the key is a kustomization's folder, or a folder or file that it uses
 	var all []Given
 	for _, dir := range s.ofFlux() {

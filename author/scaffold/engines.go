@@ -61,7 +61,7 @@ type application struct {
 	} `json:"spec"`
 }
 
-// ownServer and ownName are the names of Argo CD's own cluster. fixedRevision matches commits and versions.
+// ownServer and ownName select the cluster in which Argo CD runs. fixedRevision matches commits and versions.
 const (
 	ownServer = "https://kubernetes.default.svc"
 	ownName   = "in-cluster"

@@ -79,7 +79,7 @@ func (g Given) environment() string {
 
 func (g Given) isFor(env string) bool { return g.distance(env) < 2 }
 
-// distance returns 0 if an engine's object is for env, 1 for any environment, and 2 for another environment.
+// distance returns 0 if an engine's object is for env, 2 for a different environment, or 1 without an environment.
 func (g Given) distance(env string) int {
 	switch e := g.environment(); {
 	case env == "" || e == "":
@@ -92,7 +92,7 @@ func (g Given) distance(env string) int {
 
 func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
-// onlyFor returns a file and its environment if engines deploy dir only for other environments than env.
+// onlyFor returns the file and the environment of an object that deploys dir, unless another object does so for env.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {

@@ -260,7 +260,7 @@ func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {
 	return render.FindApps(tree, config)
 }
 
-// appIn splits a path. last is the index of the last folder that could be an app's name, or -1.
+// appIn splits a path. The result last is the index of the last folder that could be an app's name, or -1.
 func appIn(dir string) (segments []string, last int) {
 	segments, env := strings.Split(dir, "/"), environment(dir)
 	for i, s := range slices.Backward(segments) {

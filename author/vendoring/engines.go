@@ -128,7 +128,6 @@ type fluxSource struct {
 }
 
 func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
-	// Find the source object. It is an error if the list does not have this object.
 	i := slices.IndexFunc(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
 	})

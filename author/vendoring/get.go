@@ -19,7 +19,7 @@ import (
 // Getter fetches sources over HTTP.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
-	// Login returns a host's credentials, or "". A registry's token server also gets the credentials. No redirect does.
+	// Login returns a host's credentials, or "". A registry's token server also gets them. Redirects do not get them.
 	Login func(host string) (user, password string)
 
 	Silence time.Duration // longest time without data from a server; default 1m
@@ -39,7 +39,7 @@ type answer struct {
 	body   []byte
 }
 
-// get sends a GET request. authorization may be "". Errors contain only the host and path of the address.
+// get sends a GET request. The header authorization may be "". Errors contain only the host and path of the address.
 func (g *Getter) get(ctx context.Context, address, authorization, accept string) (answer, error) {
 	ctx, end := context.WithTimeout(ctx, maxTime)
 	defer end()
