@@ -20,8 +20,8 @@ type applier struct {
 }
 
 // apply applies a state to the cluster. It does nothing for an app that follows no commit yet. For a removed app, it
-// skips the objects of other apps, and applies only a rollback and the rollback's end, which unpins Services. If an
-// object is refused in a rollback, Services, routes and workloads are still applied.
+// applies only a rollback and the first state after the rollback, but not to objects that other apps have. If an object
+// is refused in a rollback, Services, routes and workloads are still applied.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -52,7 +52,7 @@ func (k *applier) apply(
 		m.routing.held = strategies.Routing(state, rendered)
 	}
 	m.fought = nil
-	if isApplied && state.Release != nil { // another writer of the objects does not stop a release
+	if isApplied && state.Release != nil { // a release goes on, although another writer changes the objects
 		m.fought, err = err, nil
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {

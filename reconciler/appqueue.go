@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// appQueue holds when each app is due. RunOnce uses the two maps. Run uses a work queue instead.
+// appQueue stores when each app is due. Reconciler.RunOnce uses the two maps. Reconciler.Run uses a work queue.
 type appQueue struct {
 	mu     sync.Mutex
 	now    map[string]bool      // apps that are due immediately

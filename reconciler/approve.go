@@ -10,12 +10,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Approver returns the promoter who approved a promotion file in a commit. promoters is the policy's file of promoters,
-// or empty. An empty result without an error means that every user may approve. An error that wraps a
-// *rollout.InvalidError means that no promoter approved. After any other error, the approval is unknown.
+// Approver returns the promoter who approved a promotion file in a commit. The argument promoters is the policy's
+// file of promoters, or empty. An empty result without an error means that every user may approve. An error that wraps
+// a *rollout.InvalidError means that no promoter approved. After any other error, the approval is unknown.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
-// approvals caches an Approver's results. The Git pump calls the Approver, because it may fetch history.
+// approvals caches an Approver's results. An app's pass never calls the Approver, because a call may fetch history.
 type approvals struct {
 	ask    Approver // nil means that every promotion file counts
 	touch  func(app string)
@@ -26,7 +26,7 @@ type approvals struct {
 	open  map[string]question // unanswered questions, by app
 }
 
-// question asks which promoter approved the file at path. file is the blob's id. main is the commit to check.
+// question asks which promoter approved a file. The field file is the blob's id, and main is the id of the commit.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {
@@ -45,8 +45,8 @@ func newApprovals(ask Approver, touch func(app string), wanted func()) *approval
 func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
-	// Only an approved promotion for the release at the head or in flight counts. refused says why a promotion of
-	// the head's release does not count.
+	// A promotion is ignored unless it is approved, and its release is at the head or in flight. The result refused says
+	// why a promotion of the head's release is ignored.
 	p = a.promotion.File
 	if p == nil || q.ask == nil {
 		return p, nil, nil

@@ -22,11 +22,11 @@ type blame struct {
 	authors  map[string]authorship // authors of promotions that existed at the first fetch, by app
 }
 
-// authorship is the author of a promotion file. file is the blob. author is empty if it is unknown.
+// authorship is the author of a promotion file. The field file is the blob's id. An unknown author is empty.
 type authorship struct{ file, author string }
 
-// head sets the commit of an app's head: the last commit of a push that changed the render or the error. A revert
-// undoes this commit, and a release takes its author. A head with an error may have no commit.
+// head sets the field Commit of an app's head. This is the last commit of a push that changed the render or the error.
+// A revert undoes this commit, and its author becomes the release's author. A head with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -78,7 +78,7 @@ func (s *transition) follows() bool {
 }
 
 // withAuthor returns an app's promotion with its author. If the promotion is older than this process, withAuthor
-// requests the history from the app's commit. Until then, an error blocks everything except a rollback.
+// requests the history from the app's commit. Until this history is read, an error allows only a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
@@ -111,7 +111,7 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// setHistory finds the author of an app's promotion in a history. If line is empty, the newest commit's author is used.
+// setHistory finds the author of an app's promotion in the history line. Without a history, it uses the newest commit.
 func (b *blame) setHistory(app string, v *gitView, line []Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +126,7 @@ func (b *blame) forget(app string) {
 }
 
 // readHistory reads the requested history, and reports whether there was a request. If there is no history, the author
-// of the newest commit is used. If Git is unreachable, passes request the history again after a fetch.
+// of the newest commit is used. If Git is unreachable, later passes of the app request the history again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

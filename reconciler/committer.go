@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer is the last pump. It pushes all queued transitions in one commit. Other goroutines may only use outbox.
+// committer runs in one goroutine, which pushes all queued transitions in one commit. Others may only use outbox.
 type committer struct {
 	*Options
 	*outbox
@@ -22,12 +22,12 @@ type committer struct {
 	stats   *counters
 
 	batches int              // number of batches that the server refused
-	stale   map[string]stale // merged proposals, by branch
+	stale   map[string]stale // proposal branches that were merged, by name
 	shown   *rollout.Forge   // the configuration of the forge at the last full report
 }
 
-// flush records the due transitions and publishes their results. err is the error of the push. After ErrConflict, all
-// decisions must be repeated. refused joins the errors of apps that the server refuses while it accepts others.
+// flush records the due transitions and publishes their results. The error err is about the whole push. After
+// ErrConflict, all decisions must be repeated. The error refused is about single apps that the server refuses.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
 	if len(all) == 0 {
@@ -75,9 +75,9 @@ const maxRefused = 3
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
-	// The server refused the transitions together. It may refuse one of them for ever, for example because its text looks
-	// like a credential. So push them one by one, and begin with another transition each time. own has the errors of the
-	// refused apps. err is set if all of them are refused for the first time, or if the push must be repeated.
+	// The server refused the transitions together. It may refuse a single transition for ever, for example because its
+	// text looks like a credential. So push them one by one, and begin with another transition each time. The map own has
+	// the refused apps' errors. err is set if all are refused for the first time, or if the push must be repeated.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {

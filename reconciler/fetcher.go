@@ -24,7 +24,7 @@ type fetcher struct {
 	gone  map[string]string // why a commit is unavailable, until the next fetch
 }
 
-// mostOurs bounds the size of ours. A larger map is cleared. Its commits are then looked up again.
+// mostOurs limits the size of the map ours. A larger map is cleared, and its commits are then looked up again.
 const mostOurs = 20_000
 
 // tree returns a commit of the users' branch and queues jobs that render it. It requests a missing commit. The error
@@ -62,8 +62,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles the result of a fetch. The server does not have the commits in gone. The users' branch does not have
-// the commits in outside. After an error, the next passes request all commits again.
+// brought handles the result of a fetch. The list gone has the commits that the server lacks. The list outside has the
+// commits that are not on the users' branch. After an error, the next passes request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

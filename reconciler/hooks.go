@@ -45,7 +45,7 @@ func (o *Options) checkJobs(ctx context.Context, app string, at *rollout.Render)
 	return nil
 }
 
-// askJob creates, reads or deletes a recorded Job. Passes repeat it until the deadline. A removed app gets no new Job.
+// askJob creates, reads or deletes a recorded Job. Each pass calls it until a deadline. A removed app gets no new Job.
 func (o *Options) askJob(ctx context.Context, a *appView, job strategies.HookJob) (rollout.JobState, error) {
 	switch {
 	case o.Jobs == nil:

@@ -24,9 +24,9 @@ type Repository interface {
 	Push(ctx context.Context, updates []rollout.Update) (map[string]string, error)
 }
 
-// Past compares commits and fetches missing commits. Merge returns the effect of merging commit into onto. Between
-// returns the commits from one commit to another along first parents, oldest first and both included. Outside returns
-// the given commits that are not ancestors of commit along any parents.
+// Past compares commits and fetches missing commits. Merge returns the effect of a merge of one commit into another.
+// Between returns the commits from one commit to another along first parents, oldest first and both included. Outside
+// returns the commits in the list that are not ancestors of the given commit along any parents.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)
@@ -37,8 +37,8 @@ type Past interface {
 type Renderer = source.Renderer
 
 // Observer reads the cluster's objects from watched caches. Routes are objects whose status a router writes. Serves
-// asks the API server whether a Service has a ready endpoint among the pods whose Pin is podHash. SameTemplate asks
-// whether applying a workload keeps the running template. OtherOwners returns other tools that own objects.
+// asks the API server whether a Service has a ready endpoint among the pods of one version. SameTemplate asks the API
+// server whether an apply would keep the running pod template. OtherOwners returns other tools that own objects.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
@@ -47,9 +47,9 @@ type Observer interface {
 }
 
 // Applier writes to the cluster. Check is a dry run on the server. A Check error that wraps a *rollout.InvalidError is
-// final, and any other error decides nothing. Apply sends no request for objects that are as desired. An Apply error
-// names an object. All objects before this object are applied, and Apply may be repeated. Prune deletes candidates, and
-// returns all candidates that no longer exist. Evict deletes a pod by its uid.
+// final. After any other error, the check must be repeated. Apply sends no request for an unchanged object. An Apply
+// error contains an object's name. All objects before this object are applied, and Apply may be repeated. Prune deletes
+// candidates, and returns all candidates that no longer exist. Evict deletes a pod by its uid.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
@@ -57,9 +57,9 @@ type Applier interface {
 	Evict(ctx context.Context, namespace string, pod rollout.Pod) error
 }
 
-// Jobs manages the Jobs around releases. CheckJob asks the API server whether it would accept a Job. EnsureJob returns
-// a Job's state. It creates a missing Job unless begun is set. A Job with another value of the annotation belongs to
-// another run, and its state is Taken. DeleteJob deletes a Job with its pods, and ignores a missing Job.
+// Jobs manages the hook Jobs of releases. CheckJob asks the API server whether it would accept a Job. EnsureJob returns
+// a Job's state. It creates a missing Job if begun is false. If an existing Job has another value of the annotation, it
+// belongs to another run, and its state has Taken set. DeleteJob deletes a Job and its pods, and ignores a missing Job.
 type Jobs interface {
 	CheckJob(ctx context.Context, object map[string]any) error
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)

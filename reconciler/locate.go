@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded returns the app's entry in the configuration at its recorded commit, or else at its stable commit. Only
-// commits of the users' branch count. unread is true until one of the two commits can be read.
+// asRecorded returns the app's entry in the configuration at its recorded commit, or else at its stable commit. It
+// ignores commits outside the users' branch. The result unread is true until one of the two commits can be read.
 func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -30,8 +30,8 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 	return a, s.Source != ""
 }
 
-// wasRemoved returns the recorded error if the app was held because it left the configuration. unread is true until the
-// commit of this hold is fetched.
+// wasRemoved returns the recorded error if the app's releases were stopped because the app left the configuration. The
+// result unread is true until the commit that the record names for this stop is fetched.
 func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unread bool) {
 	if s.Held == nil {
 		return nil, false
@@ -48,7 +48,7 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }
 
-// viewOfRecord sets the view of a recorded app while no configuration can be read.
+// viewOfRecord fills in an app from its record and older commits while no configuration can be read.
 func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	e, _ := l.states.of(a.Name)
 	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {

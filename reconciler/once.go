@@ -12,9 +12,9 @@ import (
 // maxTries limits how often RunOnce decides. It decides again if another writer was faster on the state branch.
 const maxTries = 5
 
-// RunOnce runs the pumps in order, and again after a conflict. Without fetch, the pumps use the last view. Each app
-// makes at most one transition. The error joins all failures. An app that the error does not name was handled. The
-// clock is read for each app, because earlier apps may take long.
+// RunOnce fetches Git, reconciles the due apps and pushes. It does this again after a conflict. If fetch is false, the
+// first try uses the previous fetch. Each app makes at most one transition. The error joins all failures. All apps that
+// are not in the error were handled. The clock is read for each app, because earlier apps may take long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
@@ -100,9 +100,9 @@ func (r *Reconciler) reconcileDue(
 		}
 	}()
 	for {
-		r.renders.drain() // so that a hold has the reason of the newest head
+		r.renders.drain() // render first, so that the reason for a hold is from the newest head
 		for _, app := range r.queue.due(due) {
-			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // an earlier try recorded it
+			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // an earlier try recorded the transition
 				done = append(done, app)
 				continue
 			}

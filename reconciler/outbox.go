@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// outbox passes transitions from passes to the committer, and results back. Any goroutine may use it.
+// outbox holds transitions that the committer must push, and the results of pushes. Any goroutine may use it.
 type outbox struct {
 	record *stateStore
 	touch  func(app string)
@@ -40,8 +40,8 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue queues a transition. It replaces an older transition of the app. It does nothing while an older transition is
-// being pushed, because its outcome is unknown. The app is reconciled again in this case.
+// enqueue queues a transition in place of the app's older transition. While an older transition is being pushed, it
+// does nothing, because the outcome of the push is unknown. The app is reconciled again after the push.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +102,7 @@ func (h *outbox) notify() {
 	}
 }
 
-// waits reports whether anything must be pushed. urgent means that a rollback waits. notYet is the earliest time.
+// waits reports whether there is something to push, whether a rollback waits, and the earliest time of the push.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,7 +142,7 @@ func (h *outbox) holdOff(until time.Time) {
 	h.notify()
 }
 
-// looked is called when the record in memory is up to date with Git.
+// looked allows pushes again after a conflict. It is called when the states in memory are up to date with Git.
 func (h *outbox) looked() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +176,7 @@ func (h *outbox) dequeue(now time.Time) (all []transition) {
 	return all
 }
 
-// mayRename reports whether the record of the former name is unchanged and has no transition to push. mu is held.
+// mayRename reports whether the former name's state is unchanged and has no transition to push. The caller holds mu.
 func (h *outbox) mayRename(former *rename) bool {
 	if former == nil {
 		return true

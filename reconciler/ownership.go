@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Git decides which app owns an object. If two apps have the object in the newest commit, the app with the object in
-// its record keeps it. Apps may share objects that are never deleted, such as Namespaces.
+// Git decides which app owns an object. If two apps have the object in the newest commit, the owner is the app whose
+// record already has the object. Apps may share objects that are never deleted, such as Namespaces.
 
 type claim struct {
 	ref   rollout.Ref
@@ -70,8 +70,8 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	return all
 }
 
-// comesFirst reports whether app may keep an object that other's head has too. It may if the object is only in app's
-// record. If both records have the object, both apps may keep it. If neither has it, the name that sorts first may.
+// comesFirst reports whether the first app may keep an object that the second app also has in Git. If only one app's
+// record has the object, this app may keep it. If both records have it, both may. Otherwise, their names decide.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	return has || app < other
 }
 
-// conflict returns an error if another app owns an object of a head. known is false until the other app is rendered.
+// conflict returns an error if another app owns an object of the head. Until that app is rendered, known is false.
 func (p preparer) conflict(v *gitView, app string, head *rollout.Render) (conflict *rollout.InvalidError, known bool) {
 	for _, rival := range p.renders.conflicts(app, head, v.main()) {
 		other := v.apps[rival.app]

@@ -59,7 +59,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	return s
 }
 
-// rescue turns a panic in a pass into an error that holds the app.
+// rescue turns a panic in a pass into an error that stops the app's releases.
 func (r *Reconciler) rescue(s *transition) {
 	problem := recover()
 	if problem == nil {
@@ -150,8 +150,8 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 	return why
 }
 
-// stays reports whether a decision neither advances nor begins nor follows a release. Examples are an abort of a
-// waiting release and the end of a hook.
+// stays reports whether a decision leaves the release, its steps and the app's commit unchanged, and begins no hook.
+// Examples are an abort of a waiting release and the end of a hook.
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
 	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {
@@ -173,8 +173,8 @@ func (k *applier) list(ctx context.Context, s *pass) {
 	}
 }
 
-// gather collects the input of a decision. unknown says why the head, approval or cluster is unknown. Then only a
-// rollback may happen. err means that the recorded commit is still being read, and even a rollback needs that commit.
+// gather collects the input of a decision. The error unknown says why the head, approval or cluster is unknown, so that
+// only a rollback may happen. The error err means that the recorded commit, which a rollback needs, is still unread.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {

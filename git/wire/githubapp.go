@@ -38,7 +38,7 @@ type GitHubApp struct {
 	expires time.Time
 }
 
-// renewBefore is the time from the renewal of a token to its expiry. No operation takes longer.
+// renewBefore is how long before the expiry a token is renewed. No Git operation takes longer than this time.
 const renewBefore = 5 * time.Minute
 
 // Check sets the default API, and returns an error for a missing or invalid field or key.
@@ -74,7 +74,7 @@ func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err
 	return "x-access-token", a.token, nil
 }
 
-// Forget drops the token after the server refused it, so that Refresh requests a new one.
+// Forget drops the token, so that Refresh requests a new token. The caller does this after the server refused a token.
 func (a *GitHubApp) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +116,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns the app's signed identity, valid for nine more minutes. It begins a minute ago, because clocks differ.
+// jwt returns the app's signed identity, valid for nine minutes. Clocks differ, so the validity starts a minute ago.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {

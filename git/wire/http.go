@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// httpLink implements smart HTTP. It keeps version 2 greetings, so that each later lookup sends a single request.
+// httpLink implements smart HTTP. It keeps a version 2 server's first response, so that later lookups are one request.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -46,8 +46,8 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 	}, nil
 }
 
-// checkRedirect follows redirects of the greeting as git does, but not from https to http. It sends no credential to
-// another origin. net/http alone would send the credential to a subdomain.
+// checkRedirect follows a redirect only for GET requests, as git does, and never from https to http. It sends no
+// credential to another origin. Without this function, net/http would send the credential to a subdomain.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {
@@ -200,7 +200,7 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	return append(secrets, sent), nil
 }
 
-// statusError returns an error for a response that is not Git's. The error includes the start of a plain-text body.
+// statusError returns an error for a response without Git content. The error includes the start of a plain-text body.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []string) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {

@@ -13,7 +13,7 @@ const (
 	receivePack = "git-receive-pack" // push
 )
 
-// link connects to one repository. open begins a conversation. If smart HTTP kept a greeting, open sends no request.
+// link connects to one repository. The method open begins a conversation. It may reuse an earlier HTTP response.
 type link interface {
 	open(ctx context.Context, service string) (*Session, error)
 }
@@ -25,7 +25,7 @@ type Server struct {
 	bounds bounds
 }
 
-// Open validates credentials, keys and known hosts. It does not connect. maxBytes bounds each response.
+// Open checks the credentials, keys and known hosts, but does not connect. The parameter maxBytes limits each response.
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
@@ -47,7 +47,7 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	return s, err
 }
 
-// Narrow divides the bounds on packs by the number times. Tests call it before the first conversation.
+// Narrow divides the size limits of packs by the parameter times. Tests call Narrow before the first conversation.
 func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
 
 // ToFetch begins a conversation for lookups and fetches.
@@ -75,14 +75,14 @@ type Session struct {
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	// Close ends the conversation.
 	Close func()
-	// Stale drops the kept greeting, so that the next conversation gets a new one.
+	// Stale drops the stored advertisement, so that the next conversation requests a new advertisement.
 	Stale func()
 }
 
 // V2 reports whether the server speaks protocol version 2.
 func (s *Session) V2() bool { return s.v2 }
 
-// Advertised returns the ids of all refs by full name. It returns nil in version 2 or for a kept greeting.
+// Advertised returns the ids of all refs by full name. It returns nil in version 2 or for a stored advertisement.
 func (s *Session) Advertised() map[string]string { return s.refs }
 
 type counters struct {
@@ -93,7 +93,7 @@ type counters struct {
 type Stats struct {
 	// Requests counts HTTP requests. On other transports it counts connections.
 	Requests int64
-	// Lookups counts ref lookups, Fetches counts requested packs, and Pushes counts sent packs and deletions.
+	// Lookups is the number of ref lookups, Fetches of requested packs, and Pushes of sent packs and deletions.
 	Lookups, Fetches, Pushes int64
 	// Sent and Received count the bytes of HTTP bodies or of the stream.
 	Sent, Received int64

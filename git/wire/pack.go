@@ -16,7 +16,7 @@ const (
 	largeBlob = 1 << 20   // a file above this size counts as large
 	maxLarge  = 128 << 20 // total size of all large files
 	maxOther  = 64 << 20  // size of a tree or a commit; a larger one is an error
-	maxBases  = 32 << 20  // total size of omitted files in memory; deltas in the pack may need them
+	maxBases  = 32 << 20  // total size of files that are in memory only because later deltas may need them
 )
 
 type bounds struct {
@@ -35,20 +35,20 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to keep. The id is zero if the id is unknown, as for a filtered file or for a
-	// delta on an omitted file.
+	// Omit records a file that is too large to store. The id is zero if it is unknown, because the server left the file
+	// out, or because the file is a delta and its base was omitted.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking reads a pack into a store, one object at a time. Few deltas wait, because most bases come before their
-// deltas.
+// unpacking reads a pack into a store, one object at a time. A delta waits in memory until its base was read. Few
+// deltas wait, because most bases come first.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
 	into    Store
 	at      map[int64]plumbing.Hash // id by offset in the pack; zero for an omitted object of unknown id
 	omitted map[plumbing.Hash]bool
-	leaned  map[plumbing.Hash][]byte // content of omitted files; the field bases bounds the total size
+	leaned  map[plumbing.Hash][]byte // content of omitted files; the total size is at most bases
 	spent   int64                    // total bytes in leaned
 	spread  int64                    // total bytes of the large files that were kept
 	waiting []delta
@@ -125,7 +125,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	return err
 }
 
-// isTooLarge reports whether a file of this size must be omitted. A large file that is kept counts against allLarge.
+// isTooLarge reports whether a file of this size must be omitted. Otherwise it adds the size of a large file to spread.
 func (u *unpacking) isTooLarge(size int64) bool {
 	if size <= u.large {
 		return false
@@ -137,7 +137,7 @@ func (u *unpacking) isTooLarge(size int64) bool {
 	return false
 }
 
-// lean omits a file but holds its content, because later deltas may need it as their base.
+// lean omits a file from the store, but holds its content in memory, because later deltas may need the content.
 func (u *unpacking) lean(offset int64, data []byte) {
 	id := plumbing.ComputeHash(plumbing.BlobObject, data)
 	u.leaned[id], u.spent = data, u.spent+int64(len(data))
@@ -166,7 +166,7 @@ func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	return c.data, err
 }
 
-// content collects the bytes of an object. It allocates the declared length only when its first buffer is full.
+// content collects an object's bytes. It allocates the declared length only when the smaller first buffer is full.
 type content struct {
 	data   []byte
 	length int
@@ -181,7 +181,7 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// delta resolves a delta and keeps the result. If the base is missing, the delta waits for settle.
+// delta resolves a delta and stores the result. If the base was not read yet, the method settle resolves the delta.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {
@@ -191,7 +191,7 @@ func (u *unpacking) delta(d delta) error {
 			return nil
 		}
 	}
-	_, of := binary.Uvarint(d.data) // of is the length of the encoded size of the base
+	_, of := binary.Uvarint(d.data) // skips the size of the base
 	if of <= 0 {
 		return packfile.ErrInvalidDelta
 	}

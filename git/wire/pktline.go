@@ -64,7 +64,7 @@ func (p *pktReader) next() (pktKind, []byte, error) {
 	return pktData, payload, nil
 }
 
-// line returns the next line as text without its newline. ok is false at a separator.
+// line returns the next line as text without its newline. The result ok is false at a separator.
 func (p *pktReader) line() (text string, ok bool, err error) {
 	kind, payload, err := p.next()
 	return strings.TrimSuffix(string(payload), "\n"), err == nil && kind == pktData, err
@@ -114,7 +114,7 @@ type advertisement struct {
 	refs map[string]string // full name to id; nil in version 2
 }
 
-// readAdvertisement reads a greeting up to its flush. In smart HTTP, a line with the name of the service comes first.
+// readAdvertisement reads a greeting, which ends at a separator. In smart HTTP, a line with the service comes first.
 func readAdvertisement(p *pktReader) (*advertisement, error) {
 	a := &advertisement{caps: capabilities{}, refs: map[string]string{}}
 	for first := true; ; {

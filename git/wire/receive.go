@@ -23,9 +23,9 @@ type Command struct {
 
 // Refused reports that the server refused a push.
 type Refused struct {
-	Reasons []string // one for each ref that failed for its own reason, not because another ref failed
+	Reasons []string // one for each failed ref, except refs that failed only because another ref failed
 	Remarks string   // output of hooks
-	Moved   bool     // a reason says that a ref was not at Old
+	Moved   bool     // the server said that a ref was not at its command's Old
 	Race    bool     // another push may have held the ref's lock, so the ref may still be at Old
 }
 
@@ -37,8 +37,8 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Push sends commands with a pack of exactly the given objects, and reads the report. A ref only moves if it is at Old.
-// Several commands are atomic if the server supports atomic pushes.
+// Push sends commands and a pack of the given objects, and reads the server's report. The server moves a ref only if
+// the ref is at the command's Old. Several commands are atomic if the server supports atomic pushes.
 func (s *Session) Push(ctx context.Context, commands []Command, from Store, objects []plumbing.Hash) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
@@ -153,7 +153,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 // Atomic reports whether the server supports pushes that move all branches or none.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches that are not at their command's Old. The list is empty if refs is nil.
+// Moved lists the branches whose id in refs differs from the command's Old. The list is empty if refs is nil.
 func Moved(refs map[string]string, commands []Command) []string {
 	var moved []string
 	for _, c := range commands {

@@ -20,7 +20,7 @@ type Remote struct {
 	path   string
 }
 
-// Auth holds credentials, all optional. The URL's scheme decides which are used.
+// Auth holds credentials. Each field is optional. The scheme of the repository's URL decides which fields are used.
 type Auth struct {
 	// Username and Password are for HTTP basic authentication. A forge accepts a token as password, with any user name.
 	Username, Password string
@@ -45,7 +45,7 @@ func (a Auth) HTTP() bool {
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
 
-// ParseRemote parses an http(s), ssh, git or file URL, user@host:path, or a path. Auth gets the credentials in the URL.
+// ParseRemote parses a path, user@host:path, or an http(s), ssh, git or file URL. Credentials are moved to the Auth.
 func ParseRemote(raw string) (Remote, Auth, error) {
 	switch {
 	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):

@@ -60,7 +60,7 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey returns the key, or nil if the agent is used. It keeps an unchanged key, because decrypting a key is slow.
+// readKey returns the key, or nil if the agent is used. It decrypts only a changed file, because decryption is slow.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil

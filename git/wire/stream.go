@@ -20,7 +20,7 @@ const userAgent = "gitrollout/1"
 type stream struct {
 	in  io.Reader
 	out io.Writer
-	// end ends the request. close closes the connection, even during a read.
+	// The function end ends the request. The function close closes the connection, even during a read.
 	end   func() error
 	close func()
 	// stderr returns the server's error output, or an empty string.
@@ -145,8 +145,8 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap, hooks or shallow
-// clients. It also moves a checked-out branch, although git refuses this (receive.denyCurrentBranch).
+// dialLocal serves a local repository with the git program, because go-git's server has no compare-and-swap, hooks or
+// shallow clients. go-git also moves a checked-out branch. git refuses such a push (receive.denyCurrentBranch).
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {

@@ -18,7 +18,7 @@ type Refs struct {
 	Head string            // full name of the branch that HEAD points to; "" if unknown
 }
 
-// LookUp returns the refs whose names begin with a prefix. Before version 2, it reads them from the greeting.
+// LookUp returns the refs whose names begin with a prefix. Before version 2, the server has already sent all refs.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -78,8 +78,8 @@ func (s *Session) header(req *pktWriter) {
 	req.delim()
 }
 
-// Question requests Wants with trees and with Depth commits of history. The response leaves out the objects of Haves,
-// because the caller has them. With a Depth, the request says that the caller has nothing older than Haves.
+// Question requests the commits Wants, with trees and with Depth commits of history. The caller already has the commits
+// Haves, so the response leaves out their objects. With a Depth, the caller must have no commit older than Haves.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
@@ -89,12 +89,12 @@ type Question struct {
 // Between reports whether the question requests all commits between the haves and the wants.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// mostBetween bounds the pack of a Between question, in bytes. A larger pack means that the history was rewritten.
+// mostBetween limits the bytes of a pack if the method Between is true. A larger pack means a rewritten history.
 const mostBetween = 4 << 20
 
-// Fetch stores the objects of the response in a Store, which also has the bases of deltas. With a Depth, the request
-// has "deepen" and lists Haves as shallow. Otherwise, the server would send the history of a merged old branch, and
-// leave out files that are older than the clone. "thin-pack" stops git's server from sending the trees of Haves again.
+// Fetch stores the response's objects in a Store, which must have the bases of deltas. With a Depth, Haves are sent as
+// "shallow" lines. Without these lines, the server would send the whole history of a merged old branch, and leave out
+// files that are older than the clone. "thin-pack" stops git's server from sending the trees of Haves again.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -167,7 +167,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 }
 
 // filter returns the request's filter. A Bare request excludes trees. A Shallow request excludes files over maxBlob.
-// Other requests have no filter, because a filtered file would look like a file that the caller has.
+// Other responses leave out files that the caller has, so a file over maxBlob must not be left out in addition.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -189,8 +189,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common asks a version 2 server which commits it has, and returns them. The server must have the commit in known. The
-// request both wants and has this commit, so that the pack is empty.
+// Common asks a version 2 server which of the commits ids it has, and returns these commits. The server must have the
+// commit known. The request wants this commit, but also says that the caller has it, so that the pack is empty.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// requestTimeout bounds one request. maxAnswer bounds one response, in bytes.
+// requestTimeout limits the time of one request. maxAnswer limits the bytes of one response.
 const (
 	requestTimeout = 30 * time.Second
 	maxAnswer      = 8 << 20
@@ -34,8 +34,8 @@ type api struct {
 	wrote   time.Time
 }
 
-// call sends one request with in as its JSON body, and decodes the JSON response into out. Both may be nil. If the
-// forge requires a break, the error is a *call.Error with After.
+// call sends one request. The parameter in is the JSON body. The JSON response is decoded into out. Both parameters may
+// be nil. If the forge requires a break, the error is a *call.Error whose field After is set.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -101,15 +101,15 @@ func (a *api) space(ctx context.Context, method string) error {
 	return nil
 }
 
-// heed starts a break if no requests are left. GitHub's headers begin with "X-", and GitLab's headers do not. The
-// header Reset is a Unix time.
+// heed starts a break if the rate limit allows no more requests. The break ends at the Unix time in the header "Reset".
+// GitHub's headers begin with "X-", and GitLab's headers do not.
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {
 			continue
 		}
 		if at, err := strconv.ParseInt(header.Get(prefix+"Reset"), 10, 64); err == nil {
-			// Forges require breaks of at most an hour. The limit keeps a wrong clock from stopping all requests.
+			// Forges require breaks of at most an hour. A wrong clock must not cause a longer break.
 			a.until = a.now().Add(min(time.Unix(at, 0).Sub(a.now()), time.Hour))
 		}
 	}
@@ -124,7 +124,7 @@ func (a *api) breakFor(failed *call.Error) time.Duration {
 	case failed.After > 0:
 		return failed.After
 	case a.until.After(a.now()):
-		return a.until.Sub(a.now()) // heed has read the headers
+		return a.until.Sub(a.now()) // the function heed has already read the end of the break
 	case tooMany || strings.Contains(strings.ToLower(failed.Message), "rate limit"):
 		return time.Minute // GitHub recommends a minute if the headers give no time
 	}

@@ -33,8 +33,8 @@ type comment struct {
 	Body string `json:"body"`
 }
 
-// Comment writes body to the newest comment that begins with mark, or adds a comment if there is none. Comments that
-// the forge refuses to change are skipped, because they belong to other users.
+// Comment replaces the newest comment that begins with the text in mark. If there is none, it adds a comment. It skips
+// comments that the forge refuses to change, because these comments belong to other users.
 func Comment(ctx context.Context, o Options, config rollout.Forge, number int, mark, body string) error {
 	t, a, err := o.reach(config)
 	if err != nil {

@@ -119,7 +119,7 @@ func (g *giteaRepository) create(ctx context.Context, branch string, t text) (pu
 	return made.pull(), err
 }
 
-// label implements announcer. Gitea ignores unknown labels, so label creates them and adds all labels again.
+// label implements announcer. Gitea ignores unknown labels, so the method creates these labels and adds all again.
 func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
 	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
 	var added []struct {

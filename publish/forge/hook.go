@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Hook calls Pushed for a webhook that reports a push to the users' branch and has the right secret. A response has one
-// of these codes, and no body:
+// Hook serves webhooks. It calls its function Pushed if a webhook has the right secret and reports a push to Branch. A
+// response has one of these codes, and no body:
 //
 //	202  accepted, whether or not there is something to do
 //	401  the secret is wrong or missing, or the body cannot be read
@@ -80,7 +80,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	default:
 		return http.StatusServiceUnavailable
 	}
-	// The error is ignored, because the recorder of tests does not support deadlines.
+	// The error is ignored, because the ResponseRecorder of the tests does not support deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
@@ -165,7 +165,7 @@ func parseEvent(contentType string, body []byte) (e event, ok bool) {
 	return e, e.Repository.FullName != "" || e.Project.Path != ""
 }
 
-// isOurs compares only paths. Inside a network, a forge often has another host name than in its events.
+// isOurs reports whether an event is about Remote. It ignores host names, because an internal name may differ.
 func (h *Hook) isOurs(e event) bool {
 	_, _, path := remoteOf(h.Remote)
 	path = cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposal returns the order that opens, updates or closes the pull request of a proposal's branch.
+// proposal returns a function for the queue. It opens, updates or closes the pull request of a proposal's branch.
 func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(context.Context, host) error {
 	return func(ctx context.Context, h host) error {
 		was, found, err := h.find(ctx, p.Branch)
@@ -50,8 +50,8 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain repeats the order after Settle if the branch was removed recently. Gitea may notice the removal late, and
-// close the new pull request.
+// lookAgain queues a second update of the pull request if its branch was removed and made again recently. Gitea may
+// notice the removal late, and close the new pull request. The second update comes after the time Settle.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 type Pages struct {
 	home   string
 	kind   kind
-	opened bool // the worker opens pull requests
+	opened bool // whether gitrollout opens pull requests
 }
 
-// PagesOf returns a repository's pages. config may be nil for a public host. Any host is safe, because pages get no
-// token.
+// PagesOf returns a repository's pages. The parameter config may be nil for a public host. The host need not be
+// trusted, because no token is sent to it.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -47,8 +47,8 @@ func (p Pages) Branch(name string) string {
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the URL of a page that leads to a proposal's open pull request, such as a search. Without a
-// configuration the URL is empty, because no pull request is opened.
+// Pull returns the URL of a page that leads to a proposal's open pull request, such as a search. The URL is empty if
+// PagesOf got no configuration, because gitrollout opens no pull requests in this case.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""

@@ -39,7 +39,7 @@ func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	return r.call(ctx, http.MethodPost, fmt.Sprintf("%s/pulls/%d/requested_reviewers", r.path, p.number), request, nil)
 }
 
-// combined reads the combined status of a commit. size is the name of the parameter for the page size.
+// combined reads the combined status of a commit. The argument size is the API's name for the page size.
 func (r repository) combined(ctx context.Context, commit, size string) (map[string]status, error) {
 	found := map[string]status{}
 	for page := 1; page <= maxPages; page++ {

@@ -18,7 +18,7 @@ var forges = table{gitHub, gitLab, gitea}
 // kind describes one forge.
 type kind struct {
 	name    rollout.ForgeType
-	isAt    func(host string) bool      // reports whether a public host name, without a port, is this forge's
+	isAt    func(host string) bool      // reports whether this forge runs at a public host name without a port
 	api     func(address string) string // returns the API's address; the argument is the address in a browser
 	spacing time.Duration               // minimum time between two requests that change something
 	groups  bool                        // groups of repositories may be nested
@@ -36,7 +36,7 @@ type kind struct {
 	isPush    func(http.Header) bool
 }
 
-// named returns the forge called name. If name is empty, it returns the forge at host, if host is known.
+// named returns the forge with the given name. If the name is empty, it returns the forge that runs at a public host.
 func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	i := slices.IndexFunc(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
 	if i < 0 {
@@ -72,7 +72,7 @@ type editor interface {
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
-// announcer handles reviewers and labels. The forge may not know their names.
+// announcer adds reviewers and labels to a pull request. The forge may refuse a name that it does not know.
 type announcer interface {
 	ask(ctx context.Context, p pull, reviewers []string) error
 	label(ctx context.Context, p pull, labels []string) error

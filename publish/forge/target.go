@@ -19,7 +19,7 @@ type target struct {
 
 var scpForm = regexp.MustCompile(`^(?:[^@/]+@)?([^:/]+):(.+)$`)
 
-// remoteOf splits the URL of a repository. host is empty for a local path.
+// remoteOf splits the URL of a repository. The result host is empty for a local path.
 func remoteOf(remote string) (scheme, host, path string) {
 	if u, err := url.Parse(remote); err == nil && strings.Contains(remote, "://") {
 		scheme, host, path = u.Scheme, u.Host, u.Path

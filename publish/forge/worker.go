@@ -23,11 +23,11 @@ type Options struct {
 	// Token returns the current credential. The worker calls Token before each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is the time in which a forge closes the pull request of a removed branch (default 30 s).
+	// Settle is the time that a forge needs to close the pull request of a removed branch (default 30 s).
 	Settle time.Duration
 	// Spread slightly lengthens a pause between tries, so that processes do not retry together. It may be nil.
 	Spread func(time.Duration) time.Duration
-	// Log receives completed work. It receives each problem once.
+	// Log gets either a problem or a description of completed work. It gets each problem once.
 	Log func(problem error, done string)
 
 	forges table // all forges by default
@@ -36,7 +36,7 @@ type Options struct {
 // maxJobs bounds the queue, because the queue grows while the forge does not answer.
 const maxJobs = 4096
 
-// Worker carries out orders in the background, one at a time. Show, Resume and Flush are safe for concurrent use.
+// Worker sends changes (orders) to the forge, one at a time. Show, Resume and Flush are safe for concurrent use.
 type Worker struct {
 	Options
 	mu      sync.Mutex
@@ -58,7 +58,7 @@ type Worker struct {
 	reported map[string]bool
 }
 
-// job is one order. A newer order with the same key replaces it.
+// job is one order in the queue. A newer order with the same key replaces an older order.
 type job struct {
 	do    func(ctx context.Context, h host) error
 	tries int
@@ -79,7 +79,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show implements adapters.ForgeReader. It queues orders for recorded transitions and returns immediately.
+// Show implements adapters.ForgeReader. It queues orders that publish recorded transitions, and returns immediately.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,8 +97,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	})
 }
 
-// Resume implements adapters.ForgeReader. It queues orders for the states of all apps. It closes pull requests of
-// removed branches, and sends only statuses that the forge does not have.
+// Resume implements adapters.ForgeReader. It queues orders that publish the states of all apps, if the forge does not
+// have these states yet. It also queues an order that closes the pull requests of removed branches.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 		w.exists[branch] = true
 	}
 	w.put("sweep", w.sweep)
-	known := map[string]map[string]status{} // by commit; one read serves all apps of the commit
+	known := map[string]map[string]status{} // by commit, so that several apps with one commit need one request
 	w.take(transitions, func(ctx context.Context, h host, name string, m marked) error {
 		if known[m.commit] == nil {
 			found, err := h.statuses(ctx, m.commit)

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// known holds the state of an app after the last pass that reported it.
+// known holds an app's state from the last report that contained the app.
 type known struct {
 	state   rollout.State
 	wait    Wait
@@ -88,7 +88,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the results of a pass. After a start, an app's first report counts only the transition of its pass.
+// Tell counts the results of a pass. In an app's first report, the app's earlier state also comes from the report.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)

@@ -22,7 +22,7 @@ const (
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Superseded} }
 
-// On names the user action for which an app waits.
+// On is the user action for which an app waits.
 type On string
 
 // Apps wait for these user actions.
@@ -37,7 +37,7 @@ type Wait struct {
 	Since time.Time
 }
 
-// WaitOf returns the user action for which an app waits. The recorded state determines Since.
+// WaitOf returns the user action for which an app waits. The field Since comes from times in the recorded state.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if strategies.Key(in) != nil {
@@ -53,7 +53,7 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change is how a transition changes the metrics. A duration is nil unless its period ended with this transition.
+// Change is how a transition changes the metrics. A duration is nil if its period did not end with this transition.
 type Change struct {
 	Phase    rollout.Phase // the phase after the transition; empty if no transition was recorded
 	Started  bool          // a release began
@@ -64,7 +64,7 @@ type Change struct {
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between returns how a transition between two recorded states changes the metrics. asked is the version in Git.
+// Between returns how a transition between two recorded states changes the metrics. The hash asked is Git's version.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Change {
 	var c Change
 	if after.Serial != before.Serial {
@@ -94,7 +94,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 	return c
 }
 
-// outcome returns the outcome of before's release. It is empty while the release is in flight.
+// outcome returns how the release of the earlier state ended. The result is empty while this release is in flight.
 func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	was := before.Release
 	ended := !was.Same(after.Release)
@@ -104,7 +104,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// An old rejection does not count while a release retries the rejected version.
+	// The rejection is new, because the start of a release removes an older rejection of its version.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}

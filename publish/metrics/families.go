@@ -43,7 +43,7 @@ func (m *Metrics) histogram(name, help string, buckets []float64, labels ...stri
 	return h
 }
 
-// counterFunc registers a counter of another package. The counter has one label if label is not empty.
+// counterFunc registers a counter of another package. If label is an empty string, the counter has no label.
 func (m *Metrics) counterFunc(name, help, label, value string, read func() float64) {
 	opts := prometheus.CounterOpts{Name: name, Help: help}
 	var labels []string

@@ -154,7 +154,7 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Leading records whether this process makes passes.
+// Leading records whether this process is the leader. Only the leader makes passes.
 func (m *Metrics) Leading(is bool) {
 	m.leading.Set(map[bool]float64{true: 1}[is])
 }
@@ -177,7 +177,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // fetches and pushes count too, because resting apps cause no passes
+				m.lastPass.Set(seconds(now)) // also after a fetch or push, because resting apps cause no passes
 				m.count(stats)
 			}
 			if part == report.PartFetch && err == nil {
@@ -200,7 +200,7 @@ func (m *Metrics) count(stats func() report.Stats) {
 	m.stats = s
 }
 
-// Counted has functions that read counters of other packages. Each scrape calls them.
+// Counted has functions that read counters of other packages. Each scrape of the metrics calls these functions.
 type Counted struct {
 	GitRequests, GitReceived, GitSent          func() float64 // GitRequests counts requests, and the other two count bytes
 	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // numbers of requests; Events counts lost events

@@ -36,7 +36,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 	if len(kinds) == 0 && len(over) == 0 {
 		return rollout.Event{}, false
 	}
-	if len(kinds) == 0 { // the transition only ends a trouble
+	if len(kinds) == 0 { // the transition only ends a problem
 		kinds = []rollout.EventKind{rollout.EventRecovered}
 	}
 	e := rollout.Event{
@@ -119,7 +119,7 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	}
 }
 
-// told describes each kind of event. atStep means that the title names the step.
+// told describes each kind of event. If the field atStep is true, the title contains the step.
 var told = map[rollout.EventKind]struct {
 	outcome rollout.Outcome
 	what    string

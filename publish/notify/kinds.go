@@ -45,7 +45,7 @@ func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	is[rollout.EventStalled] = stalls(after) && !(same && stalls(before))
 }
 
-// moved reports whether a workload is at a later step, and whether a user has opened its gate.
+// moved reports whether a workload has reached a later step, and whether a user has opened such a workload's gate.
 func moved(before, after rollout.State) (stepped, opened bool) {
 	for _, p := range after.Progress {
 		if was, found := before.ProgressOf(p.Workload); found && p.Step > was.Step {
@@ -76,11 +76,11 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	}
 }
 
-// unhealthy is the trouble of an app with unhealthy objects and no release in flight.
+// unhealthy identifies this problem (trouble): the app has unhealthy objects, but no release in flight.
 const unhealthy = "unhealthy"
 
-// troubles returns at most three troubles, first the release's. Its name stays the same from a release's stall until
-// users revert the release.
+// troubles returns the ids of an app's problems, at most three. The release's problem comes first. The id of this
+// problem stays the same from the stall of the release until users revert the release.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

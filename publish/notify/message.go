@@ -14,13 +14,13 @@ import (
 type Message struct {
 	rollout.Event
 	Facts []Fact // the most important facts of the release
-	Ends  bool   // the message only resolves a trouble; the receiver did not select the event
+	Ends  bool   // the message only says that a problem ended; the receiver did not select the event
 }
 
 // Profile describes how a service handles events.
 type Profile struct {
 	Defaults []rollout.EventKind // the events of a receiver that selects none
-	Resolves bool                // a trouble stays open until a message resolves it
+	Resolves bool                // the service shows a problem until a message resolves the problem
 }
 
 // Fact is a name with a value.

@@ -13,7 +13,7 @@ const MaxAge = 24 * time.Hour
 // MaxPending bounds the events that wait for a receiver. The oldest events are dropped.
 const MaxPending = 200
 
-// Due is one message for a receiver. After is the receiver's cursor once the message was sent.
+// Due is one message for a receiver. When the message was sent, the receiver's cursor moves to After.
 type Due struct {
 	Message
 	After rollout.Cursor
@@ -27,8 +27,8 @@ type Backlog struct {
 	Err     error          // an error of the receiver's templates
 }
 
-// Pending returns a receiver's messages about the commits after its cursor, oldest first. It marks messages up to the
-// claimed commit as repeats, because a killed process may have sent them.
+// Pending returns a receiver's messages about the commits after the receiver's cursor, oldest first. A killed process
+// may have sent the messages up to the claimed commit, so Pending marks these messages as repeats.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) Backlog {
 	var b Backlog

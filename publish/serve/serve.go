@@ -27,7 +27,7 @@ const (
 type Options struct {
 	Address string       // as configured; the accepted host names follow from Address and Public
 	Public  string       // the URL in browsers
-	Server  *http.Server // its Handler and ErrorLog are used; this package sets the bounds
+	Server  *http.Server // with a Handler and an ErrorLog; this package sets the limits
 	Ended   func(error)  // is called if serving ends with an error
 	Now     func() time.Time
 }
@@ -35,7 +35,7 @@ type Options struct {
 // lastAnswers is how long responses may take after stop was called.
 const lastAnswers = 3 * time.Second
 
-// On serves a listener until stop is called. stop also cancels the contexts of requests.
+// On serves a listener. It returns a function that stops the server and cancels the contexts of requests.
 func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
 	server := o.server()
@@ -74,8 +74,8 @@ func (o Options) server() *http.Server {
 }
 
 // ownNames returns a check of a request's host. It prevents DNS rebinding, where another site's name resolves to this
-// machine. On a loopback address, it accepts local names and the host of public. On other addresses, it also accepts IP
-// addresses, names without a dot, and names of Services. If public is empty, they accept any name.
+// machine. For a loopback address, it accepts local names and the public URL's host. For another address, it also
+// accepts IP addresses, names without a dot, and names of Services, or any name if there is no public URL.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -129,9 +129,9 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new connection, or nil if there is room. It belongs to
-// the client if the client is at its limit, and otherwise to the client with the most connections. Idle connections
-// are closed first, then the oldest. The caller holds mu.
+// victim returns the connection to close for a client's new connection, or nil if there is room. If the client is at
+// its limit, this is a connection of the client. Otherwise, it is a connection of the client with the most connections.
+// Idle connections are closed first, then the oldest. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

@@ -31,7 +31,7 @@ type exporter struct {
 	failed  string // the last error; empty after a success
 }
 
-// variable returns the variable for traces. If it is not set, the variable for all signals is used.
+// variable returns the value of an environment variable for traces. The variable for all signals is the default.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
@@ -100,8 +100,8 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans implements trace.SpanExporter, for one goroutine. It hides repeated errors, because the SDK logs each
-// error.
+// ExportSpans implements trace.SpanExporter. Only one goroutine may call it at a time. It returns a repeated error as
+// nil, because the SDK logs each error.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil

@@ -84,7 +84,7 @@ func final(err error) error {
 // Observer reads the cluster with a cluster.Client.
 type Observer struct{ *cluster.Client }
 
-// OtherOwners implements reconciler.Observer. It returns an InvalidError for a kind that may not be read.
+// OtherOwners implements reconciler.Observer. It returns an InvalidError if the API server forbids to read a kind.
 func (c Observer) OtherOwners(
 	ctx context.Context, app string, o []rollout.Object, t time.Time,
 ) ([]rollout.Foreign, error) {
@@ -92,7 +92,7 @@ func (c Observer) OtherOwners(
 	return all, final(err)
 }
 
-// Jobs manages the Jobs around releases.
+// Jobs manages the hook Jobs of releases.
 type Jobs struct{ *cluster.Client }
 
 // CheckJob implements reconciler.Jobs.

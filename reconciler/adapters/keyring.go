@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of an app's encrypted files from a Secret. The app's entry names the Secret and the namespace.
-// Keyring uses the app's own account, so that no app can decrypt with the key of another app.
+// Keyring reads the keys of an app's encrypted files from a Secret. The app's configuration has the Secret's name and
+// namespace. Keyring reads with the app's own account, so that no app can decrypt with the key of another app.
 type Keyring struct {
 	App    func(name string) rollout.App // returns the app at the newest commit
 	Client func() *cluster.Client
@@ -43,7 +43,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // not app, which has no account and may have the namespace of an older commit
+	now := k.App(app.Name) // the argument lacks the account, and its namespace may be from an older commit
 	k.mu.Lock()
 	held, known := k.known[app.Name]
 	k.mu.Unlock()

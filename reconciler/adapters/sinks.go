@@ -31,7 +31,7 @@ type ForgeReader interface {
 }
 
 // Notifier notifies users of changes on the state branch. Notify is called when the configuration or the head changes.
-// If this process made the new commit, made is this commit. Notify does not block.
+// The argument made is the new commit if this process made it, and otherwise nil. Notify does not block.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Supervised returns a function that runs work. The function returns early if hung names a problem, or if work goes
-// on too long after the context ended. The process may end then, because decisions are in Git or will be repeated.
+// Supervised returns a function that calls work. It returns early if the function hung reports a problem, or if work
+// goes on too long after the context ended. The process may then end, because decisions are in Git or are made again.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {

@@ -76,8 +76,8 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts the due measurements that are not running and have no uncollected result. going lists the unfinished
-// runs. Measure cancels measurements of other runs and of removed metrics, and deletes their objects.
+// Measure starts the due measurements that are not running and have no uncollected result. The argument going has the
+// unfinished runs. Measure cancels measurements of other runs and of removed metrics, and deletes their objects.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,7 +250,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request returns the request for the provider. latest is the hash of the version to measure.
+// request returns the request for the provider. The argument latest is the hash of the version to measure.
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace
@@ -319,8 +319,8 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 // grace is how long a provider may evaluate responses after its timeout. The timeout covers only requests.
 const grace = 5 * time.Second
 
-// leave deletes the objects of a request, such as a Job, after a success or at the end of the analysis. Until then, a
-// failed request keeps its objects, because the next try has the same ID and finds them.
+// leave deletes the objects of a request, such as a Job, if the request succeeded or the analysis ended. The objects of
+// a failed request stay until the analysis ends, because the next try has the same ID and finds these objects.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()

@@ -119,7 +119,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns the address of a service's API without a final slash. usual is the default address.
+// base returns the address of a service's API without a final slash. The argument usual is the default address.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")
@@ -132,7 +132,7 @@ type (
 	list   = []any
 )
 
-// tell sets a field of a message unless text is empty.
+// tell sets a field of a message. It does nothing if the text is empty.
 func tell(message object, field, text string) {
 	if text != "" {
 		message[field] = text

@@ -10,7 +10,7 @@ import (
 type row struct {
 	send     func(ctx context.Context, s *session, m notify.Message) error
 	defaults []rollout.EventKind // the events of a receiver that selects none
-	resolves bool                // the service also gets a message when a trouble ends
+	resolves bool                // the service also gets a message when a problem ends
 	dedups   bool                // the service recognizes repeated messages by their key
 }
 

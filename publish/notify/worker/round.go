@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag bounds the commits after a recorded cursor, even without messages, so that a start reads little history.
+// maxLag limits how many commits a recorded cursor lags behind if no message is due. A start then reads little history.
 const maxLag = 100
 
-// claimTime bounds the time to send claimed messages. It is shorter than the lease, so no other process takes over the
-// claim.
+// claimTime limits the time to send claimed messages. It is shorter than Options.Lease, so that no other process takes
+// over the claim during this time.
 const claimTime = 20 * time.Second
 
-// forgotten is the age at which a claim's process is surely dead, even if the clocks of two machines differ.
+// forgotten is the maximum age of a claim. The process of an older claim is surely dead, even if two clocks differ.
 const forgotten = 10 * time.Minute
 
 // errBusy means that another process has claimed messages and is sending them.
@@ -85,7 +85,7 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan claims messages in n. It may run again, so it changes no fields of w except foreign, since and reported.
+// plan records claims of messages in n. A conflict repeats it, so in w it changes only foreign, since and reported.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -160,8 +160,8 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy returns how long to wait for another process's claim. A process is dead if its claim did not change during the
-// lease. A claim older than forgotten is dead at once. The time of a newer claim is not used, because clocks differ.
+// busy returns how long to wait for another process's claim. A process counts as dead if its claim stays unchanged for
+// the time Lease, by the clock of this machine. There is no wait for a claim older than the constant forgotten.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""

@@ -26,9 +26,9 @@ var ErrGone = errors.New("is not among the last commits of the state branch")
 type Options struct {
 	ID      string // unique for this process
 	Cluster string
-	// Update applies change to the record and retries after a conflict. It writes nothing if change fails or does nothing.
+	// Update edits the record with a function, and retries after a conflict. It writes nothing after an error.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists the state commits from after (exclusive) to upTo, oldest first. If after is empty, it lists all.
+	// History lists the commits up to upTo, oldest first. If after is not empty, only newer commits are listed.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
@@ -38,11 +38,11 @@ type Options struct {
 	Lease     time.Duration // how long a claim stays unchanged until its process counts as dead; default 30s
 	// Spread slightly lengthens a pause between tries, so that processes do not retry together. It may be nil.
 	Spread func(time.Duration) time.Duration
-	// Log receives completed work. It receives each problem once, until the problem is over.
+	// Log gets either a problem or a description of completed work. It gets a lasting problem only once.
 	Log func(problem error, done string)
 }
 
-// maxKnown bounds how many states of its own commits a process keeps. A state takes a few kilobytes.
+// maxKnown limits the states that a process keeps in memory, from its own commits. A state takes a few kilobytes.
 const maxKnown = 1000
 
 // Worker sends notifications. Notify and Flush are safe for concurrent use.
@@ -54,7 +54,7 @@ type Worker struct {
 	mu     sync.Mutex
 	config *rollout.Config
 	head   string
-	base   map[string]string // the head when this process first saw a receiver, by receiver
+	base   map[string]string // by receiver: the head when this process first saw the receiver
 	known  []rollout.StateCommit
 	asked  int // number of calls of Notify
 	served int // number of calls of Notify that were processed
@@ -63,9 +63,9 @@ type Worker struct {
 	record    *rollout.Notified         // the last known record; nil if it was not read yet
 	unwritten map[string]rollout.Cursor // cursors to write to the record
 	retries   map[string]retry
-	trouble   retry             // retry for the record
+	trouble   retry             // when to try the record again
 	foreign   string            // the claim of another process; empty if there is none
-	since     time.Time         // when foreign changed last
+	since     time.Time         // time of the last change of foreign
 	reported  map[string]string // the last problem of a receiver, a template, or the record (key "")
 }
 
@@ -171,7 +171,7 @@ func (w *Worker) settle() {
 	}
 }
 
-// lastWrite bounds the time of settle.
+// lastWrite limits the time of the method settle.
 const lastWrite = 5 * time.Second
 
 // Flush waits until the worker tried every message, or until the context ends.
@@ -206,7 +206,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line returns the commits newer than after. It uses this process's own commits if they suffice, and Git otherwise.
+// line returns the commits that are newer than the commit after. It reads Git only if w.known lacks one of the commits.
 func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.StateCommit, error) {
 	var line []rollout.StateCommit
 	for id := v.head; id != after; {
@@ -226,7 +226,7 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Stat
 // errAhead means that another process wrote a cursor that is newer than the known head.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read returns the commits from Git. The error is errAhead if after is newer than upTo, or ErrGone after a rewrite.
+// read gets the same commits from Git. The error is errAhead if upTo is older than after, or ErrGone after a rewrite.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
@@ -253,7 +253,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after another failure. asked is the minimum pause, because the service requested it.
+// next returns the retry after another failure. The argument asked is the pause that the service requested, or 0.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))
