@@ -17,7 +17,7 @@ type Approver func(ctx context.Context, commit, path, promoters string) (who str
 
 // approvals caches an Approver's results. An app's pass never calls the Approver, because a call may fetch history.
 type approvals struct {
-	ask    Approver // nil means that every promotion file counts
+	ask    Approver // nil means that a promotion file needs no approval
 	touch  func(app string)
 	wanted func()
 
@@ -45,8 +45,8 @@ func newApprovals(ask Approver, touch func(app string), wanted func()) *approval
 func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
-	// A promotion is ignored unless it is approved, and its release is at the head or in flight. The result refused says
-	// why a promotion of the head's release is ignored.
+	// Only an approved promotion is used, and only for the release at the head or in flight. The result refused says why
+	// a promotion for the release at the head is ignored.
 	p = a.promotion.File
 	if p == nil || q.ask == nil {
 		return p, nil, nil

@@ -126,7 +126,7 @@ func (b *blame) forget(app string) {
 }
 
 // readHistory reads the requested history, and reports whether there was a request. If there is no history, the author
-// of the newest commit is used. If Git is unreachable, later passes of the app request the history again.
+// of the newest commit is used. If Git is unreachable, a later pass of the app requests the history again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

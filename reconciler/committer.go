@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer runs in one goroutine, which pushes all queued transitions in one commit. Others may only use outbox.
+// committer pushes all queued transitions in one commit, from one goroutine. Other goroutines may only use outbox.
 type committer struct {
 	*Options
 	*outbox

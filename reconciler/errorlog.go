@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorLog logs a problem only once, although passes repeat it.
+// errorLog logs a problem only once, although each pass finds the problem again.
 type errorLog struct {
 	log *slog.Logger
 

@@ -63,7 +63,7 @@ func (f *fetcher) missing() (commits []string) {
 }
 
 // brought handles the result of a fetch. The list gone has the commits that the server lacks. The list outside has the
-// commits that are not on the users' branch. After an error, the next passes request all commits again.
+// commits that are not on the users' branch. After an error, the apps request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

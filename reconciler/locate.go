@@ -31,7 +31,7 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 }
 
 // wasRemoved returns the recorded error if the app's releases were stopped because the app left the configuration. The
-// result unread is true until the commit that the record names for this stop is fetched.
+// result unread is true until the commit that caused this stop is fetched.
 func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unread bool) {
 	if s.Held == nil {
 		return nil, false

@@ -57,7 +57,7 @@ type Pump string
 
 // The pumps.
 const (
-	PumpIn   Pump = "in"   // fetches Git, and the commits that passes wait for
+	PumpIn   Pump = "in"   // fetches Git, and the commits for which apps wait
 	PumpApps Pump = "apps" // reconciles due apps
 	PumpOut  Pump = "out"  // records the transitions of passes
 )

@@ -167,7 +167,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 }
 
 // filter returns the request's filter. A Bare request excludes trees. A Shallow request excludes files over maxBlob.
-// Other responses leave out files that the caller has, so a file over maxBlob must not be left out in addition.
+// Other requests have no filter. Their responses leave out the caller's own files, and a filtered file looks the same.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):

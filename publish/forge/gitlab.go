@@ -184,7 +184,7 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
 }
 
-// maxHookAge bounds the age of a webhook that has a signature.
+// maxHookAge is the maximum age of a webhook that has a signature.
 const maxHookAge = 5 * time.Minute
 
 // gitLabSignature verifies a webhook's signature. Older versions of GitLab send the plain secret instead.

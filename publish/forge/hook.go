@@ -39,7 +39,7 @@ type Hook struct {
 // HookPath is the path that a Hook serves.
 const HookPath = "/webhook"
 
-// These limits bound requests. A signature covers the whole body, so Hook reads whole bodies, but only a few at a time.
+// These are limits of requests. A signature covers the whole body, so Hook reads whole bodies, but few at a time.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8

@@ -7,7 +7,7 @@ import (
 )
 
 // Pull opens or updates a branch's pull request. The argument commit is the branch's newest commit. If a user closed
-// the pull request at this commit, Pull opens no new one. It returns the number, and whether the pull request is open.
+// the pull request at this commit, it stays closed. Pull returns the number, and whether the pull request is open.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {

@@ -118,7 +118,7 @@ const (
 	failure statusState = "failure"
 )
 
-// perPage and maxPages bound how much of a list is read.
+// perPage and maxPages limit how many items of a list are read.
 const (
 	perPage  = 50
 	maxPages = 10

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxChanges bounds the objects that a pull request lists.
+// maxChanges is the maximum number of objects that a pull request lists.
 const maxChanges = 20
 
 // describe returns the text of a proposal's pull request. Equal input gives equal text. Text by other authors is quoted

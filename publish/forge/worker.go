@@ -33,7 +33,7 @@ type Options struct {
 	forges table // all forges by default
 }
 
-// maxJobs bounds the queue, because the queue grows while the forge does not answer.
+// maxJobs is the maximum length of the queue. The queue grows while the forge does not answer.
 const maxJobs = 4096
 
 // Worker sends changes (orders) to the forge, one at a time. Show, Resume and Flush are safe for concurrent use.
@@ -97,8 +97,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	})
 }
 
-// Resume implements adapters.ForgeReader. It queues orders that publish the states of all apps, if the forge does not
-// have these states yet. It also queues an order that closes the pull requests of removed branches.
+// Resume implements adapters.ForgeReader. It queues orders that publish the proposals and statuses of all apps, except
+// statuses that the forge already has. Another order closes the pull requests of removed branches.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,7 +244,7 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 // unusable is an error that only a change of the configuration can fix.
 type unusable struct{ error }
 
-// maxTries bounds the tries of an order that the forge refuses.
+// maxTries is how often the worker tries an order that the forge refuses.
 const maxTries = 5
 
 // done removes an order from the queue, or sets the time of its next try.

@@ -26,7 +26,7 @@ type Profile struct {
 // Fact is a name with a value.
 type Fact struct{ Name, Value string }
 
-// maxText bounds a message's text, in characters. Slack's blocks allow 3,000 characters, and Discord's embeds 4,096.
+// maxText is the maximum number of characters in a text. Slack's blocks allow 3,000, and Discord's embeds 4,096.
 const maxText = 2500
 
 // MessageFor returns the message for a receiver that wants the event. If a template fails, the default text is used.

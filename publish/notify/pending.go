@@ -7,10 +7,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MaxAge bounds the age of an event, so that a service gets no old events after a long outage.
+// MaxAge is the maximum age of an event, so that a service gets no old events after a long outage.
 const MaxAge = 24 * time.Hour
 
-// MaxPending bounds the events that wait for a receiver. The oldest events are dropped.
+// MaxPending is the maximum number of events that wait for a receiver. If there are more, the oldest are dropped.
 const MaxPending = 200
 
 // Due is one message for a receiver. When the message was sent, the receiver's cursor moves to After.

@@ -1,4 +1,4 @@
-// Package serve serves the dashboard, the metrics and webhooks on a port. It bounds the number and the duration of
+// Package serve serves the dashboard, the metrics and webhooks on a port. It limits the number and the duration of
 // connections. It accepts only requests for the program's own host names.
 package serve
 
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// These limits bound connections. A browser opens at most six connections for a page, although the standard
+// These are limits of connections. A browser opens at most six connections for a page, although the standard
 // (https://html.spec.whatwg.org) sets no limit.
 const (
 	mostConnections = 128

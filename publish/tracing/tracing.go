@@ -76,7 +76,7 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory bounds the time of a render that is read from memory. A kustomize build takes several milliseconds.
+// fromMemory is the maximum time of a render that is read from memory. A kustomize build takes several milliseconds.
 const fromMemory = time.Millisecond
 
 // withoutMemory drops the spans of renders that took less than fromMemory. Many such spans would fill the queue.

@@ -84,7 +84,7 @@ func final(err error) error {
 // Observer reads the cluster with a cluster.Client.
 type Observer struct{ *cluster.Client }
 
-// OtherOwners implements reconciler.Observer. It returns an InvalidError if the API server forbids to read a kind.
+// OtherOwners implements reconciler.Observer. It returns an InvalidError if gitrollout may not read a kind of object.
 func (c Observer) OtherOwners(
 	ctx context.Context, app string, o []rollout.Object, t time.Time,
 ) ([]rollout.Foreign, error) {

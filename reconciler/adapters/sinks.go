@@ -69,7 +69,7 @@ func (o *Sinks) notify(r report.Report) {
 	}
 }
 
-// eventPatience bounds how long a pass waits for an Event.
+// eventPatience is the maximum time that a pass waits for an Event.
 const eventPatience = 5 * time.Second
 
 // record writes an Event for each workload of a transition. "kubectl describe" shows these Events.

@@ -1,5 +1,5 @@
 // Package measure takes measurements of analyses in the background, so that a slow metrics server delays no pass. The
-// reconciler passes due measurements to a Worker and collects the results later.
+// reconciler gives due measurements to a Worker and collects the results later.
 package measure
 
 import (

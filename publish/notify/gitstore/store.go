@@ -1,4 +1,4 @@
-// Package gitstore records in Git which receivers were notified of which events.
+// Package gitstore records in Git which events each receiver has got.
 package gitstore
 
 import (

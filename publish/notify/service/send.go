@@ -25,7 +25,7 @@ type Deps struct {
 	Now      func() time.Time
 }
 
-// Timeout bounds one attempt to send a message.
+// Timeout is the time limit of one attempt to send a message.
 const Timeout = 10 * time.Second
 
 // Failure is the error if a message was not delivered.

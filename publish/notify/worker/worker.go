@@ -26,7 +26,7 @@ var ErrGone = errors.New("is not among the last commits of the state branch")
 type Options struct {
 	ID      string // unique for this process
 	Cluster string
-	// Update edits the record with a function, and retries after a conflict. It writes nothing after an error.
+	// Update edits the record with change, again after a conflict. If change fails or edits nothing, it writes nothing.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
 	// History lists the commits up to upTo, oldest first. If after is not empty, only newer commits are listed.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
