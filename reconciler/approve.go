@@ -92,7 +92,7 @@ func (q *approvals) said(app string, about question) (approval, error) {
 	return approval{}, source.ErrNotReady
 }
 
-// answer answers the open questions. It reports whether there were any.
+// answer asks the Approver all open questions. It reports whether there were open questions.
 func (q *approvals) answer(ctx context.Context) bool {
 	q.mu.Lock()
 	open := q.open

@@ -22,7 +22,7 @@ type committer struct {
 	stats   *counters
 
 	batches int              // number of batches that the server refused
-	stale   map[string]stale // proposal branches that were merged, by name
+	stale   map[string]stale // branches of unwanted proposals, to remove later
 	shown   *rollout.Forge   // the configuration of the forge at the last full report
 }
 
@@ -64,7 +64,7 @@ func (r *committer) flush(ctx context.Context, now time.Time) (refused, err erro
 	return refused, err
 }
 
-// isLater reports whether a push failed for a reason that has nothing to do with its transitions.
+// isLater reports whether a failed push must be repeated later, because its transitions did not cause the failure.
 func isLater(ctx context.Context, err error) bool {
 	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries limits how often RunOnce decides. It decides again if another writer was faster on the state branch.
+// maxTries is how often RunOnce tries. It tries again if another writer was faster on the state branch.
 const maxTries = 5
 
 // RunOnce fetches Git, reconciles the due apps and pushes. It does this again after a conflict. If fetch is false, the
@@ -52,7 +52,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	return errors.Join(errs...)
 }
 
-// Pump is one of the three pumps of a Reconciler.
+// Pump is one of the three concurrent loops of a Reconciler.
 type Pump string
 
 // The pumps.

@@ -22,8 +22,8 @@ type appCache struct {
 	health  strategies.Health     // since when the app is healthy or unhealthy
 	routing routing               // the last applied routing
 	pending *strategies.Decision  // an applied rollback that Git does not have yet
-	on      rollout.State         // the record from which pending was decided
-	told    bool                  // pending was reported
+	on      rollout.State         // the record from which the field pending was decided
+	told    bool                  // whether the rollback in pending was reported
 	failing time.Time             // when the current series of failed passes began; zero after a success
 	kept    error                 // why the last prune failed
 	fought  error                 // the error about another writer of the release's objects, or nil
@@ -278,7 +278,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted asks the API server to check a commit before the commit is recorded or applied. A refusal holds the app.
+// accepted asks the API server to check a commit before the commit is recorded or applied. A refusal stops releases.
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
 	objects, err := k.desired(ctx, s.transition, s.cache, s.decision.State, s.input.Now)
 	if err != nil {

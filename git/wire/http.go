@@ -168,7 +168,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header, nil))
 }
 
-// drained is a response body. Close first reads up to 4 KiB of the rest, so that the connection can be reused.
+// drained is a response body. Its method Close first reads up to 4 KiB, so that the connection can be reused.
 type drained struct{ io.ReadCloser }
 
 func (d drained) Close() error {

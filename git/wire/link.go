@@ -91,11 +91,11 @@ type counters struct {
 
 // Stats counts the operations with a server since Open.
 type Stats struct {
-	// Requests counts HTTP requests. On other transports it counts connections.
+	// Requests is the number of HTTP requests, or of connections on another transport.
 	Requests int64
 	// Lookups is the number of ref lookups, Fetches of requested packs, and Pushes of sent packs and deletions.
 	Lookups, Fetches, Pushes int64
-	// Sent and Received count the bytes of HTTP bodies or of the stream.
+	// Sent and Received are numbers of bytes, in HTTP bodies or in the stream.
 	Sent, Received int64
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// These bounds are in uncompressed bytes, because a pack can expand a thousandfold.
+// These limits are in uncompressed bytes, because a pack can expand a thousandfold.
 const (
 	maxBlob   = 16 << 20  // size of one file; no app needs a larger file
 	largeBlob = 1 << 20   // a file above this size counts as large

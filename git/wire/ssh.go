@@ -197,7 +197,7 @@ func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
 		return nil, err
 	}
 	if service == uploadPack {
-		// A server that refuses the variable answers in version 0. Version 0 is also supported.
+		// A server that refuses this variable answers in protocol version 0, which is also supported.
 		_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	}
 	in, err := session.StdinPipe()

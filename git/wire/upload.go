@@ -86,7 +86,7 @@ type Question struct {
 	Bare         bool // requests commits but no trees, if the server supports filters
 }
 
-// Between reports whether the question requests all commits between the haves and the wants.
+// Between reports whether the question requests all commits between Haves and Wants.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
 // mostBetween limits the bytes of a pack if the method Between is true. A larger pack means a rewritten history.

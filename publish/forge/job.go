@@ -11,7 +11,7 @@ import (
 
 var pullRef = regexp.MustCompile(`^refs/pull/([0-9]+)/`)
 
-// PullOf returns the forge and the number of the pull request for which a CI job runs. Forges set these variables.
+// PullOf returns a CI job's forge and the number of its pull request. It reads variables that the forges set.
 func PullOf(env func(string) string) (rollout.Forge, int, error) {
 	if iid := env("CI_MERGE_REQUEST_IID"); iid != "" {
 		number, err := strconv.Atoi(iid)

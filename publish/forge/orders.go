@@ -100,7 +100,7 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 	return w.tolerate(h.label(ctx, p, labels))
 }
 
-// tolerate logs a permanent refusal and returns nil. A pull request without a label is better than none.
+// tolerate logs a permanent refusal and returns nil, because a pull request is useful even without its labels.
 func (w *Worker) tolerate(err error) error {
 	if failed := new(call.Error); !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
 		return err
@@ -122,7 +122,7 @@ func same(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// sweep closes the open pull requests of this cluster whose branches do not exist.
+// sweep closes an open pull request of this cluster if the pull request's branch does not exist.
 func (w *Worker) sweep(ctx context.Context, h host) error {
 	open, err := h.open(ctx)
 	if err != nil {

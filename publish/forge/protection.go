@@ -21,8 +21,8 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 	return h.isProtected(ctx, branch)
 }
 
-// AsksOwners reports whether a branch requires a review by code owners. It returns an error if the forge does not tell,
-// for example because the user is not an administrator.
+// AsksOwners reports whether a branch requires a review by code owners. It returns an error if the forge hides this
+// setting, for example because the user is not an administrator.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {

@@ -79,7 +79,7 @@ type announcer interface {
 }
 
 type marker interface {
-	// statuses returns the newest statuses of a commit, by context.
+	// statuses returns the newest statuses of a commit, by name (context).
 	statuses(ctx context.Context, commit string) (map[string]status, error)
 	setStatus(ctx context.Context, commit, name string, s status) error
 }

@@ -284,7 +284,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // access may be granted later
 		drop = isRequest && !slices.Contains(heals, failed.Status) && j.tries+1 >= maxTries
 	}
-	if w.jobs[key] != j { // a newer order has replaced it
+	if w.jobs[key] != j { // a newer order has replaced this order
 		return
 	}
 	if drop {

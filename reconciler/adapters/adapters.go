@@ -1,6 +1,6 @@
 // Package adapters implements package reconciler's interfaces with packages git and cluster. It also connects the
-// consumers of reports. A write that has started is finished even after a stop. A permanent API server error
-// becomes an InvalidError.
+// consumers of reports. A started write is finished even after the process was told to stop. A permanent error of the
+// API server becomes an InvalidError.
 package adapters
 
 import (
@@ -150,7 +150,7 @@ func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 // Grace is how long a pass may go on after a stop. Kubernetes kills a pod 30 seconds after a stop.
 const Grace = 20 * time.Second
 
-// Outlive returns a context that ends Grace after its parent.
+// Outlive returns a context that ends later than its parent. The delay is Grace.
 func Outlive(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {

@@ -241,7 +241,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 			panic(o.panicked)
 		}
 		select {
-		case <-late: // the limit wins if both are ready, as may happen on a busy machine
+		case <-late: // a late result is dropped, even if it arrived before this check
 		default:
 			return o.got, o.err
 		}

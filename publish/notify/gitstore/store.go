@@ -22,7 +22,7 @@ type Store struct {
 	Cluster string
 }
 
-// Update implements worker.Options.Update. It keeps an unreadable file, because a newer version may have written it.
+// Update implements worker.Options.Update. It never replaces an unreadable file, which may be from a newer version.
 func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 	branch := rollout.NotifiedBranch(s.Cluster)
 	_, err := s.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {

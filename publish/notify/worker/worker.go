@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrGone is returned by History if the commit is too old, or if the state branch was rewritten without it.
+// ErrGone is returned by History if the commit is too old, or is not part of the state branch any more.
 var ErrGone = errors.New("is not among the last commits of the state branch")
 
 // Options are the dependencies of a Worker.
@@ -113,7 +113,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 	}
 }
 
-// keep adds a commit, and drops the oldest commits beyond maxKnown states. The caller holds the lock.
+// keep adds a commit. If there are more than maxKnown states, it drops the oldest commits. The caller holds the lock.
 func (w *Worker) keep(made rollout.StateCommit) {
 	w.known = append(w.known, made)
 	apps := 0
@@ -241,7 +241,7 @@ func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateC
 	return nil, err
 }
 
-// report logs a problem once, until the problem changes or is over.
+// report logs a problem once. It logs again when the problem has changed, or comes back after its end.
 func (w *Worker) report(about string, err error) {
 	if err == nil {
 		delete(w.reported, about)
