@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// poller fetches Git and publishes an immutable view. Other goroutines may only call current.
+// poller fetches Git and publishes an immutable view. Other goroutines may call only the method current.
 type poller struct {
 	*Options
 	preparer
@@ -26,10 +26,10 @@ type poller struct {
 	config      *rollout.Config // the last readable configuration
 	hasRead     bool            // the state branch was read once
 	unreachable bool            // the last fetch failed
-	judged      string          // the last refusal (commit and reason) that all apps were checked for
+	judged      string          // the refused head (commit and reason) that all apps were last checked against
 }
 
-// gitView is the immutable content of Git at one moment, without the record.
+// gitView is the immutable content of the users' branch at one moment. It has no states of apps.
 type gitView struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
@@ -66,12 +66,12 @@ type appView struct {
 	rollout.App
 	promotion source.Promotion
 	calendar  rollout.Calendar
-	removed   *rollout.InvalidError // Git no longer lists it
-	removedBy rollout.Commit        // the commit that removed it; zero if unknown
-	unread    bool                  // its folder and permissions are not known yet
-	prunes    bool                  // it left the configuration, and its objects are to be deleted
+	removed   *rollout.InvalidError // set if Git no longer lists the app
+	removedBy rollout.Commit        // the commit that removed the app; zero if unknown
+	unread    bool                  // the app's folder and permissions are not known yet
+	prunes    bool                  // the app left the configuration, and its objects are to be deleted
 	refused   *rollout.InvalidError // why the head of the users' branch is not followed
-	head      *strategies.Head      // if set, replaces the branch's head
+	head      *strategies.Head      // if set, is used instead of the branch's head
 }
 
 func (a *appView) named(s rollout.State) *appView {
@@ -148,7 +148,7 @@ func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) 
 	}
 	next.behind = errors.Join(next.branch.Behind, unknown)
 	if was != nil && was.main() != heads.Main {
-		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // after an error, releases name only the newest commit
+		next.line, _ = l.Past.Between(ctx, was.main(), heads.Main) // after an error, only the newest commit is known
 	}
 	l.judged = ""
 	return next, nil
@@ -198,8 +198,8 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 	return touched, err
 }
 
-// verifyState returns an error for all apps if the state branch's head is untrusted. Otherwise gitrollout's next commit
-// would vouch for that head.
+// verifyState returns an error for all apps if the state branch's head is untrusted. If gitrollout
+// pushed a commit onto that head, the head would look trusted.
 func (l *poller) verifyState(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil
@@ -243,7 +243,7 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// removedApp returns the view of a recorded app that Git does not list. Without a configuration, it uses the record.
+// removedApp returns the view of a recorded app that Git does not list. Without a configuration, the record is used.
 func (l *poller) removedApp(was, next *gitView, name string) *appView {
 	e, _ := l.states.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
@@ -308,8 +308,8 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 }
 
-// bring fetches all wanted commits in one request and checks which are on the users' branch. It also asks for open
-// approvals and reads history. It reports whether there was anything to do.
+// bring fetches all wanted commits in one request and checks which are on the users' branch. It also checks
+// approvals that passes wait for, and reads history. It reports whether there was anything to do.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
 	if v == nil { // nothing is wanted before the first fetch
@@ -339,8 +339,8 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	return true, failed
 }
 
-// leaving returns the apps that probably roll back, because their folder has changed or Git has an abort. It checks
-// only apps in flight whose recorded commit is in commits, a sorted list.
+// leaving returns the apps in flight that probably roll back, because their folder has changed or a user aborted them.
+// It checks only apps whose recorded commit is in the sorted list of commits.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

@@ -18,7 +18,7 @@ type preparer struct {
 	approvals *approvals
 }
 
-// prepare returns an app with a state. unknown says why the app's head or approval is unknown, or is nil.
+// prepare returns an app with a state. The error is set if the app's head or approval is not known yet.
 func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.App, unknown error) {
 	t := source.Trust{IsKnown: true, Refused: a.refused}
 	if v.refused != nil {
@@ -34,7 +34,7 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State) (app source.A
 	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
 }
 
-// head returns an app's head, with a conflict if another app owns its objects. ready means that both apps are rendered.
+// head returns an app's head, and a conflict if another app owns the same objects. ready means both apps are rendered.
 func (p preparer) head(v *gitView, a *appView) (head strategies.Head, conflict *rollout.InvalidError, ready bool) {
 	switch {
 	case a.head != nil:

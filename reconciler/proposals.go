@@ -69,7 +69,7 @@ func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []r
 		if revert != nil && autoRevert == rollout.AutoRevertPush && !doubtful && p.IsNew {
 			return nil // the revert is pushed, not proposed
 		}
-		p.Wanted, p.IsKept = revert, after.Head.Render == nil // without a render, the head may be the rejected release
+		p.Wanted, p.IsKept = revert, after.Head.Render == nil // an unrendered head may be the rejected release
 	}
 	return r.planned(ctx, v, s.app.Name, rollout.ProposeRevert, p)
 }
@@ -78,7 +78,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update of a proposal's branch, if it needs one. An unreadable branch is tried again later.
+// planned returns the update of a proposal's branch, or nil to leave the branch. An unreadable branch is retried.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {

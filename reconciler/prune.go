@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes unused objects that have left the app. It deletes all objects of a removed app if its glob has "prune",
-// and otherwise none. The decision's subject names the deleted objects. left means that the record must be removed.
+// prune deletes unused objects that have left the app. For a removed app, it deletes all objects if a glob sets
+// "prune", or else none. The decision's subject lists the deleted objects. If left is true, remove the record.
 func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
 	d = t.decision
 	next := &d.State
@@ -31,7 +31,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	case t.app.removed == nil:
 		objects, err := k.desired(ctx, t, m, *next, t.input.Now)
 		if err != nil {
-			return d, false, nil // apply reports the error
+			return d, false, nil // the method apply reports the error
 		}
 		all = strategies.Prunable(*next, objects)
 	}
@@ -63,7 +63,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	return k.leave(t, d)
 }
 
-// leave drops the record of a pruned app once only data and other apps' objects remain. Then the name is free.
+// leave drops a pruned app's record if only data and other apps' objects remain. That frees the app's name.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
@@ -103,8 +103,8 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants returns an app's object at the newest commit, or nil if the app does not have it. If the app cannot be
-// rendered, Wants returns an empty object for an object on record. An error means that the answer is not known yet.
+// Wants returns an app's object at the newest commit, or nil if the app does not have it. If the app
+// cannot be rendered but its record has the object, Wants returns an empty object. After an error, ask again later.
 func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -160,8 +160,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has an object or may have it. An app that is not rendered yet may have it. An
-// app that fails to render may have it if its files name it. Then why says what to fix.
+// isElsewhere reports whether another app has or may have an object. An app that is not rendered yet may have it. If
+// an app fails to render and its record or files name the object, the result "why" says what to fix.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]

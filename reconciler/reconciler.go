@@ -36,19 +36,19 @@ type Options struct {
 	Applier    Applier
 	Jobs       Jobs                 // if nil, no Job can be created
 	Believe    func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
-	Approve    Approver             // if nil, every promotion file counts
+	Approve    Approver             // if nil, every promotion file is approved
 	// Nodes returns the labels of the cluster's nodes by name, for releases that select nodes by label.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know receives kinds of workloads before the Observer observes them, as in source.Gatherer.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy returns the operators' policy as of a fetch. The pointer changes only with the policy. If Policy is nil,
-	// there is no policy. One goroutine calls it. After an error the last policy counts, and nothing advances.
+	// Policy returns the operators' policy at the heads of a fetch. The pointer changes only if the policy changes. After
+	// an error, the last policy applies and nothing advances. One goroutine calls Policy. A nil Policy means no policy.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
 	Analyzer   Analyzer            // if nil, nothing is measured and analyses stay pending
 	Tell       func(report.Report) // if set, gets each result; several goroutines call it, and it must not block
-	ShowsForge bool                // Tell publishes to the forge in the configuration
+	ShowsForge bool                // the function Tell publishes to the forge in the configuration
 	Trace      report.Tracer       // if set, receives the parts of each pass
 	Ends       bool                // the process ends after RunOnce, so each pass records all its measurements
 	Log        *slog.Logger
@@ -203,7 +203,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 // requeue reports the result of a pass, and schedules the app's next pass.
 func (r *Reconciler) requeue(s recorded, now time.Time) {
 	app, m := s.app.Name, r.cacheOf(s.app.Name)
-	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the render touches the app when it is done
+	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the finished render makes the app due again
 		r.queue.at(app, s.decision.Requeue)
 		return
 	}
@@ -224,7 +224,7 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 }
 
 // backoff returns the wait before the next try. The wait is the time since the first failure, but at least 1 s and at
-// most 1 min. Extra passes after changes do not lengthen it, although they may fail.
+// most 1 min. Extra passes after changes may fail too, but they do not lengthen the wait.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
@@ -253,7 +253,7 @@ func (r *Reconciler) want() {
 	}
 }
 
-// NextDue returns the earliest timer of an app or of tidy, for callers of RunOnce. It is zero without a timer.
+// NextDue returns the earliest time at which an app or a stale branch is due, for callers of RunOnce. Zero means never.
 func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.queue.next()) }
 
 func (r *Reconciler) cacheOf(app string) *appCache {

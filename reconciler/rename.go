@@ -15,8 +15,8 @@ type rename struct {
 	state rollout.State
 }
 
-// formerName returns the record of a removed app whose objects app a has now, or nil. App a has no record yet and
-// continues the former record, even if a release is in flight. Its first transition is only the rename.
+// formerName returns the record of the removed app that was renamed to app a, or nil. App a has the same objects and no
+// record yet. It continues the former record, even during a release. The first transition of app a is only the rename.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
@@ -28,7 +28,7 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 			continue
 		}
 		heir, _, _ := p.newName(v, e.state)
-		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer unrecorded removals
+		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer removals not yet on record
 			state := e.state
 			state.App, state.Path, state.Held = a.Name, a.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
@@ -46,8 +46,8 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 	return former
 }
 
-// settled returns an app. If the app is removed, its error lists candidates for its new name. err is ErrNotReady
-// until the new name is known and has taken over the record. Until then the old app stays as it is.
+// settled returns an app's view. For a removed app, the view's error lists apps that may be its new name. settled
+// returns ErrNotReady until the new name is known and has taken over the record. Before, the old app does not change.
 func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {
 		return a, nil
@@ -64,8 +64,8 @@ func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appVie
 	return a, nil
 }
 
-// newName returns the app at the newest commit that has an old app's objects and no record, or "". known is false while
-// a candidate is being rendered. empty lists candidates without objects, because any may be the new name.
+// newName returns the app that an old app was renamed to, or "". It compares objects with apps that have no record yet.
+// known is false while such an app is being rendered. empty lists such apps that have no objects, as possible heirs.
 func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {

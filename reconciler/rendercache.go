@@ -24,20 +24,20 @@ type renderCache struct {
 	mu    sync.Mutex
 	heads map[string]*headRender
 	at    map[string][]built       // the key is the app; most recently used first
-	named map[rollout.Ref][]string // the apps whose heads name an object
+	named map[rollout.Ref][]string // the apps that have an object at the head
 }
 
 type headRender struct {
 	want       string     // the newest commit, which gets rendered
 	line       []Snapshot // the commits from "of" to "want", nil if unknown
-	of         string     // the commit of head, "" before the first render
+	of         string     // the commit of the field head; "" before the first render
 	app        rollout.App
 	policy     *rollout.Policy // the policy that the render was checked against
 	head       strategies.Head
 	missed     bool // a pass asked for the render and waits
-	looks      int  // fetches since a failed render; it is tried again after pause fetches
+	looks      int  // fetches since the last try of a failing render; the field pause is the limit
 	pause      int
-	isUnblamed bool // the head names the newest commit, because older commits were unknown
+	isUnblamed bool // the head names the newest commit as its change, because older commits were unknown
 }
 
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
@@ -51,7 +51,7 @@ type built struct {
 	err    error
 }
 
-// kept limits each app's renders of older commits. It is enough for stable, the release and the former release. Newer
+// kept limits each app's renders of older commits. A pass needs at most the stable, present and former releases. Newer
 // heads do not evict the render of a rollback's target, because each pass uses that render.
 const kept = 4
 
@@ -105,7 +105,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 	}
 	if commit := tree.Commit().ID; h.want != commit {
 		if n := len(h.line); h.want != h.of && n > 0 && len(line) > 0 && line[0].Commit().ID == h.want {
-			line = append(h.line[:n:n], line[1:]...) // continue the line that is not rendered yet
+			line = append(h.line[:n:n], line[1:]...) // add to the commits that are not rendered yet
 		}
 		h.want, h.line = commit, line
 	}
@@ -232,7 +232,7 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 		h.head.Render = &again
 	default:
 		same = false
-		if was.Render != nil { // the app stays at the old head until it follows the new one
+		if was.Render != nil { // an app stays at its old head until it follows the new head
 			c.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
 		h.head, h.isUnblamed = made, len(j.line) == 0
@@ -245,8 +245,8 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// isBlamed reports whether an app's head names the commit that last changed the app, or that commit cannot be known. A
-// new process does not have older commits. If it needs them, isBlamed requests them and returns false.
+// isBlamed reports whether the commit that last changed an app is known, or can never be known. A new process does not
+// have older commits. If older commits are needed, isBlamed requests them and returns false.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -307,7 +307,7 @@ func (b *builder) build(j job) (made strategies.Head) {
 	return b.blame.head(j, made)
 }
 
-// orSealed renders an app at its current or stable commit. If the key is missing, the app's Secrets stay unchanged.
+// orSealed renders an app at its current or stable commit. If the decryption key is missing, Secrets stay unchanged.
 func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	r, err := b.reader.Render(tree, app)
 	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
@@ -317,7 +317,7 @@ func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// rollbackRender returns the head's render if it equals stable's, so that new rules and lost keys block no rollback.
+// rollbackRender renders a head without checks if the head equals the stable version. Checks must not block a rollback.
 func (b *builder) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := b.states.of(app.Name)

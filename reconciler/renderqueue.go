@@ -92,7 +92,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves the jobs of some apps to the front of first, which may hold a thousand apps after a restart.
+// hasten moves the jobs of some apps to the front of the list of apps in flight, which may be long after a restart.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

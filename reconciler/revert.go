@@ -131,7 +131,7 @@ func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose
 	}
 }
 
-// undoes reports whether a revert proposal is a user's undo of the head's release. An undo needs no rejection.
+// undoes reports whether a revert proposal is a user's undo of the head's release. Users may undo without a rejection.
 func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.states.isProposed(branch)
 	if commit == "" {

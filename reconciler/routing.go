@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// routing holds an app's routing, as far as this process has applied it.
+// routing says which routing of an app this process has applied, and when.
 type routing struct {
 	held  string    // the routing that was last applied without an error
 	key   string    // the routing at the last pass
 	began time.Time // the first pass after key was applied
 }
 
-// since returns when proxies could begin to learn a state's routing: at the first pass after the apply. It returns now
-// if this process has not applied the routing, and zero if there is no routing.
+// since returns when proxies could first load a state's routing, which is at the first pass after the apply. The result
+// is now if this process has not applied the routing, and the zero time if the state has no routing.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}
@@ -30,14 +30,14 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	}
 }
 
-// looked sets when a new routing began: at the start of the next pass, because the apply itself is too early.
+// looked notes a new routing at the start of the pass after its apply. The time of the apply would be too early.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now
 	}
 }
 
-// applying notes that a routing gets applied. Even a failed apply may have replaced the former routing.
+// applying forgets the former routing before another is applied, because even a failed apply may replace the former.
 func (r *routing) applying(key string) {
 	if key != r.held {
 		*r = routing{}

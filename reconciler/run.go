@@ -20,8 +20,8 @@ const debounce = 20 * time.Millisecond
 // pollSpacing is the least time between two fetches that Poll requests, so many webhooks cost one fetch a second.
 const pollSpacing = time.Second
 
-// gathering is how long a transition waits for another one, so that both share a push. mostGathering limits the wait of
-// the first one. Apps that change together are rendered in turn, and most would miss the push without a wait.
+// gathering is how long a transition waits for the next transition, so that both share a push. mostGathering limits the
+// total wait. Apps that change together are rendered in turn, and without a wait most would need another push.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
@@ -30,8 +30,8 @@ const (
 func until(when time.Time) time.Duration { return time.Until(when) }
 
 // Run runs the three parts until the context ends. It fetches Git at each interval, reconciles apps after changes and
-// at timers, and records decisions. It waits for the current passes and push. Run logs and retries failures, and
-// returns no error except ErrDeposed.
+// at timers, and records decisions. At the end, it waits for the current passes and push. Run logs and retries
+// failures, and returns no error except ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -160,7 +160,7 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }
 
-// pumpOut records transitions. They gather during a push and the push interval. A rollback skips the interval.
+// pumpOut records transitions. Transitions wait for a running push and the push interval. Rollbacks skip the interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
 	var since, last, pushed time.Time // the first and newest waiting transitions, and the end of the last push
 	var failing time.Time             // since when pushes fail

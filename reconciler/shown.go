@@ -93,7 +93,7 @@ func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Inpu
 	return all
 }
 
-// stableOf returns the render of the app's stable commit, or nil if it is missing.
+// stableOf returns the render of the app's stable commit, or nil if there is no render yet.
 func (r *committer) stableOf(ctx context.Context, in strategies.Input) *rollout.Render {
 	if in.State.Stable == nil {
 		return nil

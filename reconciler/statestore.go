@@ -102,7 +102,7 @@ func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]s
 }
 
 // read stores a fetch's proposals and changed state files, and returns the changed apps. pushes is the count of pushes
-// before the fetch. A fetch is outdated and ignored if the count differs now or a push is running.
+// before the fetch. If the count has changed or a push is running, the fetch is outdated, and read ignores it.
 func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,7 +205,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process as the writer. It keeps an epoch of its own id. Otherwise the epoch is new.
+// nextWriter returns this process as the writer of the next commit. After another writer, it begins a new epoch.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
@@ -242,7 +242,7 @@ func (r *stateStore) begin() (end func()) {
 	return func() { note(false) }
 }
 
-// setRecorded stores the states that a push has recorded on a draft's head.
+// setRecorded stores the pushed states and the new head. The push was made from a draft.
 func (r *stateStore) setRecorded(on draft, head string, states map[string]rollout.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// tidyAfter is how long a merged proposal's branch stays. Forges move main first and record the merge later. If the
-// branch is missing then, the pull request ends as closed.
+// tidyAfter is how long a merged proposal's branch stays. Forges move main first and record the merge later. If they
+// find no branch, the pull request ends as closed instead of merged.
 const tidyAfter = 10 * time.Second
 
 type stale struct {
@@ -33,7 +33,7 @@ func (r *committer) hasForge(v *gitView) bool {
 }
 
 // keepsFor reports whether an unwanted proposal's branch stays, because the forge may be merging it. An abandoned
-// branch is deleted at once, so that its approvals do not count for the next proposal.
+// branch is deleted at once, so that its approvals do not apply to the next proposal.
 func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Rollback != nil {
 		return false
@@ -51,7 +51,7 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// markStale notes the branches of unwanted proposals, also from before a restart. tidy removes these branches later.
+// markStale marks the branches of unwanted proposals, even after a restart. The method "tidy" removes them later.
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	w := propose.WantedBy(in)
 	for kind, isWanted := range map[rollout.ProposalKind]bool{
@@ -68,7 +68,7 @@ func (r *committer) markStale(ctx context.Context, in strategies.Input, since ti
 	}
 }
 
-// tidy removes the branches of proposals that merged a while ago, and tells the forge. A conflict makes it try again.
+// tidy removes stale proposal branches that are due, and reports them to the forge. After a conflict, it tries again.
 func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {

@@ -27,8 +27,8 @@ type recorded struct {
 	unpushed error         // why the Git server refuses the transition
 }
 
-// numbered returns the decided state with its serial. A rollback is applied before it is recorded. Its serial keeps a
-// process with an older record from undoing the rollback. Without any record, the serial in the cluster continues.
+// numbered returns the decided state with its serial. A rollback is applied before it is recorded. The serial
+// keeps a process with an older record from undoing the rollback. The serial also exceeds the serial in the cluster.
 func (t *transition) numbered() rollout.State {
 	state := t.decision.State
 	if t.before.IsTransition(&state) {

@@ -46,8 +46,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns the recorded commits that are not ancestors of the followed commit. If a trusted head is known, it
-// returns none. After an error, it returns all recorded commits.
+// foreign returns the recorded commits that are not ancestors of the followed commit. If a trusted head is
+// known, the result is empty. After an error, the result has all recorded commits.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -64,7 +64,7 @@ func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err
 	return outside, nil
 }
 
-// judge decides whether an app goes on while the head is refused. tree is the head, or nil if it is unreadable.
+// judge decides whether an app goes on while the head is refused. The parameter tree is the head, or nil if unreadable.
 func (l *poller) judge(
 	ctx context.Context, v *gitView, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {
@@ -87,7 +87,7 @@ func (l *poller) judge(
 	}
 }
 
-// recorded returns an app's render at its recorded commit. It is an error if foreign contains that commit.
+// recorded returns an app's render at its recorded commit. It fails if the list foreign contains that commit.
 func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
 	e, _ := l.states.of(a.Name)
 	if slices.Contains(foreign, e.state.Source) {
@@ -100,7 +100,7 @@ func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*r
 	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
-// changes reports whether a commit would change an app. at is the app's current render, and held is its error.
+// changes reports whether a commit would change an app. The app's present render is "at", with the error "held".
 func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {

@@ -17,7 +17,7 @@ type watchdog struct {
 // inWatchdog is the context key of the function that records a heartbeat.
 type inWatchdog struct{}
 
-// during runs work with the name in what. It turns a panic into an error, so that one app cannot end the process.
+// during runs work under a name. It turns a panic into an error, so that one app cannot end the process.
 func (p *watchdog) during(ctx context.Context, what string, do func(context.Context) error) (err error) {
 	sign := func() {
 		p.mu.Lock()
@@ -49,7 +49,7 @@ func Heartbeat(ctx context.Context) {
 // leastTimeout is the least time before silent work counts as stuck. Requests end within 2 minutes.
 const leastTimeout = 5 * time.Minute
 
-// Stuck names work of Run without a heartbeat for ten intervals and at least 5 minutes. "" means no such work.
+// Stuck returns the names of work in Run that had no heartbeat for ten intervals and at least 5 minutes, or "".
 func (r *Reconciler) Stuck(interval time.Duration) string {
 	timeout := max(leastTimeout, 10*r.in.interval(interval))
 	r.watchdog.mu.Lock()

@@ -20,7 +20,7 @@ type Violations struct {
 }
 
 // BeyondOf returns the objects of a render that the app's entry does not allow. own is gitrollout's namespace, which no
-// entry can allow. An unknown kind counts as namespaced here. The API server gives its scope before an apply.
+// entry can allow. An unknown kind counts as namespaced. Before an apply, the API server gives the kind's real scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -90,8 +90,8 @@ func Quoted(text string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Allow returns an InvalidError with the reason Forbidden unless all objects of an app are allowed. config is the
-// entry's file. own is gitrollout's namespace. Do not check older commits, so that rollbacks stay allowed.
+// Allow returns an InvalidError with the reason Forbidden unless all objects of an app are allowed. The file config
+// has the app's entry. own is gitrollout's namespace. Do not check older commits, so that rollbacks stay allowed.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {

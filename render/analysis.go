@@ -26,7 +26,7 @@ func (a *assembly) takeTemplate(object rollout.Object) error {
 
 type measured struct {
 	at        string // the path of the analysis in the document
-	named     string // the field with the templates' names, relative to at
+	named     string // the field with the templates' names, below the path at
 	templates []analysis.TemplateRef
 	args      []argument
 	rules     analysis.Rules // the document's own rules for metrics
@@ -36,7 +36,7 @@ type measured struct {
 	experiment bool // arguments may name the pods of the analysis' experiment
 }
 
-// readAnalysis returns an analysis of a document, or nil if form is nil. Later, instantiate finds its templates.
+// readAnalysis returns an analysis of a document, or nil if form is nil. The method instantiate adds its metrics later.
 func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rollout.Analysis {
 	if form == nil {
 		return nil

@@ -15,7 +15,7 @@ type InvalidName struct {
 	Err  error  // an InvalidError
 }
 
-// FindApps returns the apps of a configuration, sorted by name. A matched folder is an app if it has a kustomization,
+// FindApps returns the apps of a configuration, sorted by name. A matched folder is an app if it has a kustomization.
 // With "helm" in its entry, a chart is enough. With "directory", manifests are enough. Any InvalidName is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
@@ -111,8 +111,8 @@ func LinkedApp(dir string) *rollout.InvalidError {
 // mostFolders limits the matched folders. Nested folders that share a Git tree object can expand to millions.
 const mostFolders = 20_000
 
-// expand returns the apps' folders below dir that match a glob's segments. The entry says whether charts and
-// manifests count. Each folder that a wildcard matches decrements left. If left is negative, expand stops.
+// expand returns the apps' folders below dir that match a glob's segments. The entry says whether a chart or
+// manifests make a folder an app. Each folder that a wildcard matches decrements left. Below 0, expand stops.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)

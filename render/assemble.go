@@ -127,7 +127,7 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.app), object.APIVersion(), ref.Kind); is || p != nil {
-		a.deployments[w] = object // also without a document, because missing workloads count as removed
+		a.deployments[w] = object // even if no Rollout uses it, because missing workloads count as removed
 	}
 	a.objects = append(a.objects, object)
 	return nil

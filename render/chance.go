@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A chart may generate a random password. If a chart calls random functions, a second build uses other random values.
-// The builds may differ only in values of create-only Secrets (rollout.AnnotationCreateOnly). A third build draws the
-// real values. Digests and comparisons omit the Secrets' data (rollout.Object.Told).
+// A chart may generate a random password. A chart that calls random functions is built twice, with different constants
+// for random values. Only values of create-only Secrets may differ (rollout.AnnotationCreateOnly). A third build has
+// really random values. Digests and comparisons omit the Secrets' data (rollout.Object.Told).
 
 // byChance returns the indices of Secrets that need random values. Other random differences give an InvalidError.
 func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, error) {

@@ -27,7 +27,7 @@ const (
 	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the default for its objects
 )
 
-// charts renders a kustomization's charts. Their objects are its last resources, so the kustomization may patch them.
+// charts renders a kustomization's charts. The objects become its last resources, so that its patches apply to them.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -178,7 +178,7 @@ func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// chartApp turns an app that is a chart's folder into a kustomization. Other apps stay as they are.
+// chartApp generates a kustomization if an app's folder is a chart and has no kustomization.
 func (in *inspector) chartApp() error {
 	dir := in.app.Path
 	is, err := isKustomization(in.fs.ask, dir)
@@ -225,7 +225,7 @@ func isChart(lookup lookupFunc, dir string) (bool, error) {
 	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }
 
-// inflate renders the chart in folder dir. The objects go to the generated file with the name into.
+// inflate renders the chart in the folder dir. It puts the objects into a generated file at the path into.
 func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) error {
 	files, err := in.fs.chartFiles(dir)
 	if err != nil {
@@ -343,7 +343,7 @@ type chartWalk struct {
 	files   []chart.File
 }
 
-// folder reads a folder and follows symlinks. real is its path in the tree, and below is its path in the chart.
+// folder reads a folder and follows symlinks. "real" is its path in the tree, and "below" its path in the chart.
 func (w *chartWalk) folder(real, below string) error {
 	entries, err := w.fs.tree.ReadDir(real)
 	if err != nil {

@@ -18,7 +18,7 @@ func (a *assembly) check() error {
 		return err
 	}
 	for i := range a.specs {
-		d := a.documents[i] // stage has appended one spec per document, in order
+		d := a.documents[i] // the method stage has appended one spec per document, in order
 		if err := a.checkWorkload(d); err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (a *assembly) check() error {
 }
 
 // checkTemplates validates templates that no Rollout uses. If a template has arguments or uses other
-// templates, only errors in providers' blocks count, because the values of arguments may be unknown.
+// templates, only errors in providers' blocks are reported, because the values of arguments may be unknown.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}

@@ -8,7 +8,7 @@ import (
 )
 
 // closure records a build's lookups at one path and below. A folder's id covers its whole content, so an unchanged app
-// costs about one lookup per folder. asked is false if the folder only leads to recorded paths.
+// costs about one lookup per folder. asked means that the build looked up this path, not only paths below.
 type closure struct {
 	asked    bool
 	was      string // the mark of the recorded result
@@ -68,7 +68,7 @@ func (n *closure) fill(p string, tree rollout.Tree) error {
 	return nil
 }
 
-// holds reports whether all recorded lookups give the same result in another tree. p is the closure's path.
+// holds reports whether all recorded lookups give the same result in another tree. p is this closure's path.
 func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {

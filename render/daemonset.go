@@ -9,7 +9,7 @@ import (
 )
 
 // mergeDaemonSet reads a DaemonSet's update strategy. maxUnavailable limits the nodes without a ready pod
-// at each step. The limit is 1 by default, and if the DaemonSet uses maxSurge.
+// at each step. The limit is 1 by default. If the DaemonSet uses maxSurge, the limit is 1 too.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {

@@ -2,6 +2,6 @@
 // commit's files. Then it takes the Rollout documents out of the result, and returns a rollout.Render. Before a build,
 // it inspects the files to limit memory and time. Package worker adds the limits of a process.
 //
-// Only package render imports kustomize. It reads only the given Tree, and no disk, network, environment or program. It
-// refuses every other source that kustomize could read, before kustomize runs.
+// No other package imports kustomize. Package render reads only the given Tree, and no disk, network, environment or
+// program. Before kustomize runs, package render refuses every other source that kustomize could read.
 package render

@@ -139,7 +139,7 @@ func (d *document) readCanary(form *canaryForm) {
 	d.checkSteps()
 }
 
-// readScaling decides whether the canary surges or replaces stable's pods in place.
+// readScaling decides whether a canary's pods are added (surge) or replace the stable pods in place.
 func (d *document) readScaling(form *canaryForm) {
 	field, scaling := canaryPath+".scaling", form.Scaling
 	if d.Argo {

@@ -15,7 +15,7 @@ import (
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
 
-// Routers is the name of the form's field with the routers' blocks of trafficRouting.
+// Routers is the name of the field for the blocks in trafficRouting that configure routers.
 const Routers = "routers"
 
 type documentForm struct {

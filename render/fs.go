@@ -65,7 +65,7 @@ type treeFS struct {
 	failed  error                 // the error of reading the tree
 
 	unlock    func([]sops.Lock) ([]byte, error) // returns the data key; if nil, encrypted values stay sealed
-	twin      bool                              // this is the twin build, so sealed values get other substitutes
+	twin      bool                              // this is the second sealed build, with other substitutes for values
 	keysIn    string                            // the Secret with the keys
 	encrypted map[string][]sops.Lock            // the encrypted files that were read
 

@@ -45,7 +45,7 @@ func (a *assembly) warnGenerated() {
 	}
 }
 
-// referenceFields maps fields of a pod template to the kind that they refer to, and to the key of the name.
+// referenceFields maps a pod template's field to the kind that the field refers to, and to the key with that name.
 var referenceFields = map[string]struct{ kind, key string }{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secret": {"Secret", "secretName"}, "secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},

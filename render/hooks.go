@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the hash of an app's objects, with encrypted values sealed. It is "" if the app has a Rollout.
+// contentOf returns the hash of an app's objects, with encrypted values sealed. With a Rollout, the hash is "".
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -76,13 +76,13 @@ func (a *assembly) warnOfServices(objects []rollout.Object) {
 	}
 }
 
-// generated matches a line with generateName and captures the prefix. between matches document separators.
+// generated matches a line with generateName and captures the prefix. The regexp between matches document separators.
 var (
 	generated = regexp.MustCompile(`(?m)^( *)generateName: *["']?([a-z0-9.-]*[a-z0-9])[.-]*["']?[ \r]*(#.*)?$`)
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames gives hook Jobs without a name their generateName's prefix as a name, because kustomize requires a name.
+// withNames names hook Jobs that have only generateName, because kustomize requires a name. The name is the prefix.
 func withNames(data []byte) []byte {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data

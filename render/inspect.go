@@ -185,7 +185,7 @@ func (in *inspector) count(k *types.Kustomization) {
 	if len(k.OpenAPI) > 0 {
 		in.plan.openAPI = true
 	}
-	// Each of these counts like an object, because it applies to every object.
+	// Count each of these settings as an object, because kustomize applies each setting to every object.
 	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
 		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 }

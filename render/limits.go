@@ -125,7 +125,7 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts YAML values, with aliases expanded. expanded has the count for each anchor, or -1 during the count.
+// meter counts YAML values, with aliases expanded. The field expanded has each anchor's count, or -1 while counting.
 type meter struct {
 	expanded map[*kyaml.Node]int
 	line     int // the line of the problem
@@ -208,7 +208,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured measures an object that a chart rendered. In Helm, the last value of a duplicate key counts.
+// measured measures an object that a chart rendered. If a key occurs twice, the last value is used, as in Helm.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any

@@ -18,8 +18,8 @@ func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame adds to an error the file that defines the object. The object is the error's About, or ref if About is empty.
-// blame searches all files, because kustomize records origins only in annotations.
+// blame adds to an error the file that defines the object. The error's field About says which object; if it is
+// empty, ref does. blame searches all files, because kustomize records origins only in annotations.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -34,7 +34,7 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 }
 
 // source returns the file that most likely defines ref, and the object's name in that file. Kustomize may have added a
-// prefix or suffix. source therefore picks the longest name of the same kind that ref's name contains.
+// prefix or suffix. So source looks for objects of ref's kind whose name is part of ref's name, and picks the longest.
 func (o origins) source(ref rollout.Ref) (file, name string) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
@@ -58,8 +58,8 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 	return file, name
 }
 
-// renamed returns the name that kustomize gave to an object. from is the Rollout or scaler that contains the old name,
-// because kustomize does not rewrite names there. renamed also tries the name with from's own prefix and suffix.
+// renamed returns the name that kustomize gave to an object. Kustomize does not rewrite names in a Rollout or scaler.
+// The parameter from is the Rollout or scaler with the old name. renamed also tries the prefix and suffix of from.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name
@@ -70,7 +70,7 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	return name
 }
 
-// affixed returns a name with the prefix and suffix that kustomize has added to the name of like.
+// affixed returns a name with the same prefix and suffix that kustomize has added to the name of the object like.
 func (o origins) affixed(like rollout.Ref, name string) string {
 	_, source := o.source(like)
 	if source == "" {

@@ -58,7 +58,7 @@ func (in *inspector) pluginDir(at referrer, dir string) error {
 	return nil
 }
 
-// configs checks the plugin configurations in a text. Paths in the configurations are relative to at's folder.
+// configs checks the plugin configurations in a text. Their paths are relative to the folder of the parameter at.
 func (in *inspector) configs(at referrer, file, field string, content []byte) error {
 	if err := in.sound(file, field, content); err != nil {
 		return err

@@ -21,14 +21,14 @@ func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 
 // Action is a user's request for one app.
 type Action struct {
-	Verb    rollout.Verb `json:"verb"`              // among Verbs
-	Release rollout.Hash `json:"release"`           // the release that the user sees, for StillAbout
-	Reason  string       `json:"reason,omitempty"`  // for hold, abort and undo
-	Full    bool         `json:"full,omitempty"`    // for promote: opens all gates and skips the remaining weights
-	Through string       `json:"through,omitempty"` // for promote: the last step to pass, by name or by number from 1
-	// AdoptAnyway makes promote adopt an app whose objects another controller owns.
+	Verb    rollout.Verb `json:"verb"`              // a verb that the function Verbs returns
+	Release rollout.Hash `json:"release"`           // the release that the user sees; StillAbout checks it
+	Reason  string       `json:"reason,omitempty"`  // for the verbs "hold", "abort" and "undo"
+	Full    bool         `json:"full,omitempty"`    // for "promote": open all gates and skip the remaining weights
+	Through string       `json:"through,omitempty"` // for "promote": the last step to pass, by name or by number from 1
+	// AdoptAnyway is for "promote": adopt the app although another controller owns its objects.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
-	Off         bool `json:"off,omitempty"` // for hold: ends the hold
+	Off         bool `json:"off,omitempty"` // for "hold": end the hold
 }
 
 // StillAbout returns an error if the user meant another release than the current one.
@@ -52,7 +52,7 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	return ""
 }
 
-// Possible returns the actions that the app's state allows for the current release. Users add reasons and steps.
+// Possible returns the actions that the app's state allows for the current release. Their Reason and Through are empty.
 func Possible(in strategies.Input) (out []Action) {
 	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
@@ -66,7 +66,7 @@ func Possible(in strategies.Input) (out []Action) {
 	return out
 }
 
-// UnknownStepError is returned when Through names no step.
+// UnknownStepError is returned if the field Through is not the name or number of a step.
 type UnknownStepError struct {
 	Through string
 	Steps   []string // the valid names and numbers
@@ -89,7 +89,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 		return Change{}, err
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.At == "" && in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // the time distinguishes the file from an older spent file
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // the file must differ from an old file that has no effect
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -129,7 +129,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates. If the app is held for adoption or renaming, the head replaces a version not in Git.
+// promoteFully opens all gates. If adoption or renaming holds the app, the head replaces a version that is not in Git.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -158,7 +158,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway adopts another controller's objects. If full, the head also replaces a running version not in Git.
+// adoptAnyway adopts another controller's objects. If full, the head replaces a running version that is not in Git.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held for objects that another controller owns")
@@ -247,7 +247,7 @@ func notAtGate(in strategies.Input) error {
 	return fmt.Errorf("%s; to open gates ahead of time: --through STEP or --full", text)
 }
 
-// promoteThrough opens all gates up to a step, for each workload that has not passed such a step.
+// promoteThrough opens all gates up to and including a step. Workloads that have passed the step do not change.
 func promoteThrough(in strategies.Input, through string) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -300,7 +300,7 @@ func hold(in strategies.Input, reason string) (decision, error) {
 	}, nil
 }
 
-// endHold removes a promotion file that holds the release. Passed steps stay passed, because they are on record.
+// endHold removes a promotion file that holds the release. Passed steps remain passed, because the record has them.
 func endHold(in strategies.Input) (decision, error) {
 	if in.Promotion == nil || in.Promotion.Decision != rollout.Hold {
 		return decision{}, errors.New("there is no hold to end")

@@ -11,7 +11,7 @@ import (
 // Change is one commit to make, with its meaning for users.
 type Change struct {
 	Branch  string            // short name of the users' branch, or of a proposal's branch
-	Edits   map[string][]byte // path to content; nil content deletes
+	Edits   map[string][]byte // the new content by path; nil content deletes the file
 	Message string            // the commit's message
 	When    time.Time         // the commit's time
 	Subject string            // the action without the cluster, such as "Promote shop past step 2"
@@ -43,12 +43,12 @@ func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, whe
 	return o, nil
 }
 
-// releaseLine describes a release in a commit's message. It puts the parameter what after the author.
+// releaseLine describes a release in a commit's message. The text of the parameter "what" follows the author.
 func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion returns the proposal to open gates. Its time is the newest step's start, so equal gates give equal commits.
+// Promotion proposes to open gates. The commit has the newest step's start time, so equal proposals are equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
 	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // encoding texts never fails
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
@@ -85,8 +85,8 @@ func logged(s rollout.State, why rollout.Rejection) string {
 	return ""
 }
 
-// Revert returns the proposal to revert a rejected release. Its time is the rejection's time. If canRetry, it mentions
-// that users can retry the release.
+// Revert returns the proposal to revert a rejected release. The commit has the time of the rejection. If canRetry is
+// true, the message says how to retry the release.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Change {
 	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,

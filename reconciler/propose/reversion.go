@@ -18,14 +18,14 @@ type Tree interface {
 	ReadBlob(id string) ([]byte, error)
 }
 
-// Reversion restores an app's files from an older commit. Rejected releases and users' undos need it.
+// Reversion restores an app's files from an older commit, because a release was rejected or a user undoes it.
 type Reversion struct {
-	Edits   map[string][]byte // path to content, for the head; nil content deletes the file
+	Edits   map[string][]byte // the new content at the head, by path; nil content deletes the file
 	Sharers []string          // the other apps that use an edited file
 	Outside []string          // the edited files outside the app's own folder
 	Others  []rollout.Commit  // other commits that the reversion also reverts, oldest first; see Trace
 	Late    bool              // one of Others is newer than the release, or the history is unknown
-	Resized []string          // changed replicas that no file shows, so the reversion may reset them
+	Resized []string          // changes of replicas that were found in no file; the reversion may undo them
 
 	path   string
 	scaled bool // the app's replicas have changed since the older commit
@@ -37,8 +37,8 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Trace finds the other commits that a reversion also reverts. Changes of replicas do not count. line holds the commits
-// from the older commit to the head, both included. It is empty if the history is unknown.
+// Trace finds the other commits that a reversion also reverts. It ignores changes of replicas. The parameter "line"
+// has the commits from the older commit to the head, both included, or none if the history is unknown.
 func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
 	v.Late = len(line) == 0
 	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
@@ -59,8 +59,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion restores an app from old, an older commit, but keeps the replicas at head. from and to are the app's
-// renders at head and old. all has all renders at head. An unreadable file or a changed config entry is an error.
+// NewReversion restores an app from the older commit "old", but keeps the replicas of head. The app's renders at
+// head and old are "from" and "to". "all" has all renders at head. An unreadable file or changed entry is an error.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path}
 	isOther, err := isConfigured(head, from, to)
@@ -102,7 +102,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether the app's entry has changed the renderer or a variable that the files use.
+// isConfigured reports whether the app's config entry has changed the renderer or a variable that the files use.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -138,7 +138,7 @@ func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 // IsDoubtful reports whether users must review the reversion, because it may do more than revert a release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution returns warnings for a commit message, or "". They name other apps, outside files, replicas and commits.
+// Caution returns warnings for a commit message, or "". Warnings list other apps, outside files, replicas and commits.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {
@@ -199,8 +199,8 @@ func (c *comparison) lost() (all []string) {
 	return all
 }
 
-// differing returns the edits that turn tree from into tree to at the given paths. If the app's folder was renamed,
-// replicas come from the same file in the present folder.
+// differing returns edits that give the paths in the tree "from" their content in the tree "to", except for replicas.
+// If the app's folder was renamed, replicas come from the same file in the present folder.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -288,8 +288,8 @@ func (c *comparison) note(pair [2]int64) {
 	}
 }
 
-// place describes a number's position by the start of its line, the parent line, the document's kind and a name. The
-// name directly follows the number. Otherwise it is the last name before the number. Digits in lines become "#".
+// place describes a number's position by the start of its line, the parent line, the document's kind and a name. A
+// name directly after the number is used, or else the last name before the number. Digits in lines become "#".
 func place(content []byte, at []int) string {
 	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
 	lines := strings.Split(string(doc), "\n")

@@ -60,7 +60,7 @@ func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
 	return Version{Hash: hash, Commit: r.Commit}, found
 }
 
-// UndoSubject returns the start of an undo's subject. The reconciler uses it to find undos that still apply.
+// UndoSubject returns the first words of the subject of an undo's commit. The reconciler uses it to recognize undos.
 func UndoSubject(s rollout.State) string {
 	what := rollout.ShortID(s.Source)
 	switch {

@@ -11,7 +11,7 @@ import (
 
 // Report is an immutable result of the reconciler. Consumers read no other value.
 type Report struct {
-	Config *rollout.Config      // the configuration in force; nil before the first readable one
+	Config *rollout.Config      // the configuration in force; nil if none was readable yet
 	Head   string               // the head of the state branch; valid if Config is set
 	Commit *rollout.StateCommit // the commit that this process just made on the state branch, or nil
 	Forge  *Shown               // updates for the forge; nil if there are none
@@ -24,13 +24,13 @@ type App struct {
 	Cluster   string
 	Before    rollout.State       // the record before the pass
 	Input     strategies.Input    // the input, with the record after the pass
-	Decision  strategies.Decision //
+	Decision  strategies.Decision // the decision of the pass
 	Happened  bool                // this pass recorded a transition or applied a rollback
 	Proposals map[string]string   // the commits of all proposals, by branch
 	Err       error               // the error of the app
 }
 
-// Note returns the reason of a transition's Event. warning means that the Event has the type Warning.
+// Note returns the reason of a transition's Event. If warning is true, the Event has the type Warning.
 func (a App) Note() (reason string, warning bool) {
 	s := a.Decision.State
 	if s.Held != nil {
@@ -44,7 +44,7 @@ func (a App) Note() (reason string, warning bool) {
 type Shown struct {
 	Forge   rollout.Forge
 	Updates []rollout.ForgeUpdate
-	// Resume is set after a start or a forge change. Then Branches has all proposals, and Updates has current states.
+	// Resume is true after a start or a new forge. Branches then has all proposals, and Updates has all current states.
 	Resume   bool
 	Branches []string
 }
@@ -60,7 +60,7 @@ type Stats struct {
 // Part names one part of a pass, for metrics and traces.
 type Part string
 
-// PartRender, PartDecide and PartApply handle one app. PartDecide first applies the last record.
+// PartRender, PartDecide and PartApply handle one app. PartDecide first applies the last recorded transition.
 const (
 	PartPass   Part = "pass"
 	PartFetch  Part = "fetch"
@@ -70,6 +70,6 @@ const (
 	PartApply  Part = "apply"
 )
 
-// Tracer is called when a part begins. app may be "". It returns the part's context, and a function to call once with
-// the error when the part ends. Several goroutines call Tracer.
+// Tracer is called when a part begins. It returns the part's context and a function. The function is called once, with
+// the error, when the part ends. The app is "" for parts of several apps. Several goroutines call Tracer.
 type Tracer func(ctx context.Context, part Part, app string) (context.Context, func(error))

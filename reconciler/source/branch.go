@@ -28,8 +28,8 @@ type Branch struct {
 	Behind       error                // if set, why the commit's configuration is not in force and nothing advances
 }
 
-// Open reads a commit of the users' branch. If the commit's configuration is invalid, last stays in force. last may be
-// nil. An error means that the commit is unreadable.
+// Open reads a commit of the users' branch. If the commit's configuration is invalid, the configuration "last" stays
+// in force, which may be nil. An error means that the commit is unreadable.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
@@ -91,7 +91,7 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 }
 
 // Removed returns the error of a removed app. The app is left alone, because a typo in a glob must not stop a service.
-// empty lists apps without objects, because each of them may be the new name of the removed app.
+// The parameter "empty" lists apps without objects, because each may be the new name of the removed app.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -107,7 +107,7 @@ func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	}
 }
 
-// Prunes reports whether a removed app's objects get deleted. A glob with prune must match the removed folder.
+// Prunes reports whether a removed app's objects get deleted. A glob that sets "prune" must match the folder.
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {

@@ -27,9 +27,9 @@ type Gatherer struct {
 // ErrNotReady is returned by RenderAt while a commit is being fetched or rendered.
 var ErrNotReady = errors.New("is still being read")
 
-// Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time. Its
-// error is ErrNotReady while the recorded commit is being read, but the other input is complete. If that commit is
-// unavailable, Source and error are nil, and the state follows the head.
+// Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time. The
+// error is ErrNotReady while the recorded commit is being read, but the other input is complete. If the recorded commit
+// is unavailable, Source and the error are nil, and the app follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.App, Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
@@ -60,7 +60,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the cluster's desired objects. applied is the time at which the routing was applied (workloads.View).
+// Desired returns the objects that the cluster should have. The routing was applied at "applied" (workloads.View).
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
@@ -70,7 +70,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	view := workloads.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
 	switch {
 	case !strategies.NeedsStable(s, view):
-	case s.Stable != nil && source.Release() == s.Stable.Hash: // source is the stable version, and older pods stay
+	case s.Stable != nil && source.Release() == s.Stable.Hash: // the source is the stable version, but older pods exist
 		view.Stable = source
 	default:
 		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {
@@ -94,7 +94,7 @@ func Workloads(in strategies.Input) []rollout.Workload {
 	return rollout.Mapped(slices.Sorted(maps.Keys(set)), func(name string) rollout.Workload { return set[name] })
 }
 
-// Routes returns the app's objects whose status routers write.
+// Routes returns the app's objects in whose status a router reports.
 func Routes(in strategies.Input) []rollout.Ref {
 	if r := cmp.Or(in.Head.Render, in.Source); r != nil {
 		return strategies.Watched(r)

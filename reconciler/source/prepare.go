@@ -9,19 +9,19 @@ import (
 type App struct {
 	rollout.App
 	Head      strategies.Head
-	Promotion *rollout.Promotion // nil if no promotion counts
+	Promotion *rollout.Promotion // nil if there is no usable promotion file
 	Calendar  rollout.Calendar
 	State     rollout.State
 }
 
-// Trust holds the reconciler's knowledge of an app beyond its own files. Other callers pass the zero value. Then
-// Prepare uses the recorded reasons: why the app conflicts with another app, and why its promotion file is ignored.
+// Trust holds the reconciler's knowledge of an app beyond the app's files. Other callers pass the zero value. For
+// them, the record says why the app conflicts with another app and why its promotion file is ignored.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
 	Newest     rollout.Commit        // the newest commit, if Refused is set
 	Conflict   *rollout.InvalidError // the other app that owns an object of the head
-	Unapproved *rollout.InvalidError // why the promotion of the head's release does not count
+	Unapproved *rollout.InvalidError // why the promotion of the head's release is not approved
 	Unknown    error                 // why the head is not known yet
 }
 
@@ -46,7 +46,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // use a known head even if it is outdated, because it may roll back
+	case head.Render == nil && t.Unknown != nil: // use even an outdated render, because the app may roll back
 		head.Err = t.Unknown
 	}
 	if head.Err != nil {

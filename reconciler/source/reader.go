@@ -36,7 +36,7 @@ func NewReader(cluster string, renderer Renderer) *Reader {
 	return &Reader{own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
 }
 
-// In sets gitrollout's own namespace and the namespaces in scope. Without any, the whole cluster is in scope.
+// In sets gitrollout's own namespace and the namespaces in scope. Without namespaces, the whole cluster is in scope.
 func (r *Reader) In(own string, within []string) *Reader {
 	r.own, r.within = own, within
 	return r
@@ -75,9 +75,9 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt returns an app as a commit's configuration lists it, for example with the former folder and namespace. So older
-// commits stay readable after a folder moves. The limits and decryption stay as they are now. If that configuration
-// does not have the app, AppAt returns the app unchanged.
+// AppAt returns an app with the settings in a commit's configuration, such as the folder and namespace at that time. So
+// older commits stay readable after a folder moves. The app keeps its present limits and decryption. If the commit's
+// configuration does not list the app, AppAt returns the app unchanged.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *Reader) Lists(tree Snapshot, app string) (bool, error) {
 	return slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == app }), err
 }
 
-// Render renders an app at a commit, in its folder there. Permissions were checked when the commit was the head.
+// Render renders an app in its folder at a commit. Permissions were checked when the commit was the head.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }

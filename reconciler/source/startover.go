@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// StartOver returns the edits that move a state branch to another cluster. It tells the result for each app. In
-// cluster.yaml it changes only UID and epoch.
+// StartOver returns the edits that move a state branch to another cluster. It calls tell with the result for each
+// app. In cluster.yaml, it changes only the UID and the epoch.
 func StartOver(
 	tree rollout.Tree, at rollout.Cluster, apps []string, now time.Time, tell func(app, what string),
 ) (map[string][]byte, error) {

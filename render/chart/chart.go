@@ -32,7 +32,7 @@ type Release struct {
 	Draw            Draw
 }
 
-// Draw selects the results of template functions that change from call to call in Helm.
+// Draw selects the results of template functions. It is for functions that return something new at each call in Helm.
 type Draw int
 
 // Fixed and Other give constants, which never reach a cluster.

@@ -24,7 +24,7 @@ type functions struct {
 	called map[string]bool // by function name
 }
 
-// pick records a function's call. It returns second if draw is Other, and first otherwise.
+// pick records a function's call. It returns the parameter second if f.draw is Other, and otherwise first.
 func pick[T any](f *functions, name string, first, second T) T {
 	f.called[name] = true
 	if f.draw == Other {
@@ -94,7 +94,7 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance lists the functions that stay replaced if draw is Drawn.
+// withoutChance lists the functions that the method table replaces even if the field draw is Drawn.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
 // now returns one of two constant times that differ in every part.
@@ -203,7 +203,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix suggests values to set. It finds them on lines that call the functions, in source or else in any template.
+// fix suggests values to set. It finds them on lines that call random functions, in source or else in all templates.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)
