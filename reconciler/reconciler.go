@@ -154,7 +154,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 		t.applied = &s.decision
 		s.cache.pending, s.cache.on = t.applied, t.before
 	}
-	r.measure(t, t.before) // measurements of recorded analyses go on
+	r.measure(t, t.before) // keep measuring for analyses that are on record
 	r.queue.at(app, rollout.Soonest(t.decision.Requeue, now.Add(whileWaiting)))
 	r.out.enqueue(t)
 	return true, t.err
@@ -187,7 +187,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// Do not apply the recorded advance. The pending rollback is newer and starts from that advance's state.
+		// Do not apply the recorded advance. The pending rollback is newer and starts from the state after the advance.
 		m.on, m.pending.State.Serial = done.after, done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {

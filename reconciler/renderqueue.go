@@ -17,7 +17,7 @@ type what struct {
 type job struct {
 	what
 	tree Snapshot
-	line []Snapshot // the commits from the former head to this one
+	line []Snapshot // the commits from the former head to this head
 }
 
 // renderQueue holds jobs. Apps in flight come first. An app has at most one worker, so a slow app leaves workers free.

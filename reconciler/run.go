@@ -120,7 +120,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if err != nil && ctx.Err() == nil {
 				failing = cmp.Or(failing, time.Now())
 				r.errorLog.about("commits that apps are at", err)
-				// Fetch Git early, because waiting passes then request the commits again.
+				// Fetch Git early, because after a fetch, waiting passes request the commits again.
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				r.errorLog.about("commits that apps are at", nil)

@@ -31,7 +31,7 @@ func (r *committer) forgeUpdates(
 }
 
 // resume reports all apps to the forge after a start or a change of the forge. It omits healthy apps without proposals.
-// But it reports an app whose last release is the newest commit, because that release's end may be unreported.
+// It still reports an app whose last release is the newest commit, because the end of that release may be unreported.
 func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {

@@ -186,7 +186,7 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 	return r.noteWriter(c.Writer)
 }
 
-// noteWriter compares the writer in Git with this process. Two alternating writers are safe, because every push names
+// noteWriter compares the writer in Git with this process. Two alternating writers are safe, because each push contains
 // the expected head. But an exclusive process stands down, and any other process logs a warning.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id

@@ -59,7 +59,7 @@ func checkTemplates(a *assembly) error {
 	return nil
 }
 
-// checkNames refuses invalid namespaces (RFC 1123 labels), and names that are not a path segment, such as "../".
+// checkNames refuses namespaces that are no RFC 1123 labels, and names that are no path segment, such as "../".
 func (a *assembly) checkNames() error {
 	format := rollout.Formats()["label"]
 	for _, object := range a.objects {

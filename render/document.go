@@ -15,7 +15,7 @@ const (
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// ofOthers maps kinds of other controllers to fixes. Such objects do nothing, or their controller moves the same pods.
+// ofOthers maps kinds of other controllers to fixes for users. Such objects do nothing, or both controllers move pods.
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout":        "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"rollouts.kruise.io/TrafficRouting": "write the routes into a Rollout, as in docs/coming-from-kruise-rollouts.md",

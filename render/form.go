@@ -9,7 +9,7 @@ import (
 )
 
 // The types below are the form of a Rollout document. The reader, the schemas and the reference read the struct tags
-// (rollout.Field). Argo Rollouts v1.10 has the same names (pkg/apis/rollouts/v1alpha1/types.go); its other fields are
+// (rollout.Field). Argo Rollouts v1.10 has the same names (pkg/apis/rollouts/v1alpha1/types.go). Its other fields are
 // refused. The tag "own" marks fields of gitrollout. Fields that need no translation are in rollout.Spec.
 
 // Form returns the type of a Rollout document.

@@ -19,7 +19,7 @@ type plan struct {
 	warnings []string
 }
 
-// maxRoots limits a build's kustomizations. Every reference counts: 30 files with 2 references each need 2^30 visits.
+// maxRoots limits a build's kustomizations. It counts references: a chain of 30 files with 2 references each has 2^30.
 const maxRoots = 1000
 
 // inspector walks the kustomizations as kustomize does. It refuses anything that leaves the repository, starts a

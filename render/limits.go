@@ -43,7 +43,7 @@ func (s *shape) add(more shape) {
 }
 
 // sound measures YAML, and refuses YAML that kustomize could not print as JSON in bounded memory and time. Kustomize
-// even calls log.Fatal for values that JSON lacks. The argument field is "" for a whole file.
+// even calls log.Fatal for values that JSON lacks. The parameter field is "" if content is a whole file.
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]

@@ -74,7 +74,7 @@ func (d *document) mergePods(own *rollout.Reader) {
 	}.refuse(d, own)
 }
 
-// mergeMinReady returns minReadySeconds. Some kinds with a partition have this setting in the field p.MinReady.
+// mergeMinReady returns minReadySeconds. A kind with a partition has this setting at the path p.MinReady.
 func (d *document) mergeMinReady(from *deploymentForm, o rollout.Object, other *rollout.Reader) int {
 	p := d.spec.Partition
 	if p == nil {

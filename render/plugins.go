@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugin checks an entry of generators, transformers or validators: inline YAML or a path. Built-in plugins have no
-// side effects, but some load a path or URL. plugin refuses other plugins, because they start programs.
+// plugin checks an entry of generators, transformers or validators: inline YAML or a path. It allows only plugins that
+// are built into kustomize, because others start programs. Built-in plugins may load a path or URL, so it checks these.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
