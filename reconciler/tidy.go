@@ -51,7 +51,7 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// markStale marks the branches of unwanted proposals, even after a restart. The method "tidy" removes them later.
+// markStale marks the branches of unwanted proposals, also branches from before a restart. tidy removes them later.
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	w := propose.WantedBy(in)
 	for kind, isWanted := range map[rollout.ProposalKind]bool{

@@ -31,7 +31,7 @@ const (
 // lfsPointer is the start of a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-// Marks are the results of lookups in a closure. All folders have the same mark, because the paths below have marks.
+// Marks are the results of lookups in a closure. All folders have the same mark, because paths below have their own.
 const (
 	markAbsent = ""
 	markDir    = "dir"
