@@ -20,8 +20,8 @@ import (
 // newest is the newest minor version of Kubernetes whose kinds and fields this program knows.
 const newest = 36
 
-// checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x", because the API server's
-// own error looks temporary. Unknown fields are allowed if kubernetes.version is after newest.
+// checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x". The API server's error
+// for such an object looks temporary. Unknown fields are allowed if kubernetes.version is newer than this program.
 func (a *assembly) checkReadable() error {
 	var minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)
@@ -89,7 +89,7 @@ func (o origins) checkSpelling(object rollout.Object) error {
 type typeReader struct {
 	rollout.Reader
 	ref     rollout.Ref
-	isNewer bool // the API server may know more fields
+	isNewer bool // the API server is newer than this program, and may know more fields
 }
 
 func (r *typeReader) read(at string, t reflect.Type, v any) {

@@ -18,7 +18,7 @@ var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't mak
 	`recursed merging from path) '([^']*)': `)
 
 // reductions shorten kustomize's errors. Kustomize tries each path as a file and as a folder, and reports both
-// attempts. The errors have no types at this depth (api/internal/target/kusttarget.go).
+// attempts. Regular expressions are needed because these errors have no types (api/internal/target/kusttarget.go).
 var reductions = []struct {
 	part *regexp.Regexp
 	left string
@@ -64,7 +64,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text, Fix: known.fix}
 }
 
-// fix says how to fix the kustomize errors that contain its text.
+// fix has a text of a kustomize error, and the advice for every error that contains the text.
 type fix struct{ text, fix string }
 
 var fixes = []fix{
@@ -100,7 +100,7 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns a folder's kustomization file. It returns the argument otherwise if the build read none.
+// kustomizationIn returns a folder's kustomization file. If the build read no such file, the result is "otherwise".
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

@@ -19,7 +19,7 @@ var (
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
-// clones matches fields whose entries kustomize may clone if they look remote, even if a file has the same name.
+// clones matches fields that can name Git repositories. Kustomize clones a remote-looking entry even if a file exists.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
 // isWeb reports whether kustomize would fetch a path over HTTP (internal/loader/fileloader.go, IsRemoteFile).

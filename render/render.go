@@ -11,12 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is the number of cached results per app. An app may need head, stable, a newer push, and that push's revert.
+// kept is the number of cached results per app: the released commit, the stable one, a newer push, and its revert.
 const kept = 4
 
 // Builder builds an app from a tree, in this process or another one.
 type Builder interface {
-	// Build returns an app's Render with an empty Commit. looked has the paths that the Render or error depends on.
+	// Build returns an app's Render with an empty Commit. The result looked lists the paths that the build depends on.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
@@ -26,7 +26,7 @@ type Looked struct {
 	All []string // folders whose whole content the build uses
 }
 
-// Renderer builds apps and caches results. It is safe for concurrent use, but two calls for one app may both build it.
+// Renderer builds apps and caches results. It is safe for concurrent use. Two concurrent calls may build the same app.
 type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
@@ -125,11 +125,11 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
-// InProcess builds apps in the calling process. Only the checks before a build limit its memory and time.
+// InProcess builds apps in the calling process. Only the checks before the build limit the build's memory and time.
 type InProcess struct {
-	// CheckProvider validates the providers' blocks of analysis templates; nil accepts all.
+	// CheckProvider validates a metric provider's settings in an analysis template. A nil CheckProvider accepts all.
 	CheckProvider func(kind string, config map[string]any) error
-	// Unlock returns the data key of an encrypted file. If Unlock is nil, Secrets stay sealed (AnnotationSealed).
+	// Unlock returns the data key of an encrypted file. If Unlock is nil, the values of Secrets stay encrypted.
 	Unlock func(app rollout.App, locks []sops.Lock) ([]byte, error)
 }
 

@@ -42,7 +42,7 @@ func scalersAmong(objects []rollout.Object) []scaler {
 	return out
 }
 
-// scale points the autoscalers of a Rollout to its workload. It removes spec.replicas, which would undo the scaling.
+// scale points a Rollout's autoscalers to its workload. It removes spec.replicas from every workload that is scaled.
 func (a *assembly) scale() {
 	for _, s := range scalersAmong(a.objects) {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}

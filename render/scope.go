@@ -15,7 +15,7 @@ import (
 type groupKind struct{ group, kind string }
 
 // clusterScoped lists cluster-scoped kinds that kustomize's older schema lacks. Their CRDs are usually not in the app's
-// build. Other unknown kinds count as namespaced, like nearly all custom resources.
+// build. Any other unknown kind is taken as namespaced, because nearly all custom resources are namespaced.
 var clusterScoped = map[groupKind]bool{
 	{"networking.k8s.io", "ServiceCIDR"}:                                 true,
 	{"networking.k8s.io", "IPAddress"}:                                   true,
@@ -66,7 +66,7 @@ func definitions(objects []rollout.Object) map[groupKind]bool {
 	return inBuild
 }
 
-// defaultNamespaces sets missing namespaces. A chart's objects get the release's namespace, others the app's.
+// defaultNamespaces sets missing namespaces: the Helm release's namespace for a chart's objects, else the app's.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {
@@ -94,12 +94,12 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 			return namespaced
 		}
 	}
-	namespaced, defined := inBuild[gk] // the build's CRDs count only for kinds that are not Kubernetes' own
+	namespaced, defined := inBuild[gk] // the app's CRDs cannot change the scope of Kubernetes' own kinds
 	return namespaced || !defined
 }
 
 // applyOrder lists kinds in apply order: namespaces and CRDs, identities and rights, volumes and configuration,
-// routing, workloads, autoscalers and budgets. Unlisted kinds, such as custom resources, come next, and webhooks last.
+// routing, workloads, autoscalers and budgets. All other kinds, such as custom resources, follow. Webhooks are last.
 var applyOrder = []string{
 	"Namespace", "CustomResourceDefinition",
 	"PriorityClass", "RuntimeClass", "StorageClass", "VolumeAttributesClass", "IngressClass", "GatewayClass",

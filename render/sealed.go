@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files has three builds. The sealed build and its twin use different substitutes for encrypted
-// values. They may differ only in values of Secrets. The open build uses the real values. gitrollout applies the sealed
-// objects with the Secrets' values from the open build, so that names, hashes and output do not depend on keys. If the
-// open build differs elsewhere, the app is refused, because a template tests a value.
+// An app with encrypted files is built three times. The first two builds (sealed, twin) replace encrypted values with
+// different substitutes, and may differ only in values of Secrets. The third build (open) uses the real values.
+// gitrollout applies the sealed objects with the open build's Secret values, so that names and hashes do not depend on
+// keys. If the open build differs in another field, the app is refused, because a template tests an encrypted value.
 
 // decrypt returns the decrypted content of an encrypted file. Without keys, it returns the sealed content.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
@@ -138,7 +138,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app a second time. set changes this build's settings. again stores the tree's error in of.failed.
+// again builds an app again. The function set changes the new build's settings. of.failed gets errors of the tree.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -147,8 +147,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns err, or dependsOn's error if an encrypted value caused err. In the second case, the twin does not
-// fail with the same error. An example is a schema that bounds an encrypted number.
+// orDepends returns err, or another error if an encrypted value caused err. To find out, it builds the app with other
+// substitutes for encrypted values, and compares the errors. For example, a schema may limit an encrypted number.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -222,7 +222,7 @@ func each(o rollout.Object, f func(at, text string)) {
 	})
 }
 
-// alike returns the twin's objects in sealed's order. It refuses differences outside the values of Secrets.
+// alike sorts the twin build's objects like the sealed build's. It refuses differences outside the values of Secrets.
 func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {
@@ -267,7 +267,7 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 	return sealed
 }
 
-// merge puts the values of open's Secrets into sealed. Its errors name no object, because a name may contain a value.
+// merge copies Secrets' values from open to sealed objects. Errors name no object, because a name may contain a value.
 func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	open, lone := counterparts(sealed, open)
 	if lone != (rollout.Ref{}) {

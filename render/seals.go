@@ -14,7 +14,7 @@ import (
 // valueFields are the fields of a Secret whose values may be encrypted.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts returns the second build's objects in the first build's order. lone is an object of only one build.
+// counterparts returns the second build's objects in the first build's order, or else an object that one build lacks.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -80,7 +80,7 @@ func (c *comparison) first(sealed, other []rollout.Object) (object int, field st
 	return -1, ""
 }
 
-// differ reports whether two values differ, and returns the path of the first difference. at is the values' path.
+// differ reports whether two values differ, and where. The parameter at is the path of both values in their objects.
 func (c *comparison) differ(at string, sealed, other any) (string, bool) {
 	switch sealed := sealed.(type) {
 	case map[string]any:
@@ -117,7 +117,7 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is a digest's minimum length. In annotations, which have no effect, 8 digits with a letter suffice.
+// leastDigest is a digest's minimum length. An annotation has no effect, so its digest may be 8 digits with a letter.
 const leastDigest = 40
 
 // isDigest reports whether a field holds digests. The comparison with the twin decides this and stores the result.

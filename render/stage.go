@@ -10,7 +10,7 @@ import (
 // These defaults are the same for Deployments and Argo Rollouts.
 const (
 	defaultProgressDeadline = 600
-	defaultPercent          = 25 // maxSurge and maxUnavailable
+	defaultPercent          = 25 // for maxSurge and maxUnavailable
 )
 
 // stage makes the Spec of a Rollout document. The document's settings override the settings of its Deployment.
@@ -106,8 +106,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes the document's settings into the workload's spec, and reads missing settings from the workload. Errors
-// in the document go to own, and errors in the workload go to other.
+// merge writes the document's settings into the workload's spec, and reads missing settings from the workload. The
+// reader "own" collects errors in the document. The reader "other" collects errors in the workload.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -143,7 +143,7 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	kind.merge(d, o, from, own, other)
 }
 
-// mergeReplicas returns the replicas. If no manifest sets them, it returns nil, because another controller may do so.
+// mergeReplicas returns the number of replicas, or nil if no manifest sets it, because an autoscaler may then set it.
 // For an Argo Rollout, 0 becomes 1, because Argo's migration guide scales the Deployment to 0.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
@@ -207,7 +207,7 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 	}
 }
 
-// recreate refuses settings that do not work with Recreate. said is set if the document has maxSurge or maxUnavailable.
+// recreate refuses settings that do not work with Recreate. If said is true, maxSurge or maxUnavailable is given.
 func (d *document) recreate(said bool, other *rollout.Reader) {
 	const at = "spec.strategy.type"
 	switch {

@@ -112,7 +112,7 @@ func (a *assembly) routersOf(d *document) error {
 	return nil
 }
 
-// blameTraffic adds the file to a router's error. If the error is about no object, it also adds the document.
+// blameTraffic adds the file to a router's error. If the error names no object, the Rollout document is added too.
 func (a *assembly) blameTraffic(err error, d *document) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := invalid.Field
@@ -153,7 +153,7 @@ func (a *assembly) checkTraffic() error {
 				return err
 			}
 		}
-		// Write all Rollouts' routes into the same objects, because two Rollouts must not write to one field.
+		// Write the routes of all Rollouts into the same objects, to find two Rollouts that write to one field.
 		if err := traffic.Overlay(all, spec.Canary.Traffic.Routers, routes[0]); err != nil {
 			return a.blameTraffic(err, d)
 		}

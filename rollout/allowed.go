@@ -10,7 +10,7 @@ import (
 const OwnNamespace = "gitrollout"
 
 // MayWriteIn reports whether the app may have objects in a namespace. It allows the app's namespace, and namespaces
-// that match Namespaces. Wildcards do not match kube-system. own is gitrollout's namespace, and is never allowed.
+// that match the field Namespaces. Wildcards do not match kube-system. gitrollout's namespace own is never allowed.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {
@@ -30,7 +30,7 @@ func (a App) MayHave(kind string) bool {
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)
 }
 
-// As returns the app with another service account. account is "namespace/name", a name in the app's namespace, or "".
+// As returns the app with another service account: "namespace/name", a name in the app's namespace, or "" for none.
 func (a App) As(account string) App {
 	if a.ServiceAccount = account; account != "" && !strings.Contains(account, "/") {
 		a.ServiceAccount = a.Namespace + "/" + account

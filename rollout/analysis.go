@@ -21,12 +21,12 @@ const (
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of an analysis, with defaults. Its arguments are filled in, except for Secrets and Pods.
+// Metric is one metric of an analysis, with defaults. Only arguments in the fields Secrets and Pods are not filled in.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the start of the run
 	Interval                time.Duration // time between measurements; 0: one measurement
-	Count                   int           // measurements without an error; 0: no limit
+	Count                   int           // number of measurements, without errors; 0: no limit
 	SuccessCondition        string        // expr-lang; if both conditions are "", any result is successful
 	FailureCondition        string
 	FailureLimit            int  // above this number of failed measurements, the metric fails; -1: no limit
@@ -39,15 +39,15 @@ type Metric struct {
 	// Not in Argo Rollouts:
 	OnNoData   NoData   // the meaning of an empty result; default NoDataError
 	MinSamples int      // a result from fewer samples counts as empty; 0: any
-	StartWhen  string   // results before the first match of this condition do not count; "": all count
+	StartWhen  string   // results are ignored until this condition is true once; "": no result is ignored
 	Compare    *Compare // nil: the conditions decide
 
 	Provider string               // the kind of provider: prometheus, web, job …
 	Config   map[string]any       // settings of the provider, as in the manifest
 	Secrets  map[string]SecretRef // arguments that are read at each measurement
 
-	// Pods are arguments that depend on pods, so each measurement fills them in. The values Latest and Stable mean the
-	// version's pod-template-hash. Other values have variables, such as "{{templates.NAME.podTemplateHash}}".
+	// Pods are arguments that each measurement fills in, because they depend on pods. The value Latest or Stable means
+	// that version's pod-template-hash. Other values have variables, such as "{{templates.NAME.podTemplateHash}}".
 	Pods map[string]string
 }
 
@@ -57,16 +57,16 @@ type NoData string
 // By default an empty result is an error.
 const (
 	NoDataError NoData = ""     // an error, as in Argo Rollouts: most conditions need a value
-	NoDataWait  NoData = "wait" // the result does not count, and the measurement is repeated
+	NoDataWait  NoData = "wait" // the result is ignored, and the measurement is repeated
 	NoDataPass  NoData = "pass" // the result counts as successful
 	NoDataFail  NoData = "fail" // the result counts as failed
 )
 
-// Compare compares the new version with stable, measured at the same time. A result is [bad requests, all requests].
+// Compare compares the new and the stable version, measured together. A result is [bad requests, all requests].
 type Compare struct {
 	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is 1 %.
 	MaxIncrease float64 `json:"maxIncrease"`
-	// Confidence is the confidence of the verdict over all measurements of the metric; default 0.999.
+	// Confidence is the required statistical confidence of the metric's verdict, over all measurements; default 0.999.
 	Confidence float64 `json:"confidence"`
 }
 
@@ -109,7 +109,7 @@ func (p MetricProgress) Last() (Measurement, bool) {
 	return p.Measurements[len(p.Measurements)-1], true
 }
 
-// AnalysisRun is one analysis of a release: at a step, in the background, before or after a switch.
+// AnalysisRun is one analysis of a release: at a step, in the background, or before or after a blue-green switch.
 type AnalysisRun struct {
 	// Name is web/step-2, web/background, web/pre-promotion, web/post-promotion, or web/step-2/errors in an experiment.
 	Name     string           `json:"name"`
@@ -129,7 +129,7 @@ func (r AnalysisRun) Same(o AnalysisRun) bool {
 // Analysis is one analysis of a Rollout document.
 type Analysis struct {
 	Metrics      []Metric
-	StartingStep int // index of the first step with a background analysis
+	StartingStep int // the background analysis starts at the step with this index
 }
 
 // Metrics returns the metrics of all analyses, including the analyses of experiments.

@@ -24,7 +24,7 @@ type AppGlob struct {
 
 	Namespaces       []string // allowed for the apps' objects besides Namespace; * and ? are wildcards
 	ClusterResources []string // allowed cluster-scoped kinds: group/Kind, or Kind for the core group
-	ServiceAccount   string   // applies the apps' objects: namespace/name, or name in Namespace; "" for the default
+	ServiceAccount   string   // account that applies the objects: namespace/name, or name in Namespace; "": default
 
 	field  string // apps[i], for messages
 	file   string

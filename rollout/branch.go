@@ -44,13 +44,13 @@ type Heads struct {
 	Policy    string            // "" without a branch for the policy
 	Proposals map[string]string // the key is a short branch name, such as gitrollout/promote/prod/shop
 
-	// Refused is set if the users' head is not trusted. Main is then the newest trusted commit, unless Blind is set.
+	// Refused is set if the newest commit of users is not trusted. Main is then the newest trusted one, if any.
 	Refused *Refusal
 	// Keys identifies the trusted signing keys, so that a change can be detected.
 	Keys string
 }
 
-// Refusal is a users' head that gitrollout does not follow, because the head has no trusted signature.
+// Refusal is the newest commit of users, which gitrollout does not follow, because it has no trusted signature.
 type Refusal struct {
 	Commit string
 	Reason string
@@ -58,10 +58,10 @@ type Refusal struct {
 	Blind bool
 }
 
-// Update changes one branch of a push. It adds a commit with edits, or removes the branch.
+// Update is the change of one branch in a push. It adds a commit with edits, or removes the branch.
 type Update struct {
 	Branch string // short name
-	// Old is the expected commit, or "" for none. Only a proposal may be deleted, or moved to a Parent other than Old.
+	// Old is the expected commit, or "" for none. Only a proposal's branch may be deleted, or have a Parent unlike Old.
 	Old    string
 	Parent string // commit to build on; "" for a branch without history
 	// Edits are the new contents of files by path. A nil content deletes a file or folder. A file keeps its executable
@@ -98,7 +98,7 @@ const (
 	TrailerEpoch   = "Gitrollout-Epoch"   // epoch of the process that made the commit
 	TrailerSource  = "Gitrollout-Source"  // commit of the users' branch
 	TrailerApp     = "Gitrollout-App"     // an app's name and state; one for each app of the commit
-	TrailerArchive = "Gitrollout-Archive" // head of the branch before its compaction
+	TrailerArchive = "Gitrollout-Archive" // the branch's last commit before older commits were removed
 )
 
 // Trailer returns one line of a commit's trailers.
@@ -107,7 +107,7 @@ func Trailer(name, value string) string { return name + ": " + value + "\n" }
 // StateBranch returns the default name of a cluster's state branch.
 func StateBranch(cluster string) string { return OwnBranches + "state/" + cluster }
 
-// ArchiveBranch returns the branch that keeps a state branch's history before a compaction.
+// ArchiveBranch returns the branch that keeps the old commits that a compaction removes from a state branch.
 func ArchiveBranch(cluster string, at time.Time) string {
 	return OwnBranches + "archive/" + cluster + "/" + at.UTC().Format("2006-01-02T150405Z")
 }

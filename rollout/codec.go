@@ -15,7 +15,7 @@ import (
 // maxDocument bounds gitrollout's own documents. The state of an app with 2,000 objects is about 150 kB.
 const maxDocument = 4 << 20
 
-// decode reads one YAML document of APIVersion and a kind. Its error for an unknown or duplicate field names the field.
+// decode reads one YAML document. It refuses another kind, another version, and unknown or duplicate fields.
 func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
 		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
@@ -50,7 +50,7 @@ func decode[T any](file, kind string, data []byte) (*T, error) {
 	return into, nil
 }
 
-// manyDocuments reports whether a document marker has content on both sides. The YAML parser would ignore the rest.
+// manyDocuments reports whether data has several YAML documents. The YAML parser would ignore all but the first.
 func manyDocuments(data []byte) bool {
 	content, split := false, false
 	for line := range strings.Lines(string(data)) {
@@ -83,8 +83,8 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state, in one of 256 folders. A commit stores the list of each changed folder.
-// With 5,000 apps, a commit has 6 kB, instead of 210 kB with a single folder.
+// StatePath returns the path of an app's state, in one of 256 folders. Small folders keep commits small, because Git
+// stores the whole list of a changed folder. With 5,000 apps, a commit takes 6 kB; with a single folder, 210 kB.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))
 	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"
@@ -103,7 +103,7 @@ type Cluster struct {
 	Writer     Writer `json:"writer"`
 }
 
-// Writer is the process that commits to the state branch. A new process increments Epoch with its first transition.
+// Writer is the process that commits to the state branch. A new process increments Epoch when it becomes the writer.
 type Writer struct {
 	ID    string `json:"id"`    // name of the host or pod
 	Epoch int    `json:"epoch"` // from 1

@@ -21,7 +21,7 @@ type Config struct {
 	AutoRevert   AutoRevert    // what to do in Git after a rejected release; default AutoRevertPropose
 	Receivers    []Receiver    // the receivers of notifications
 	Limits       Limits        // for rendering an app
-	Workloads    []Partitioned // kinds with staged releases besides the built-in kinds
+	Workloads    []Partitioned // additional kinds of workloads that can have staged releases
 }
 
 // AutoRevert selects what happens in Git after a rejected release.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Equal reports whether two states encode to the same bytes. An empty list equals nil, and time zones do not count.
+// Equal reports whether two states encode to the same bytes. An empty list equals nil. Time zones are ignored.
 func (s *State) Equal(o *State) bool {
 	left, right := *s, *o
 	left.APIVersion, left.Kind, left.Seal = "", "", ""
@@ -13,7 +13,7 @@ func (s *State) Equal(o *State) bool {
 	return sameValue(reflect.ValueOf(left), reflect.ValueOf(right))
 }
 
-// IsTransition reports whether a field with the tag "serial" differs in another state. State.Serial counts transitions.
+// IsTransition reports whether two states differ in a field with the tag serial:"yes". State.Serial counts transitions.
 func (s *State) IsTransition(to *State) bool {
 	from, next := reflect.ValueOf(*s), reflect.ValueOf(*to)
 	for i := range from.NumField() {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// EventKind is the kind of a transition that users are notified about.
+// EventKind is the kind of a change of a release. Users are notified about such changes.
 type EventKind string
 
 // The kinds of events are named like triggers in Argo Rollouts: on-rollout-step-completed is StepCompleted.
@@ -13,12 +13,12 @@ const (
 	EventStarted       EventKind = "started"       // a release begins; on-rollout-updated
 	EventStepCompleted EventKind = "stepCompleted" // a workload reaches its next step
 	EventPaused        EventKind = "paused"        // the release waits for a user or for the clock
-	EventPromoted      EventKind = "promoted"      // a user opened a gate of the release
+	EventPromoted      EventKind = "promoted"      // a user let the waiting release continue
 	EventCompleted     EventKind = "completed"     // the release is stable now
 	EventAborted       EventKind = "aborted"       // a rollback begins, and the version is rejected
 	// EventRolledBack: a rollback begins, because Git was reverted or has a newer version.
 	EventRolledBack           EventKind = "rolledBack"
-	EventRestored             EventKind = "restored"             // the rollback has ended; only stable serves
+	EventRestored             EventKind = "restored"             // the rollback has ended
 	EventAnalysisStarted      EventKind = "analysisStarted"      // on-analysis-run-running
 	EventAnalysisFailed       EventKind = "analysisFailed"       // on-analysis-run-failed
 	EventAnalysisError        EventKind = "analysisError"        // on-analysis-run-error
@@ -31,7 +31,7 @@ const (
 	EventRecovered EventKind = "recovered" // all problems are over
 )
 
-// EventKinds lists all kinds, most important first. Of an event's kinds, a receiver gets the first requested kind.
+// EventKinds lists all kinds, most important first. For each event, a receiver gets one kind that it requested.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,
@@ -71,7 +71,7 @@ type Event struct {
 	Author   string    `json:"author,omitempty"`
 	Subject  string    `json:"subject,omitempty"` // of the commit
 	Since    time.Time `json:"since,omitzero"`
-	Stable   Hash      `json:"stable,omitempty"` // hash of stable, "" before the first release
+	Stable   Hash      `json:"stable,omitempty"` // hash of the stable version, "" before the first release
 	Step     int       `json:"step,omitempty"`   // step of the workload with the least progress, from 1; 0 without steps
 	Steps    int       `json:"steps,omitempty"`
 	StepName string    `json:"stepName,omitempty"` // setWeight 20, pause 10m0s …

@@ -20,7 +20,7 @@ type ProposalKind string
 
 // The kinds of proposals.
 const (
-	ProposePromotion ProposalKind = "promote" // opens the gate at which a release waits
+	ProposePromotion ProposalKind = "promote" // lets a release continue that waits for a user
 	ProposeRevert    ProposalKind = "revert"  // reverts a rejected release in Git
 )
 
@@ -29,9 +29,9 @@ type Proposal struct {
 	Kind     ProposalKind
 	Branch   string     // short name
 	Commit   string     // "" if the branch was removed
-	Gate     int        // index of the step that a promotion opens
+	Gate     int        // index of the step at which the promoted release waits
 	Standing []Standing // one for each staged workload of the release
-	Changes  []Change   // from stable to the release or, for a revert, from the head to stable
+	Changes  []Change   // of a promotion: stable version to release; of a revert: newest commit to stable version
 	Sharers  []string   // other apps that the merge would also change
 	Retries  bool       // only for a revert: a user may also retry the rejected release unchanged
 }

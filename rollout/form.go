@@ -38,7 +38,7 @@ type Field struct {
 // Rest is the name of a field that takes all other fields.
 const Rest = "*"
 
-// Fields returns a struct's fields in order, including the fields of embedded structs and the rules in fields _.
+// Fields returns a struct's fields in order. It includes the fields of embedded structs, and each field _ with rules.
 func Fields(t reflect.Type) []Field {
 	var all []Field
 	for i := range t.NumField() {
@@ -99,7 +99,7 @@ func (f Field) Words(tag string) []string { return strings.Fields(f.Tag.Get(tag)
 // Format is the required format of a text.
 type Format struct {
 	Pattern   *regexp.Regexp
-	What, Fix string // the error is "X is not" and What; Fix is the error's fix
+	What, Fix string // the error for X is: "X is not " + What; its fix is Fix
 }
 
 // Formats returns all formats that a tag can name.

@@ -24,7 +24,7 @@ type freezeFile struct {
 	Apps       []string `json:"apps" like:"glob"`
 }
 
-// ParseFreeze reads a freeze strictly. After an error, callers use Unreadable, because even such a file stops releases.
+// ParseFreeze reads a freeze strictly. After an error, call Unreadable, because an invalid file also stops releases.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	raw, err := decode[freezeFile](file, "Freeze", data)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// HashVersion is the prefix of each hash. It distinguishes a new algorithm from a new template.
+// HashVersion is the prefix of each hash. If the algorithm changes, the prefix changes, so that old hashes are known.
 const HashVersion = "h1"
 
 const contentVersion = "c1"

@@ -8,7 +8,7 @@ type HookWhen string
 // The times.
 const (
 	HookBefore HookWhen = "before" // before any pod or request moves
-	HookAfter  HookWhen = "after"  // after all pods are new and serve, before the release becomes stable
+	HookAfter  HookWhen = "after"  // after all pods and requests have the new version, before the release becomes stable
 	HookAbort  HookWhen = "abort"  // after requests and pods are back on the stable version
 )
 
@@ -42,7 +42,7 @@ type HookRun struct {
 	Log     string    `json:"log,omitempty"`     // the last lines of the Job's log, if the hook requests them
 	// Interrupt means that the Job is deleted when a newer release is to begin.
 	Interrupt bool `json:"interrupt,omitempty"`
-	Past      bool `json:"past,omitempty"` // the run belongs to an earlier try of the release, and decides nothing
+	Past      bool `json:"past,omitempty"` // the run belongs to an earlier try of the release, and has no effect
 	// App is the app's former name if the run began under that name, and otherwise "".
 	App string `json:"app,omitempty"`
 }
@@ -53,7 +53,7 @@ type JobState struct {
 	Failed   bool   // its condition Failed is true
 	Gone     bool   // the run had begun, and its Job does not exist
 	Refused  bool   // the API server refuses the Job as invalid: a retry is useless
-	Stuck    string // why the Job cannot be created, or its container cannot start; "" if neither
+	Stuck    string // why the Job cannot be created, or why its container cannot start; otherwise ""
 	Message  string // the condition's message, or details of Stuck
 	Idle     bool   // Stuck or Waits is set, and no container runs
 	Log      string // the last lines of the log of an ended Job, if the hook requests them

@@ -2,8 +2,8 @@ package rollout
 
 import "time"
 
-// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>. It has each receiver's last notified
-// state commit. A process claims events there before it sends them, so that no other process sends them.
+// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>. It records which state commits each
+// receiver was told about. A process claims events in the file before it sends them, so that no other process does.
 type Notified struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`           // Notified
@@ -14,8 +14,8 @@ type Notified struct {
 
 // Cursor is one receiver's position in the history of the state branch.
 type Cursor struct {
-	Told    string `json:"told,omitempty"`    // the last notified state commit; "" if there is none
-	App     string `json:"app,omitempty"`     // in the commit after Told, the events of apps up to this name were sent
+	Told    string `json:"told,omitempty"`    // the last state commit whose events were all sent; "" if there is none
+	App     string `json:"app,omitempty"`     // the last app (by name) whose events in the commit after Told were sent
 	Claimed string `json:"claimed,omitempty"` // the last claimed state commit
 }
 

@@ -199,7 +199,7 @@ func (j judge) quota() *breach {
 			deployments++
 		}
 	}
-	for _, spec := range j.render.Specs { // only one experiment runs at a time: the largest counts
+	for _, spec := range j.render.Specs { // experiments run one at a time, so each Rollout adds its largest one
 		most, pods := 0, 0
 		for _, of := range templates(spec) {
 			made := len(of)
@@ -226,7 +226,7 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// share returns the weight that a step sets, and the full weight. Without a router, the weight is a share of pods.
+// share returns a step's weight, and the weight that means all users. Without a router, the weight is a share of pods.
 func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	full = 100
 	if t := s.Canary.Traffic; t != nil {
@@ -248,7 +248,7 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	}
 }
 
-// isAnyUser reports whether a match accepts every user, because it names only a path, a method or a network.
+// isAnyUser reports whether a match is true for every user. Paths, methods and networks do not select users.
 func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 }
 
 // before returns the canary steps before the first step that sends all users to the new version.
@@ -261,8 +261,8 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the first percentage of users (without a router: of pods) that get the new version. It is 100
-// for blue-green, without steps, and for a fixed number of pods. It ignores requests that a managed route matches.
+// FirstWeight returns the first percentage of users that get the new version. Without a router, pods are counted.
+// The result is 100 for blue-green, for no steps, and for a fixed number of pods. Managed routes have no influence.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -273,7 +273,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still get all unmatched requests
 		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
 			return 100
-		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // the release has not waited yet
+		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // no step has let the release wait yet
 			first = max(first, (weight*100+full-1)/full)
 		case step.Route == nil:
 			return first
@@ -290,7 +290,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the total duration of pauses and experiments. open is the assumed duration of a step without an end.
+// lasting returns the total duration of pauses and experiments. The parameter open is assumed for steps without an end.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
@@ -328,7 +328,7 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
-// judging lists the providers that decide success themselves. Other metrics without a condition always succeed.
+// judging lists the providers that need no condition. A metric of another provider always succeeds without a condition.
 var judging = []string{"job", "kayenta", "webhook"}
 
 // ends reports whether an analysis can fail within a duration, and so abort a release. a may be nil.

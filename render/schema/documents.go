@@ -62,7 +62,7 @@ func fileSchema(kind string) node {
 	if kind == "Config" {
 		services(s["properties"].(node))
 	}
-	if kind == "Promotion" { // steps count from 1 in StepsVersion, from 0 in APIVersion
+	if kind == "Promotion" { // StepsVersion numbers steps from 1, APIVersion from 0
 		return headed(s, kind, rollout.StepsVersion+" "+rollout.APIVersion)
 	}
 	return headed(s, kind, rollout.APIVersion)

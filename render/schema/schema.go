@@ -1,6 +1,6 @@
 // Package schema generates a JSON Schema for each kind of document, for editors. It reads the tables and types of the
-// document reader, so that schemas and reader agree. "gitrollout validate" checks what needs the whole app, such as
-// whether a Service exists. Package schema is pure. The packages rollout, render, traffic and analysis (with its
+// document reader, so that schemas and reader agree. The command "gitrollout validate" adds checks of a whole app, such
+// as whether a Service exists. Package schema is pure. The packages rollout, render, traffic and analysis (with its
 // providers) define the fields; cmd/gitrollout prints the schemas.
 package schema
 

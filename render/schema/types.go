@@ -14,7 +14,7 @@ type maker struct {
 	argo  bool            // the schema is for documents of Argo Rollouts
 	args  bool            // numbers and durations may be {{args.name}}
 	omit  bool            // a field without omitempty is required
-	names map[string]node // the key is a value of the tag "names"; the value is the schema of one field, or of several
+	names map[string]node // for each value of the tag "names": the schema of a field, or the schemas by field
 }
 
 func (m *maker) of(t reflect.Type, f rollout.Field) node {

@@ -233,7 +233,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	return nil
 }
 
-// entries returns the mappings in a list. It also accepts a mapping that place has made from a list.
+// entries returns the mappings in a list. The list may be a mapping with the keys 0, 1, and so on (see place).
 func entries(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case []any:

@@ -47,7 +47,7 @@ func ReadKeys(data map[string]string) (*Keys, error) {
 	return k, nil
 }
 
-// These constants bound the locks that Unlock tries.
+// These constants limit the work of Unlock, because its input is untrusted.
 const (
 	mostLocks  = 100
 	mostLock   = 64 << 10

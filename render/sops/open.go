@@ -27,7 +27,7 @@ var errPlain = &Error{
 	"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result",
 }
 
-// partlySeed is the text that SOPS hashes first for a MAC that covers only encrypted values.
+// partlySeed is the first input of the MAC's hash. SOPS uses it only if the MAC covers only encrypted values.
 var partlySeed = sha256.Sum256([]byte("sops"))
 
 // Open returns the decrypted file without comments, or ErrChanged if the MAC does not match. Call Open only once.
@@ -52,8 +52,8 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 }
 
 // Seal returns the file with a substitute for each encrypted value. Each substitute is unique, reveals nothing, has the
-// value's type, and is valid as text and as base64. The twin's substitutes have another start, end and length, so that
-// builds differ wherever they use an encrypted value. Call Seal only once, and do not call Open too.
+// value's type, and is valid as text and as base64. If the parameter twin is true, substitutes have another start, end
+// and length. A build with them differs wherever it uses an encrypted value. For one File, call Seal or Open, once.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -183,7 +183,7 @@ func plain(v any) []byte {
 	}
 }
 
-// decrypt returns a decrypted value, and whether it is a comment. about is the additional authenticated data.
+// decrypt returns a decrypted value, and whether the value is a comment. It authenticates the parameter about too.
 func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil
@@ -246,7 +246,7 @@ func seal(sealed, kind string, twin bool) any {
 	n := int(sum[0])<<8 + int(sum[1])
 	switch kind {
 	case "int":
-		switch n %= 65535; { // the twin's number is odd where the other is even
+		switch n %= 65535; { // the two substitutes differ in the lowest bit
 		case twin && n < 32768:
 			n += 32767
 		case twin:

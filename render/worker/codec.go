@@ -27,7 +27,7 @@ const (
 	isRouter
 )
 
-// short is the maximum length of a text that is sent only once. A number then replaces the text when it recurs.
+// short is the maximum length of a text that a message contains only once. Its repetitions are sent as a number.
 const short = 64
 
 var errGarbled = errors.New("the message is garbled")

@@ -1,5 +1,5 @@
 // Package worker builds apps in processes with limited memory and time, so that a failing build affects no other work.
-// A worker runs its parent's program with an empty environment. It requests files over standard output and input.
+// A worker runs its parent's program with an empty environment. The worker requests files over its standard streams.
 package worker
 
 import (
@@ -18,7 +18,7 @@ import (
 
 // Options determine how workers start, and how many.
 type Options struct {
-	// Command returns a program that calls Limit with memory, in bytes, and then Serve on its standard input and output.
+	// Command returns a worker's program. It must call Limit(memory), and then Serve(os.Stdin, os.Stdout, …).
 	Command func(memory int64) *exec.Cmd
 	// Most is the maximum number of workers, including idle ones. 0 means 1.
 	Most int
@@ -26,9 +26,9 @@ type Options struct {
 	Idle time.Duration
 	// Stall bounds a build's wall-clock time, as a multiple of limits.renderTime (CPU time). The default is 4.
 	Stall int
-	// Trouble, if set, is called when a build panics or ends its worker. stack has the panic's stack or worker's output.
+	// Trouble is called when a build panics or ends its worker. It gets the panic's stack or the worker's output.
 	Trouble func(app string, cause string, stack []byte)
-	// Unlock returns data keys, which workers lack. Set it before the first build. If nil, Secrets stay sealed.
+	// Unlock returns data keys to workers. Set it before the first build. If it is nil, Secrets stay encrypted.
 	Unlock Unlock
 }
 
@@ -39,7 +39,7 @@ type Pool struct {
 	mu     sync.Mutex
 	news   *sync.Cond
 	apps   map[string]bool     // the apps that are being built
-	asked  map[string][]string // the key is the app's name; the next build sends these paths ahead
+	asked  map[string][]string // for each app's name: the paths whose entries the next build sends with the app
 	idle   []*process
 	busy   map[*process]bool
 	rest   *time.Timer // ends idle workers after Idle
@@ -55,7 +55,7 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// mostTold is the maximum size, in bytes, of the worker's output that Trouble gets.
+// mostTold is the maximum number of bytes that the callback Trouble gets of a worker's output.
 const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering was stopped, because the program ends")
@@ -174,7 +174,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 		p.busy[w] = true
 		return w, nil
 	}
-	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // end idle workers, which have another memory limit
+	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // no idle worker has this memory limit
 		p.idle[0].end()
 		p.idle = p.idle[1:]
 	}

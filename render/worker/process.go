@@ -98,11 +98,11 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal matches the line with Go's reason for the end of a program. The last form is a signal in Go's runtime.
+// fatal matches the line in which Go says why a program ends. A line with SIG means a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last pattern is a nil pointer in Go's runtime, which
-// does not check whether its collector got memory (Go 1.26, newSpanSPMC). A nil pointer in the program panics instead.
+// outOfMemory matches Go's messages about memory and threads. The last pattern matches a nil pointer in Go's runtime.
+// The runtime's collector may use memory that it did not get (Go 1.26, newSpanSPMC). Other nil pointers cause a panic.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
@@ -141,7 +141,7 @@ func (s *session) worthwhile() []string {
 	return all[:min(len(all), mostAhead)]
 }
 
-// These constants bound the data that is sent ahead.
+// These constants bound the data that is sent with an app, before the worker requests it.
 const (
 	mostAhead   = 40        // paths
 	mostEntries = 200       // entries of a folder

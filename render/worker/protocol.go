@@ -30,7 +30,7 @@ type answer struct {
 	Path   string
 	Entry  rollout.Entry
 	Found  bool
-	Listed bool // Folder has all entries of the folder that contains Path
+	Listed bool // the field Folder lists the whole folder that contains Path
 	Folder []rollout.Entry
 	Files  map[string][]byte // contents of the folder's small files, by id
 }
@@ -47,7 +47,7 @@ type word struct {
 type outcome struct {
 	Render  *rollout.Render
 	Invalid *rollout.InvalidError
-	Err     string // another error, "" if there is none; the parent ignores it after an error of the tree
+	Err     string // any other error, or ""; the parent ignores Err if it could not read the tree
 	Looked  render.Looked
 
 	Panic string // a panic's text, "" if there is none

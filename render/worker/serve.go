@@ -86,7 +86,7 @@ func build(builder render.Builder, tree rollout.Tree, app rollout.App) (o *outco
 	return o
 }
 
-// limitTime ends this process after the given CPU time, unless stop is called. Suspension uses no CPU time.
+// limitTime ends this process after the given CPU time, unless stop is called. A suspended process uses no CPU time.
 func limitTime(most time.Duration) (stop func()) {
 	ended, end := make(chan struct{}), cpu()+most
 	go func() {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Dir is a folder as a rollout.Tree, without .git. The folder must not change while it is read. Ids are paths.
+// Dir is a folder as a rollout.Tree, without .git. The folder must not change during reading. A file's id is its path.
 type Dir struct{ root *os.Root }
 
 var _ rollout.Tree = Dir{}

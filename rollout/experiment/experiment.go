@@ -23,7 +23,7 @@ type Template struct {
 	Release rollout.Hash
 	Step    int              // index of the experiment's step
 	From    rollout.Object   // the Deployment in the template's version
-	Others  []rollout.Object // the app's objects in both versions, whose selectors must not select the pods
+	Others  []rollout.Object // the app's objects in both versions; no selector of an object may select the pods
 }
 
 // Name returns <workload>-<release>-<step>-<template>. Steps count from 1. Long or dotted names end in a digest.
@@ -96,8 +96,8 @@ func (t Template) selector() map[string]any {
 	return selector
 }
 
-// PodLabels returns the template's labels and the version's pod labels. It omits a version's label if a selector of the
-// app's objects contains it. Otherwise, a Service would send requests to the pods, and a PodDisruptionBudget or the
+// PodLabels returns the template's labels and the version's pod labels. It omits a pod label that is in a selector of
+// the app's objects. With the label, a Service would send requests to the pods, and a PodDisruptionBudget or the
 // Deployment's autoscaler would count the pods.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The annotations of each tool. If an object has several, the first in this order counts.
+// The annotations of each tool. If an object has several of them, only the first in this order has an effect.
 const (
 	Annotation     = "gitrollout.dev/hook"
 	annotationArgo = "argocd.argoproj.io/hook"
@@ -73,7 +73,7 @@ var dialects = []dialect{
 	}},
 }
 
-// Hook is a Job with a hook annotation, or another annotated object, which is applied before the Jobs of the same time.
+// Hook is a Job with a hook annotation, or another object with one. The other objects are applied before the Jobs.
 type Hook struct {
 	Object    rollout.Object
 	Order     int
@@ -81,7 +81,7 @@ type Hook struct {
 	Interrupt bool // the Job is deleted when a newer release is to begin
 	Kept      int  // how many ended Jobs are kept
 	onRelease bool
-	onFast    bool // it runs in a Fast release
+	onFast    bool // the hook runs in a release with Release.Fast
 	moments   []moment
 }
 
@@ -107,12 +107,12 @@ func base(o rollout.Object) string {
 	return cmp.Or(o.Name(), strings.TrimRight(generated, "-."))
 }
 
-// Is reports whether an object is a Job around releases.
+// Is reports whether an object is a Job with a hook annotation.
 func Is(o rollout.Object) bool {
 	return isJob(o) && slices.ContainsFunc(dialects, func(d dialect) bool { return o.Annotation(d.annotation) != "" })
 }
 
-// Without returns all objects except the Jobs around releases.
+// Without returns all objects except the Jobs with a hook annotation.
 func Without(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), Is)
 }
@@ -151,7 +151,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses hook annotations that set no time for the hook, because the Job would run with the other objects.
+// stray refuses hook settings without a time for the hook, because the object would be applied like any other object.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -177,7 +177,7 @@ func (d dialect) known() (words []string) {
 	return words
 }
 
-// read reads the hook's annotations except its times.
+// read reads all of the hook's annotations except the annotation with its times.
 func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
@@ -219,7 +219,7 @@ func (h *Hook) read(d dialect) error {
 // ours are gitrollout's annotations of hooks. Other annotations with the same prefix are errors.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName is the maximum length of a hook's name. A Job's name adds release and attempt, and is also a label.
+// maxName is the maximum length of a hook's name. A Job's name also has the release and attempt, and must fit a label.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {
@@ -321,14 +321,14 @@ func Content(o rollout.Object) rollout.Hash {
 	return h
 }
 
-// Mended reports whether a rejected release's failed hook has changed or left Git. Another try is then allowed.
+// Mended reports whether the failed hook of a rejected release was changed or deleted in Git. It may then be retried.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
 	})
 }
 
-// Known returns a Job for a run of an unknown hook. The Job has the run's name and ID, and no spec.
+// Known returns a Job for a run if only the run's record is known. The Job has the run's name and ID, and no spec.
 func Known(app string, run rollout.HookRun) rollout.Object {
 	namespace, _, _ := strings.Cut(run.Name, "/")
 	return rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{

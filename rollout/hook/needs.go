@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to create before a hook's Job. These are the objects from Named that are not in had, and
-// all objects for which GoesWith returns true.
+// Needs returns the objects to create before a hook's Job: the objects that the Job references, and other hook objects
+// of the same time. It omits referenced objects that the parameter had contains.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -31,12 +31,12 @@ func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook for the given time, but not a Job. It is then applied before the Jobs.
+// GoesWith reports whether an object is a hook for the given time, but not a Job. Such objects are applied before Jobs.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
 
-// fields lists the fields of a pod spec that reference an object. A value has the object's kind and the name's field.
+// fields lists the fields of a pod spec that reference an object, with the object's kind and the field with its name.
 var fields = map[string][2]string{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},
