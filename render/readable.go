@@ -21,7 +21,7 @@ import (
 const newest = 36
 
 // checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x". The API server's error
-// for such an object looks temporary. Unknown fields are allowed if kubernetes.version is newer than this program.
+// for such an object looks temporary. Unknown fields are allowed if kubernetes.version is after the constant newest.
 func (a *assembly) checkReadable() error {
 	var minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)

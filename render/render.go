@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is the number of cached results per app: the released commit, the stable one, a newer push, and its revert.
+// kept is the number of cached results per app: for the released commit, the stable one, a newer push, and its revert.
 const kept = 4
 
 // Builder builds an app from a tree, in this process or another one.

@@ -76,7 +76,7 @@ func (f *treeFS) undecryptable(real string, why error) error {
 	return err
 }
 
-// open puts decrypted values into the app's Secrets. Without keys, it marks Secrets with encrypted values as sealed.
+// open puts decrypted values into the app's Secrets. Without keys, it marks each Secret that has encrypted values.
 func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object, error) {
 	if err := neverEncrypted(sealed, a.origins); err != nil || len(a.fs.encrypted) == 0 {
 		return sealed, err
@@ -138,7 +138,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app again. The function set changes the new build's settings. of.failed gets errors of the tree.
+// again builds an app another time. The function set changes the settings. An error of the tree is stored in of.failed.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)

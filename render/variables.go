@@ -112,7 +112,7 @@ func environmentIn(file string, content []byte) (map[string]string, error) {
 	return values, nil
 }
 
-// into substitutes variables in an object, and returns warnings. Errors name the object. The parameter raw is its JSON.
+// into substitutes variables in an object with the JSON text raw, and returns warnings. Errors name the object.
 func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []string, error) {
 	off := func(field string) bool { return object.Map("metadata", field)[substituteKey] == "disabled" }
 	if v == nil || !bytes.Contains(raw, []byte("${")) && !bytes.Contains(raw, []byte("$$")) ||
@@ -157,7 +157,7 @@ func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []st
 	return substituted, inScripts(object), nil
 }
 
-// eval substitutes variables in a text. The result unset is the first variable without a value and a default.
+// eval substitutes variables in a text. The result unset is the first variable that has no value and no default.
 func (v variables) eval(text string) (out, unset string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil { // the library panics for ${a:1:9223372036854775807}

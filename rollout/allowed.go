@@ -10,7 +10,7 @@ import (
 const OwnNamespace = "gitrollout"
 
 // MayWriteIn reports whether the app may have objects in a namespace. It allows the app's namespace, and namespaces
-// that match the field Namespaces. Wildcards do not match kube-system. gitrollout's namespace own is never allowed.
+// that match the field Namespaces. Wildcards do not match kube-system. gitrollout's namespace (own) is never allowed.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {

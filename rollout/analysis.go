@@ -21,7 +21,7 @@ const (
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of an analysis, with defaults. Only arguments in the fields Secrets and Pods are not filled in.
+// Metric is one metric of an analysis, with defaults. All arguments are filled in, except the fields Secrets and Pods.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the start of the run

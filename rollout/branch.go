@@ -44,17 +44,17 @@ type Heads struct {
 	Policy    string            // "" without a branch for the policy
 	Proposals map[string]string // the key is a short branch name, such as gitrollout/promote/prod/shop
 
-	// Refused is set if the newest commit of users is not trusted. Main is then the newest trusted one, if any.
+	// Refused is set if the users' newest commit is not trusted. Unless Blind is set, Main is the newest trusted one.
 	Refused *Refusal
 	// Keys identifies the trusted signing keys, so that a change can be detected.
 	Keys string
 }
 
-// Refusal is the newest commit of users, which gitrollout does not follow, because it has no trusted signature.
+// Refusal is a commit on the users' branch that gitrollout does not follow, because it has no trusted signature.
 type Refusal struct {
 	Commit string
 	Reason string
-	// Blind means that no head was trusted since the process started. Heads.Main is then used only for the configuration.
+	// Blind means that no commit was trusted since the process started. Heads.Main is then used only for configuration.
 	Blind bool
 }
 

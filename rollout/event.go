@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// EventKind is the kind of a change of a release. Users are notified about such changes.
+// EventKind is the kind of a change of an app's state. Users are notified about such changes.
 type EventKind string
 
 // The kinds of events are named like triggers in Argo Rollouts: on-rollout-step-completed is StepCompleted.
@@ -31,7 +31,7 @@ const (
 	EventRecovered EventKind = "recovered" // all problems are over
 )
 
-// EventKinds lists all kinds, most important first. For each event, a receiver gets one kind that it requested.
+// EventKinds lists all kinds, most important first. For each event, a receiver gets the first kind that it requested.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,

@@ -8,9 +8,9 @@ type Experiment struct {
 	Templates []ExperimentTemplate
 	Analyses  []ExperimentAnalysis
 
-	// Duration is the time after all pods are available. If nil, the step ends when the required analyses pass.
+	// Duration is counted from the time when all pods are available. If nil, the step ends when required analyses pass.
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
-	// ProgressDeadlineSeconds bounds the time without another available pod. Later, the release is rolled back.
+	// ProgressDeadlineSeconds bounds the wait for the next available pod. After the wait, the release is rolled back.
 	// The default is the Rollout's value. The field comes from Argo Rollouts' kind Experiment.
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }

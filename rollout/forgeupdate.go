@@ -20,7 +20,7 @@ type ProposalKind string
 
 // The kinds of proposals.
 const (
-	ProposePromotion ProposalKind = "promote" // lets a release continue that waits for a user
+	ProposePromotion ProposalKind = "promote" // lets a waiting release continue
 	ProposeRevert    ProposalKind = "revert"  // reverts a rejected release in Git
 )
 
@@ -29,7 +29,7 @@ type Proposal struct {
 	Kind     ProposalKind
 	Branch   string     // short name
 	Commit   string     // "" if the branch was removed
-	Gate     int        // index of the step at which the promoted release waits
+	Gate     int        // only for a promotion: index of the step at which the release waits
 	Standing []Standing // one for each staged workload of the release
 	Changes  []Change   // of a promotion: stable version to release; of a revert: newest commit to stable version
 	Sharers  []string   // other apps that the merge would also change

@@ -13,7 +13,7 @@ import (
 //	json:"*"        a map[string]any that takes all fields of other names
 //	needs:"fix"     the field must be given and not be empty; otherwise the error has this fix
 //	default:"30"    the value, as YAML, if the field is absent or an empty text
-//	oneOf:"a b"     the allowed texts; the empty text counts as absent
+//	oneOf:"a b"     the allowed texts; an empty text is treated as absent
 //	is:"label"      the format of the text, or of each text of the list: a key of Formats
 //	like:"url"      the format for JSON Schemas only: the code that reads the field has better errors
 //	min:"1" max:"9" bounds of a number, or of the length of a list; without min a number is at least 0
@@ -157,7 +157,7 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest returns the fix for an unknown field. It names the most similar field, or all fields if there are few.
+// suggest returns the fix for an unknown field. The fix names the most similar field, or all fields if there are few.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {

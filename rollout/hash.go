@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// HashVersion is the prefix of each hash. If the algorithm changes, the prefix changes, so that old hashes are known.
+// HashVersion is the prefix of each hash. A new algorithm gets a new prefix, so that a hash shows its algorithm.
 const HashVersion = "h1"
 
 const contentVersion = "c1"

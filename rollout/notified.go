@@ -22,7 +22,7 @@ type Cursor struct {
 // NotifiedPath is the file's path.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns a cluster's branch for Notified. Its pushes do not delay releases, which use the state branch.
+// NotifiedBranch returns a cluster's branch for Notified. Pushes to it do not delay pushes to the state branch.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
 // ParseNotified reads notified.yaml strictly.

@@ -262,7 +262,7 @@ func before(s rollout.Spec) []rollout.Step {
 }
 
 // FirstWeight returns the first percentage of users that get the new version. Without a router, pods are counted.
-// The result is 100 for blue-green, for no steps, and for a fixed number of pods. Managed routes have no influence.
+// The result is 100 for blue-green, for no steps, and for a fixed number of pods. Routes of some users are ignored.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100

@@ -169,7 +169,7 @@ func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	return notes, nil
 }
 
-// place sets a value by its flat name, such as age__list_0__map_enc. A list becomes a mapping with numbers as keys.
+// place sets the value at a path, such as age__list_0__map_enc. A list becomes a mapping with numbers as keys.
 func place(into map[string]any, name, value string) {
 	parts := strings.FieldsFunc(strings.NewReplacer("__list_", "\x00", "__map_", "\x00").Replace(name),
 		func(r rune) bool { return r == 0 })

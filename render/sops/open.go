@@ -53,7 +53,7 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 
 // Seal returns the file with a substitute for each encrypted value. Each substitute is unique, reveals nothing, has the
 // value's type, and is valid as text and as base64. If the parameter twin is true, substitutes have another start, end
-// and length. A build with them differs wherever it uses an encrypted value. For one File, call Seal or Open, once.
+// and length. A build with them differs wherever it uses an encrypted value. Call either Seal or Open, only once.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {

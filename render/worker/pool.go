@@ -26,13 +26,13 @@ type Options struct {
 	Idle time.Duration
 	// Stall bounds a build's wall-clock time, as a multiple of limits.renderTime (CPU time). The default is 4.
 	Stall int
-	// Trouble is called when a build panics or ends its worker. It gets the panic's stack or the worker's output.
+	// Trouble, if set, is called when a build panics or ends its worker. stack is the panic's stack or worker's output.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys to workers. Set it before the first build. If it is nil, Secrets stay encrypted.
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. An app uses one worker at a time, so no app blocks others.
+// Pool is a render.Builder that starts workers on demand. An app uses one worker at a time, so it cannot take all.
 type Pool struct {
 	Options
 
@@ -55,7 +55,7 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// mostTold is the maximum number of bytes that the callback Trouble gets of a worker's output.
+// mostTold is the maximum size, in bytes, of the worker's output in a call of the function Trouble.
 const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering was stopped, because the program ends")
@@ -174,7 +174,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 		p.busy[w] = true
 		return w, nil
 	}
-	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // no idle worker has this memory limit
+	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // make room, because no idle worker has this limit
 		p.idle[0].end()
 		p.idle = p.idle[1:]
 	}

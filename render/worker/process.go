@@ -165,7 +165,7 @@ func (s *session) lookup(p string) order {
 	return s.orFailed(order{Answer: a}, err)
 }
 
-// orFailed returns o. After an error, it returns an order that reports an unreadable tree.
+// orFailed returns o if err is nil. Otherwise, it returns an order which says that the tree is unreadable.
 func (s *session) orFailed(o order, err error) order {
 	if err != nil {
 		s.failed = err

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Builder returns a render.Builder that gets the data keys of encrypted files from unlock.
+// Builder returns a render.Builder that calls unlock to get the data keys of encrypted files.
 type Builder func(unlock Unlock) render.Builder
 
 // Unlock returns data keys, as in render.InProcess.

@@ -39,7 +39,7 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 	}
 	info, err := t.root.Lstat(name)
 	if err != nil {
-		// A path below a file does not exist either, but has another error.
+		// A path below a file does not exist either, but its error is not fs.ErrNotExist.
 		if errors.Is(err, fs.ErrNotExist) || t.belowFile(name) {
 			return rollout.Entry{}, false, nil
 		}

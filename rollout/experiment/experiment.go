@@ -23,7 +23,7 @@ type Template struct {
 	Release rollout.Hash
 	Step    int              // index of the experiment's step
 	From    rollout.Object   // the Deployment in the template's version
-	Others  []rollout.Object // the app's objects in both versions; no selector of an object may select the pods
+	Others  []rollout.Object // the app's objects in both versions; their selectors must not select the pods
 }
 
 // Name returns <workload>-<release>-<step>-<template>. Steps count from 1. Long or dotted names end in a digest.

@@ -81,7 +81,7 @@ type Hook struct {
 	Interrupt bool // the Job is deleted when a newer release is to begin
 	Kept      int  // how many ended Jobs are kept
 	onRelease bool
-	onFast    bool // the hook runs in a release with Release.Fast
+	onFast    bool // the hook runs in a release that skips its steps (Release.Fast)
 	moments   []moment
 }
 
@@ -151,7 +151,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses hook settings without a time for the hook, because the object would be applied like any other object.
+// stray refuses an object that has hook settings but no time for the hook, because the object would not be a hook.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -321,7 +321,7 @@ func Content(o rollout.Object) rollout.Hash {
 	return h
 }
 
-// Mended reports whether the failed hook of a rejected release was changed or deleted in Git. It may then be retried.
+// Mended reports whether a rejected release's failed hook was changed or deleted in Git. Such a release can be retried.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content

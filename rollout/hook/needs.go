@@ -7,7 +7,7 @@ import (
 )
 
 // Needs returns the objects to create before a hook's Job: the objects that the Job references, and other hook objects
-// of the same time. It omits referenced objects that the parameter had contains.
+// of the same time. It omits referenced objects that are in the map had.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
