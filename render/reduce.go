@@ -100,7 +100,7 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns a folder's kustomization file. If the build read none, the parameter otherwise is returned.
+// kustomizationIn returns a folder's kustomization file. If the build read none, it returns the last argument.
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

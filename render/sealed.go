@@ -20,7 +20,7 @@ import (
 // gitrollout applies the sealed objects with the open build's Secret values, so that names and hashes do not depend on
 // keys. If the open build differs in another field, the app is refused, because a template tests an encrypted value.
 
-// decrypt returns the decrypted content of an encrypted file. Without keys, it returns the sealed content.
+// decrypt returns the decrypted content of an encrypted file. Without keys, it returns substitutes for the values.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)
 	if err != nil {

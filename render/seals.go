@@ -43,7 +43,7 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 }
 
 // comparison finds differences between an app's builds. Digests, such as a chart's checksum/secret annotation, may
-// differ, because they reveal nothing. The sealed build and its twin show which texts are digests.
+// differ, because they reveal nothing. The comparison of the first two builds shows which texts are digests.
 type comparison struct {
 	names   *strings.Replacer // changes names of generated Secrets to the first build's names
 	digests map[string]bool   // the key has the object's index and the field
@@ -120,7 +120,7 @@ var (
 // leastDigest is a digest's minimum length. An annotation has no effect, so its digest may be 8 digits with a letter.
 const leastDigest = 40
 
-// isDigest reports whether a field holds digests. The comparison with the twin decides this and stores the result.
+// isDigest reports whether a field holds digests. The comparison of the first two builds finds the fields.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false

@@ -18,7 +18,7 @@ const gatewayPlugin = "argoproj-labs/gatewayAPI"
 
 const trafficPath = canaryPath + ".trafficRouting"
 
-// readTraffic reads trafficRouting. routersOf reads the routers' blocks later, when all objects' names are known.
+// readTraffic reads trafficRouting. routersOf reads the routers' settings later, when all objects' names are known.
 func (d *document) readTraffic(form *trafficForm) {
 	t := &form.Traffic
 	d.spec.Canary.Traffic = t
@@ -82,7 +82,7 @@ func nearestRouter(name string) string {
 	return "use one of " + strings.Join(traffic.Kinds(), ", ") + "; object is for any other router"
 }
 
-// checkPingPong validates the two Services of pingPong, which alternate as stable and canary.
+// checkPingPong validates the two Services of pingPong, which take turns as the stable and the canary Service.
 func (d *document) checkPingPong() {
 	c := d.spec.Canary
 	switch p := c.PingPong; {
@@ -98,7 +98,7 @@ func (d *document) checkPingPong() {
 	}
 }
 
-// routersOf reads the routers' blocks, and replaces object names with the names that kustomize gave.
+// routersOf reads the routers' settings, and replaces object names with the names that kustomize gave.
 func (a *assembly) routersOf(d *document) error {
 	renamed := func(kind, name string) string { return a.renamed(d.ref, kind, name) }
 	for _, kind := range slices.Sorted(maps.Keys(d.routers)) {
@@ -117,7 +117,7 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := invalid.Field
 		invalid.Below("spec.strategy.canary.trafficRouting")
-		for kind, block := range d.routers { // the Gateway API's block may be at the path of Argo's plugin
+		for kind, block := range d.routers { // Argo Rollouts has the Gateway API's settings below the name of a plugin
 			if rest, ok := strings.CutPrefix(field, kind); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 				invalid.Field = block.path + rest
 			}

@@ -121,7 +121,7 @@ type AnalysisRun struct {
 	Metrics  []MetricProgress `json:"metrics"`
 }
 
-// Same reports whether two records belong to one run. Another try of the same release starts at another time.
+// Same reports whether two records belong to one run. Two tries of one release start at different times.
 func (r AnalysisRun) Same(o AnalysisRun) bool {
 	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
 }

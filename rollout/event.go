@@ -52,7 +52,7 @@ const (
 	OutcomeNews    Outcome = "news"
 )
 
-// Event is one transition of an app for notifications and their templates.
+// Event is one change of an app's state, for notifications and their templates.
 type Event struct {
 	ID      string      `json:"-"`     // state commit and app, such as 9f31c0…/shop; each delivery has the same ID
 	Kind    EventKind   `json:"-"`     // the most important of Kinds

@@ -2,7 +2,7 @@ package rollout
 
 import "time"
 
-// Experiment is a step that runs additional pods, usually of both versions. It ends after a duration, or when its
+// Experiment is a step that runs additional pods, usually of both versions. The step ends after a duration, or when its
 // analyses have passed. Users' requests do not reach the additional pods.
 type Experiment struct {
 	Templates []ExperimentTemplate

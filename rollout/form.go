@@ -35,7 +35,7 @@ type Field struct {
 	index []int
 }
 
-// Rest is the name of a field that takes all other fields.
+// Rest is the name of a map field that takes all fields without a struct field.
 const Rest = "*"
 
 // Fields returns a struct's fields in order. It includes the fields of embedded structs, and each field _ with rules.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. No release advances while it is in force.
+// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. No release advances during the freeze.
 type Freeze struct {
 	Reason string
 	Until  time.Time // zero: until the file is removed

@@ -8,7 +8,7 @@ type Notified struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`           // Notified
 	By         string            `json:"by,omitempty"`   // the process that sends the claimed events
-	Since      time.Time         `json:"since,omitzero"` // the time of that process's claim, by its own clock
+	Since      time.Time         `json:"since,omitzero"` // the time of the claim, by the clock of the process By
 	Receivers  map[string]Cursor `json:"receivers"`      // the key is the receiver's name
 }
 

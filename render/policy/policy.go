@@ -186,7 +186,7 @@ func (j judge) rollouts() *breach {
 	return nil
 }
 
-// runsPods reports whether an object has long-running pods. Pods of Jobs and CronJobs do not count.
+// runsPods reports whether an object has long-running pods. The result is false for Jobs and CronJobs.
 func runsPods(o rollout.Object) bool {
 	ref := o.Ref()
 	return ref.Group != "batch" && (len(o.Map("spec", "template", "spec")) > 0 || ref.Group == "" && ref.Kind == "Pod")
@@ -243,7 +243,7 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 		return *scale.Weight, 100
 	case s.Replicas != nil:
 		return *scale.Replicas, max(1, *s.Replicas)
-	default: // scale.Replicas may equal the workload's replicas, which are unknown
+	default: // scale.Replicas may be all replicas, because their number is unknown
 		return *scale.Replicas, 1
 	}
 }
@@ -282,7 +282,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 	return cmp.Or(first, 100)
 }
 
-// Duration returns the minimum time until all users have a new version. Only timed pauses and experiments count.
+// Duration returns the minimum time until all users have a new version. It adds up only timed pauses and experiments.
 func Duration(s rollout.Spec) time.Duration {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second

@@ -68,7 +68,7 @@ func fileSchema(kind string) node {
 	return headed(s, kind, rollout.APIVersion)
 }
 
-// services restricts each notification service to the fields that it has, and each receiver to one service.
+// services restricts each notification service to its own fields, and each receiver to one service.
 func services(config node) {
 	receiver := config["notifications"].(node)["items"].(node)
 	fields := receiver["properties"].(node)

@@ -73,7 +73,7 @@ var (
 	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
 )
 
-// walk visits all values of a file in order. It decrypts them with block, or seals them if block is nil.
+// walk visits all values of a file in order. It decrypts the values, or puts in substitutes if the field block is nil.
 type walk struct {
 	file  *File
 	block cipher.Block
@@ -90,7 +90,7 @@ func (w *walk) all() error {
 	return nil
 }
 
-// node decrypts a node in place. comment is true if the node was an encrypted comment, which the caller removes.
+// node decrypts a node in place. It returns true if the node was an encrypted comment, which the caller removes.
 func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	switch n.Kind {

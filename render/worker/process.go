@@ -135,7 +135,7 @@ func (s *session) known() render.Looked {
 	return render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}
 }
 
-// worthwhile returns the paths that this build sent ahead or requested. The next build sends them ahead.
+// worthwhile returns the paths that the worker got with the app or requested later. The next build starts with them.
 func (s *session) worthwhile() []string {
 	all := append(slices.Clone(s.ahead), s.asked...)
 	return all[:min(len(all), mostAhead)]

@@ -73,7 +73,7 @@ var dialects = []dialect{
 	}},
 }
 
-// Hook is a Job with a hook annotation, or another object with one. The other objects are applied before the Jobs.
+// Hook is an object with a hook annotation, usually a Job. Other objects are applied before the Jobs of the same time.
 type Hook struct {
 	Object    rollout.Object
 	Order     int
