@@ -156,7 +156,7 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
 // App returns the app in a matching folder. The app's name has the texts that the wildcards match, joined by "-".
-// Without wildcards, the name is Name or the last folder's name. An invalid name is an InvalidError.
+// Without wildcards, the name is the field Name or the last folder's name. An invalid name is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {

@@ -61,7 +61,7 @@ type Refusal struct {
 // Update is the change of one branch in a push. It adds a commit with edits, or removes the branch.
 type Update struct {
 	Branch string // short name
-	// Old is the expected commit, or "" for none. Only a proposal's branch may be deleted, or have a Parent unlike Old.
+	// Old is the expected commit, or "" for none. Only a proposal may be deleted, or get a Parent other than Old.
 	Old    string
 	Parent string // commit to build on; "" for a branch without history
 	// Edits are the new contents of files by path. A nil content deletes a file or folder. A file keeps its executable

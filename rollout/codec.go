@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxDocument bounds gitrollout's own documents. The state of an app with 2,000 objects is about 150 kB.
+// maxDocument is a document's maximum size in bytes. The state of an app with 2,000 objects is about 150 kB.
 const maxDocument = 4 << 20
 
 // decode reads one YAML document. It refuses another kind, another version, and unknown or duplicate fields.

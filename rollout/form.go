@@ -63,7 +63,7 @@ func Fields(t reflect.Type) []Field {
 	})
 }
 
-// In reports whether documents of Argo Rollouts have the field. If argo is false, In checks gitrollout's documents.
+// In reports whether the field exists in documents of Argo Rollouts (argo is true) or of gitrollout (argo is false).
 func (f Field) In(argo bool) bool {
 	if argo {
 		return !f.Has("own")

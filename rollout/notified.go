@@ -3,7 +3,7 @@ package rollout
 import "time"
 
 // Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>. It records which state commits each
-// receiver was told about. A process claims events in the file before it sends them, so that no other process does.
+// receiver was told about. A process claims events in the file, so that no other process sends them.
 type Notified struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`           // Notified

@@ -262,7 +262,7 @@ func before(s rollout.Spec) []rollout.Step {
 }
 
 // FirstWeight returns the first percentage of users that get the new version. Without a router, pods are counted.
-// The result is 100 for blue-green, for no steps, and for a fixed number of pods. Routes of some users are ignored.
+// The result is 100 for blue-green, no steps, or a fixed number of pods. Routes for selected users are ignored.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -290,7 +290,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the total duration of pauses and experiments. The parameter open is assumed for steps without an end.
+// lasting returns the total duration of pauses and experiments. A step without an end adds the parameter open.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {

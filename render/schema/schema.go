@@ -49,7 +49,7 @@ func kinds() []kind {
 	}
 }
 
-// Names returns the names that Of accepts.
+// Names returns the names that the function Of accepts.
 func Names() []string {
 	return rollout.Mapped(kinds(), func(k kind) string { return k.name })
 }

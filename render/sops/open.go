@@ -183,7 +183,7 @@ func plain(v any) []byte {
 	}
 }
 
-// decrypt returns a decrypted value, and whether the value is a comment. It authenticates the parameter about too.
+// decrypt returns a decrypted value, and whether the value is a comment. It also authenticates the text in "about".
 func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Limit lets this process's memory grow by at most memory, in bytes. Near the bound, Go collects garbage more often.
+// Limit lets this process's memory grow by at most a number of bytes. Near the bound, Go collects garbage more often.
 // Beyond the bound, the process ends. Only Linux has this hard bound. Call Limit before Serve.
 func Limit(memory int64) error {
 	soften(memory)

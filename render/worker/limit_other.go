@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Limit sets a bound in bytes. Near the bound, Go collects garbage more often. Only Linux has a hard bound.
+// Limit sets a bound of memory, in bytes. Near the bound, Go collects garbage more often. Only Linux has a hard bound.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory)
 	return nil

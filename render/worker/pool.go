@@ -18,7 +18,7 @@ import (
 
 // Options determine how workers start, and how many.
 type Options struct {
-	// Command returns a worker's program. It must call Limit(memory), and then Serve(os.Stdin, os.Stdout, …).
+	// Command returns a worker's program. The program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
 	Command func(memory int64) *exec.Cmd
 	// Most is the maximum number of workers, including idle ones. 0 means 1.
 	Most int
@@ -26,7 +26,7 @@ type Options struct {
 	Idle time.Duration
 	// Stall bounds a build's wall-clock time, as a multiple of limits.renderTime (CPU time). The default is 4.
 	Stall int
-	// Trouble, if set, is called when a build panics or ends its worker. stack is the panic's stack or worker's output.
+	// Trouble, if set, is called when a build panics or ends its worker, with the panic's stack or the worker's output.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys to workers. Set it before the first build. If it is nil, Secrets stay encrypted.
 	Unlock Unlock
@@ -158,7 +158,7 @@ func (p *Pool) finish(app string, asked []string) {
 	p.news.Broadcast()
 }
 
-// take returns a worker with the given memory limit. It waits while Most workers are busy.
+// take returns a worker with the given memory limit. It waits while the maximum number of workers is busy.
 func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

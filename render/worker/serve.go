@@ -22,8 +22,8 @@ type Builder func(unlock Unlock) render.Builder
 // Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve runs a worker. It reads apps from in, builds them, and writes the results to out. At the end of the input,
-// Serve calls orphaned, which should end the process and any running build.
+// Serve runs a worker. It reads apps from the input, builds them, and writes the results to the output. When the input
+// ends, Serve calls the function orphaned, which should end the process and any running build.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {

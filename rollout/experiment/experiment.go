@@ -26,7 +26,7 @@ type Template struct {
 	Others  []rollout.Object // the app's objects in both versions; their selectors must not select the pods
 }
 
-// Name returns <workload>-<release>-<step>-<template>. Names number steps from 1. Long or dotted names end in a digest.
+// Name returns <workload>-<release>-<step>-<template>. Long or dotted names end in a digest. Step numbers start at 1.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)

@@ -117,7 +117,7 @@ func Without(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), Is)
 }
 
-// Of reads an object's hook annotations, and reports whether it has any. Errors name the annotation and the fix.
+// Of reads an object's hook annotations, and reports whether it has any. Errors contain the annotation and the fix.
 func Of(o rollout.Object) (h Hook, is bool, err error) {
 	for _, d := range dialects {
 		text := o.Annotation(d.annotation)
