@@ -91,7 +91,7 @@ type MetricProgress struct {
 	Message            string        `json:"message,omitempty"`
 	DryRun             bool          `json:"dryRun,omitempty"`
 	Condition          string        `json:"condition,omitempty"` // the condition that decided
-	Count              int           `json:"count"`               // measurements without an error
+	Count              int           `json:"count"`               // number of measurements without an error
 	Successful         int           `json:"successful,omitempty"`
 	Failed             int           `json:"failed,omitempty"`
 	Inconclusive       int           `json:"inconclusive,omitempty"`

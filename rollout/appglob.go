@@ -22,7 +22,7 @@ type AppGlob struct {
 	// Decryption is the Secret with the keys for the apps' encrypted files, or "".
 	Decryption string
 
-	Namespaces       []string // allowed for the apps' objects besides Namespace; * and ? are wildcards
+	Namespaces       []string // other namespaces that the apps' objects may have; * and ? are wildcards
 	ClusterResources []string // allowed cluster-scoped kinds: group/Kind, or Kind for the core group
 	ServiceAccount   string   // account that applies the objects: namespace/name, or name in Namespace; "": default
 

@@ -63,7 +63,7 @@ func Services() map[string]ServiceFields {
 
 type receiverFile struct {
 	Name     string       `json:"name"`
-	Events   []string     `json:"events"` // not called "on", because YAML reads on as true
+	Events   []string     `json:"events"` // not called "on", because YAML reads the key "on" as true
 	Apps     []string     `json:"apps"`
 	Template templateFile `json:"template"`
 

@@ -42,7 +42,7 @@ type Pool struct {
 	asked  map[string][]string // for each app's name: the paths whose entries the next build sends with the app
 	idle   []*process
 	busy   map[*process]bool
-	rest   *time.Timer // ends idle workers after Idle
+	rest   *time.Timer // ends workers that were idle for the time in Options.Idle
 	closed bool
 }
 

@@ -60,7 +60,7 @@ func names(v any, namespace string, into map[rollout.Ref]bool) {
 			switch f, is := fields[key]; {
 			case is:
 				add(f[0], m[f[1]])
-			case key == "secret": // a volume has secretName, a projected source has name
+			case key == "secret": // a volume has the field secretName, and a projected source has the field name
 				add("Secret", m["secretName"])
 				add("Secret", m["name"])
 			case key == "serviceAccountName":
