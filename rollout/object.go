@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). Objects of
-// a Render must not be changed, because other code shares them. Change a copy instead.
+// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). Do not
+// change an object of a Render, because other code shares the object. Change a copy instead.
 type Object map[string]any
 
-// Ref names an object in one cluster, without an API version. Namespace is empty for cluster-scoped objects. The text
-// form is group/Kind/namespace/name, as in core/Service/shop/checkout. "core" is the empty group, "-" is no namespace.
+// Ref names an object in one cluster, without an API version. A cluster-scoped object has an empty Namespace. The text
+// form is group/Kind/namespace/name: core/Service/shop/checkout. It has core for no group, and - for no namespace.
 type Ref struct {
 	Group     string
 	Kind      string
@@ -65,7 +65,7 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the object for comparison and display. It omits a CreateOnly object's data, because it may be random.
+// Told returns the object for comparison and display, without the data (often random) of a CreateOnly object.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o
@@ -131,7 +131,7 @@ func deepCopy(v any) any {
 	}
 }
 
-// HoldsData reports whether deleting the object would lose users' data. Only users delete such objects.
+// HoldsData reports whether deleting the object would lose users' data. gitrollout never deletes such objects.
 func (r Ref) HoldsData() bool {
 	switch r.Group + "/" + r.Kind {
 	case "/Namespace", "/PersistentVolumeClaim", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition":

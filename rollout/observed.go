@@ -9,15 +9,15 @@ import (
 type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every existing workload of the app
 	Routes    map[Ref]ObservedRoute         // every existing object with a router's status
-	Troubled  []Trouble                     // sorted by reference; objects without a status count as healthy
+	Troubled  []Trouble                     // sorted by reference; an object without a status is treated as healthy
 	Nodes     map[string]map[string]string  // labels by node name; nil if they are unknown, or if no Spec has a NodeOrder
-	Unseen    string                        // error of a failing watch: the observation may be outdated; "" for none
+	Unseen    string                        // error of a watch: the observation may be outdated; "" while all watches work
 }
 
 // Trouble is a live object that its controller has not reconciled. The rules are from kstatus, which Flux uses, too.
 type Trouble struct {
 	Ref     Ref
-	Failed  bool   // the object does not recover by itself; false: it may be in progress
+	Failed  bool   // true: the object does not recover by itself; false: it may still become ready
 	Message string // the controller's reason on one line; its text may change while the problem lasts
 }
 
@@ -44,7 +44,7 @@ type ObservedWorkload struct {
 	Synced    bool       // the controller has seen the newest spec (status.observedGeneration)
 	Complete  bool       // every pod has the newest template and is available, and no old pod is left
 	Available int        // the controller's count of available pods (status.availableReplicas)
-	Surge     int        // Deployments only: how many pods beyond Replicas the live strategy allows
+	Surge     int        // Deployments only: number of extra pods, beyond Replicas, that the live strategy allows
 	First     int        // StatefulSets only: the lowest ordinal
 	Floor     int        // StatefulSets: lowest ordinal with the newest template; other kinds: number of old pods to keep
 	Room      bool       // StatefulSets only: the live object has maxUnavailable, so the API server knows the field
@@ -57,10 +57,10 @@ type Revision struct {
 	Hash       Hash        // AnnotationHash, "" if unknown
 	Pin        Pin         // the label that only this revision's pods have; zero if unknown
 	Current    bool        // the revision has the workload's live template
-	Base       bool        // StatefulSets: for pods below the partition; DaemonSets: has pods from before the adoption
+	Base       bool        // StatefulSets: used for pods below the partition; DaemonSets: has pods, but no known hash
 	Number     int         // deployment.kubernetes.io/revision
 	Created    time.Time   // ReplicaSets only, in whole seconds
-	Desired    int         // spec.replicas of a ReplicaSet; for others, how many pods should have this revision
+	Desired    int         // spec.replicas of a ReplicaSet; for other kinds, how many pods should have this revision
 	Late       bool        // ReplicaSets only: the controller has not seen spec.replicas yet, and may still add pods
 	Pods       int         // pods that exist and are not terminating
 	ReadySince []time.Time // when each non-terminating pod became Ready, oldest first
@@ -72,7 +72,7 @@ type Revision struct {
 // Pin is a label that only the pods of one version have. The version's Service selects its pods with the label.
 type Pin struct{ Label, Value string }
 
-// PodHash returns the pin for a value of LabelPodHash, the zero Pin for "".
+// PodHash returns the pin for a value of the label LabelPodHash. For "", it returns the zero Pin.
 func PodHash(value string) Pin {
 	if value == "" {
 		return Pin{}
@@ -96,7 +96,7 @@ type Pod struct {
 func (r Revision) Ready() int { return len(r.ReadySince) }
 
 // Serving returns how many pods have been Ready for minReady, the user's minReadySeconds. It does not use
-// status.availableReplicas, because a held Deployment has a huge minReadySeconds.
+// status.availableReplicas, because gitrollout sets a huge minReadySeconds while it holds a Deployment back.
 func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	n := 0
 	for _, since := range r.ReadySince {
@@ -107,14 +107,14 @@ func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	return n
 }
 
-// Current returns the revision with the live template, the zero value if the controller has not made it yet.
+// Current returns the revision with the live template, the zero value if the controller has not made one yet.
 func (w ObservedWorkload) Current() Revision {
 	current, _ := Find(w.Revisions, func(r Revision) bool { return r.Current })
 	return current
 }
 
-// Find returns the revision with a template hash. After an edit of the live template, two revisions may have the hash.
-// Find prefers the current revision, then the revision with more pods, then the older revision.
+// Find returns the revision with a template hash. After an edit of the live template, two revisions may have the same
+// hash. Find prefers the current revision, then the revision with more pods, then the older revision.
 func (w ObservedWorkload) Find(h Hash) (Revision, bool) {
 	var best Revision
 	found := false

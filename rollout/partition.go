@@ -10,35 +10,35 @@ import (
 
 // Partitioned describes a built-in or configured kind of workload with a partition. The partition is a field that sets
 // how many pods keep the old version. The kind's objects must have spec.replicas and spec.template. A pod's
-// LabelRevision must equal the same label of the pod's ControllerRevision or, without the label, the revision's name.
+// LabelRevision must equal its ControllerRevision's LabelRevision or, if missing, the ControllerRevision's name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
 	Partition  string // the path of the partition field
 	CountsNew  bool   // the field counts the pods of the new version, not of the old one
 	Percent    bool   // the field may also be a percentage, which is rounded up
-	Ordered    bool   // pods update in the order of their ordinals, so a broken pod blocks a rollback until it is evicted
-	MinReady   string // the field with minReadySeconds
-	Nodes      string // the field with the number of nodes that need a pod; "" if spec.replicas is the number of pods
-	Only       string // a field that restricts updates to selected pods; "" for none
+	Ordered    bool   // pods update in ordinal order; a broken pod blocks a rollback until the pod is evicted
+	MinReady   string // the path of the field minReadySeconds
+	Nodes      string // the path of the number of nodes that need a pod; "" if spec.replicas is the number of pods
+	Only       string // the path of a field that restricts updates to selected pods; "" for none
 	Status     PartitionStatus
 
 	Unavailable any  `json:"-"` // default of the maxUnavailable field beside the partition; nil if unknown
 	Surges      bool `json:"-"` // the kind also has a maxSurge field beside the partition
 }
 
-// PartitionStatus lists the fields of a Partitioned's status.
+// PartitionStatus has the paths of the status fields of a Partitioned kind.
 type PartitionStatus struct {
 	ObservedGeneration string `json:"observedGeneration" default:"status.observedGeneration" is:"statusPath"`
 	Replicas           string `json:"replicas" default:"status.replicas" is:"statusPath"`
 	Updated            string `json:"updated" default:"status.updatedReplicas" is:"statusPath"`
-	UpdatedReady       string `json:"updatedReady" is:"statusPath"` // "": readiness is read from the pods
+	UpdatedReady       string `json:"updatedReady" is:"statusPath"` // "": the pods' own readiness is used
 	Available          string `json:"available" default:"status.availableReplicas" is:"statusPath"`
 	CurrentRevision    string `json:"currentRevision" default:"status.currentRevision" is:"statusPath"`
 	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"statusPath"`
 }
 
-// partitionStatus has the names of status fields in Kruise's CloneSet and StatefulSet.
+// partitionStatus has the paths of the status fields in Kruise's CloneSet and StatefulSet.
 var partitionStatus = PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	UpdatedReady: "status.updatedReadyReplicas", Available: "status.availableReplicas",
@@ -64,8 +64,8 @@ var partitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned looks up a kind among the configured kinds (more) and the built-in kinds. If it finds the kind only
-// with other apiVersions, p is nil and instead lists these apiVersions.
+// FindPartitioned looks up a kind in the configured kinds (the parameter "more") and in the built-in kinds. If the kind
+// exists only with other apiVersions, p is nil, and the result "instead" lists these apiVersions.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, partitionedKinds) {
@@ -144,12 +144,12 @@ func isTaken(field string, more ...string) bool {
 	})
 }
 
-// PartitionedText encodes kinds for App.Workloads. PartitionedOf decodes the text.
+// PartitionedText encodes kinds as a text for App.Workloads. PartitionedOf decodes the text.
 func PartitionedText(all []Partitioned) string {
 	if len(all) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(all) // texts and booleans always encode
+	text, _ := json.Marshal(all) // texts and booleans can always be encoded
 	return string(text)
 }
 
@@ -164,7 +164,7 @@ func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Partitioneds returns the partitioned kinds of all staged workloads in renders. The first render with a kind wins.
+// Partitioneds returns the partitioned kinds of the staged workloads. The first render with a kind describes the kind.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Policy is the cluster operators' policy for apps. Users with access to only the users' branch cannot change it.
+// Policy is the cluster operators' policy for apps. Users who can push only to the users' branch cannot change it.
 type Policy struct {
 	File      string // path of the file, for messages
 	Unmatched string // PolicyDeny or PolicyAllow, for apps without a project; default PolicyDeny
@@ -21,7 +21,7 @@ const (
 	PolicyAllow = "allow"
 )
 
-// Project has rules for some apps. They apply in addition to the rules in the configuration.
+// Project has rules for some apps. An app must obey these rules and also the rules in the configuration.
 type Project struct {
 	Name             string       `json:"name" needs:"name the project: messages do" is:"label"`
 	Apps             []string     `json:"apps" needs:"name its apps: [shop, shop-*]" like:"glob"`
@@ -46,7 +46,7 @@ type RolloutRules struct {
 	Required        bool          `json:"required"` // each object with a pod template, except a Job, needs a Rollout
 	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
 	RequireAnalysis bool          `json:"requireAnalysis"`
-	MinDuration     time.Duration `json:"minDuration"` // minimum duration of all timed pauses and experiments together
+	MinDuration     time.Duration `json:"minDuration"` // minimum total duration of timed pauses and experiments
 	Forbid          []string      `json:"forbid" oneOf:"promoteFull fastRollbackOff"`
 }
 
@@ -69,7 +69,7 @@ type policyFile struct {
 	Projects   []Project `json:"projects" max:"1000" needs:"name a project and its apps"`
 }
 
-// ParsePolicy reads a policy strictly. InvalidErrors name file, field, value and fix.
+// ParsePolicy reads a policy strictly. Each InvalidError contains the file, the field, the value and a fix.
 func ParsePolicy(file string, data []byte) (*Policy, error) {
 	raw, err := decode[policyFile](file, "Policy", data)
 	if err != nil {
@@ -109,8 +109,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns an app's project. It returns nil if there is no policy, or if the app is in no project and the
-// policy allows this. Other apps in no project, and apps in two projects, get an InvalidError with HeldPolicy.
+// ProjectOf returns an app's project. Without a policy, it returns nil. If no project has the app, it returns nil if
+// the policy allows such apps. Otherwise, or if two projects have the app, it returns an InvalidError with HeldPolicy.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil
@@ -139,8 +139,8 @@ func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
-// Bounded returns the app with the project's namespaces and kinds instead of its own. The caller then checks an object
-// against the project with MayWriteIn and MayHave.
+// Bounded returns the app with the project's namespaces and kinds in place of the app's namespaces and kinds. The
+// caller then checks an object against the project with MayWriteIn and MayHave.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")

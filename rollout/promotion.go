@@ -16,9 +16,9 @@ type Verb string
 
 // The decisions.
 const (
-	Promote Verb = "promote" // open the gates up to Through
+	Promote Verb = "promote" // open the gates up to the step in the field Through
 	Hold    Verb = "hold"    // no workload advances while the file has this decision
-	Abort   Verb = "abort"   // roll back to stable, and reject the hash
+	Abort   Verb = "abort"   // roll back to the stable version, and reject the release's hash
 	Retry   Verb = "retry"   // try a rejected hash again, from the first step
 )
 
@@ -31,8 +31,8 @@ const Full = "full"
 // StepsVersion is the apiVersion of a Promotion that counts steps from 1. With v1alpha1 a Promotion counts from 0.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
-// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names the release, the try
-// and the workloads, so that a late merge promotes no other release.
+// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. The file has the release's hash,
+// and may have the workloads and the start of the attempt. So a late merge does not promote another release.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
@@ -40,11 +40,11 @@ type Promotion struct {
 	Through    string `json:"through,omitempty"` // for all workloads: a step's name, its number from 1, or "full"
 	// Workloads replaces Through with a separate value for each workload to promote.
 	Workloads map[Workload]string `json:"workloads,omitempty"`
-	Since     time.Time           `json:"since,omitzero"` // start of the promoted try, as in Release.Since; zero: any try
+	Since     time.Time           `json:"since,omitzero"` // start of the attempt, as in Release.Since; zero: any
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
 	Reason    string              `json:"reason,omitempty"` // for users
 	At        string              `json:"at,omitempty"`     // time of the decision; a second retry needs a later time
-	// AdoptAnyway lets gitrollout adopt, at this version, an app that another controller manages.
+	// AdoptAnyway lets gitrollout take over an app that another controller manages. It applies to this release only.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
 	Forbidden string `json:"-"` // the policy's rule against promotions that skip waits; "" for none
@@ -108,7 +108,7 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// Encode returns the file's bytes. It writes the older apiVersion, unless the promotion has or needs the newer one.
+// Encode returns the file's bytes. Without an apiVersion, it writes StepsVersion if needed, otherwise APIVersion.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {
@@ -118,8 +118,8 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the promotion opens the gate of a workload's step. names has the names of the workload's steps,
-// "" for unnamed steps. A promotion through an unknown step opens no gate.
+// Opens reports whether the promotion opens the gate of a workload's step. The parameter "names" has the names of the
+// workload's steps, with "" for unnamed steps. A promotion through an unknown step opens no gate.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	if !p.Says(Promote, release) {
 		return false
@@ -151,7 +151,7 @@ func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	}
 }
 
-// Says reports whether the promotion has this decision for the release.
+// Says reports whether the promotion has the decision v for the release.
 func (p *Promotion) Says(v Verb, release Hash) bool {
 	return p != nil && p.Decision == v && p.Release == release && release != ""
 }

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Reader reads one document strictly into structs with the tags of Field. It collects all errors in Err.
+// Reader reads one document strictly into structs. The struct tags are described at Field. Err collects all errors.
 type Reader struct {
 	Argo     bool          // the document is from Argo Rollouts
 	Hide     bool          // messages leave out the document's texts, which may be credentials
-	Err      *InvalidError // the first error, with the others in Also; nil if there is none
+	Err      *InvalidError // the first error; its field Also has the other errors; nil if there is none
 	Partial  bool          // a field is unknown, missing or has the wrong type
 	Warnings []string      // each one begins with the path of a field
 
@@ -27,7 +27,7 @@ type Reader struct {
 	forms    map[reflect.Type][]Field
 }
 
-// Read reads JSON values into a pointer. The argument at begins each path in errors. For credentials, use Reader.Hide.
+// Read reads JSON values into a pointer. Error paths begin with the parameter "at". For credentials, use Reader.Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
@@ -53,11 +53,11 @@ func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own value. The Reader puts the field's path before the text of an error, so that a
-// text such as "is missing" becomes a sentence. An *InvalidError may also have a fix, and a field below the value.
+// Selfread is a type that reads its own value. The Reader puts the field's path before the error's text. So the text
+// "is missing" becomes a sentence. An *InvalidError may also have a fix, and a path below the value.
 type Selfread interface{ ReadValue(raw any) error }
 
-// value is one value of a document, with its path. raw is nil if the value is absent.
+// value is one value of a document, with its path. The field raw is nil if the value is absent.
 type value struct {
 	r    *Reader
 	path string
@@ -66,7 +66,7 @@ type value struct {
 
 func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
 
-// lacks records an error like fail, and records that the document was not read completely.
+// lacks records an error, as the method fail does. It also records that the document was not read completely.
 func (v value) lacks(fix, format string, args ...any) {
 	v.r.Partial = true
 	v.fail(fix, format, args...)

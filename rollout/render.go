@@ -14,26 +14,26 @@ import (
 type App struct {
 	Name      string // a DNS label, unique in the cluster; see AppGlob.App
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
-	Namespace string // the namespace for namespaced objects without one; never empty
+	Namespace string // namespace for namespaced objects that set no namespace; never empty
 	Formerly  string // former names of the app in older commits; newest first, separated by spaces
 	Limits    Limits // limits for rendering, from the newest configuration even for an older commit
 
-	// Namespaces and kinds that the app may write besides its Namespace, separated by spaces.
+	// Namespaces and kinds that the app may write in addition to the field Namespace, separated by spaces.
 	Namespaces, ClusterResources string
 	ServiceAccount               string // the account that applies the objects, as namespace/name; "" for the default
 
-	Plain     bool // the folder may have no kustomization; Directory then selects its manifests
+	Plain     bool // the folder may have no kustomization; then Directory selects the manifests
 	Directory Directory
 
 	Helm        Helm   // options for the chart in a folder without a kustomization
 	Kubernetes  string // Kubernetes version for charts; "" for DefaultKubernetes
-	APIVersions string // API versions for charts besides Kubernetes' own, separated by spaces
+	APIVersions string // API versions for charts, in addition to Kubernetes' own; separated by spaces
 
 	Workloads string // additional kinds with staged releases, encoded by PartitionedText
 
 	Variables Variables // values for the app's objects
 
-	Decryption string // Secret in Namespace with the keys for encrypted files; from the newest configuration
+	Decryption string // name of a Secret in Namespace: its keys open encrypted files; from the newest configuration
 	Sealed     bool   // encrypted files are not decrypted, and their Secrets are not applied
 }
 
@@ -48,7 +48,7 @@ type Variables struct {
 func NewVariables(values map[string]string, files []string) Variables {
 	v := Variables{On: true, Files: strings.Join(files, "\n")}
 	if len(values) > 0 {
-		data, _ := json.Marshal(values) // texts always encode
+		data, _ := json.Marshal(values) // texts can always be encoded
 		v.Values = string(data)
 	}
 	return v
@@ -118,7 +118,7 @@ type Render struct {
 	Specs     []Spec            // one for each staged workload, ordered by workload
 	Templates map[Workload]Hash // the template hash of every workload, staged or not
 	Files     []string          // sorted paths of every file that the render read
-	Digest    string            // digest of Specs and Objects (as Told); if it is the same, there is nothing to apply
+	Digest    string            // digest of Specs and Objects (see Object.Told); an equal digest means nothing to apply
 	Content   Hash              // HashContent of the objects, with encrypted values as in Git; "" if there are Specs
 	Hooked    bool              // Objects has Jobs that run before or after releases
 	Warnings  []string          // accepted values that are probably mistakes, one sentence each
@@ -148,17 +148,17 @@ func (r *Render) Release() Hash {
 	return ReleaseHash(r.Staged())
 }
 
-// InvalidError is an error in the users' repository, with its place and fix. It holds one app, or all apps if
-// the error is in the configuration. Its text must be the same in each pass, because a new text changes the record.
+// InvalidError is an error in the users' repository, with its place and fix. It stops updates of one app, or of all
+// apps if the configuration is invalid. The text must not change while the error lasts: each change is committed.
 type InvalidError struct {
-	// About is the invalid object, if its file is unknown. If it is zero, the error is in the document being read.
+	// About is the invalid object if its file is unknown. It is empty if the error is in the document being read.
 	About Ref    `json:"about,omitzero"`
 	File  string `json:"file,omitempty"`  // path in the repository, "" without a single file
 	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" if none
 	Msg   string `json:"message"`         // the problem, with the value
-	Fix   string `json:"fix,omitempty"`   // the fix, "" if the message has it
+	Fix   string `json:"fix,omitempty"`   // how to fix the error; "" if the message says how
 
-	Reason HeldReason `json:"reason,omitempty"` // why it holds an app; default HeldInvalidInput
+	Reason HeldReason `json:"reason,omitempty"` // why the app is not updated; default HeldInvalidInput
 
 	Also string `json:"also,omitempty"` // further errors as text, "" for none
 }
@@ -172,7 +172,7 @@ func ProblemOf(err error) *InvalidError {
 	return &InvalidError{Msg: err.Error()}
 }
 
-// IsInvalid reports whether an error is in the users' repository. A retry is useless then.
+// IsInvalid reports whether an error is in the users' repository. A retry cannot repair such an error.
 func IsInvalid(err error) bool {
 	var invalid *InvalidError
 	return errors.As(err, &invalid)
@@ -192,7 +192,7 @@ func (e *InvalidError) Error() string {
 	return text + e.Also
 }
 
-// mostAlso is the size of Also in bytes at which And stops adding errors. alsoText precedes each error.
+// mostAlso limits the field Also in bytes: beyond it, the method And adds no error. alsoText precedes each error.
 const mostAlso, alsoText = 4000, "; also "
 
 // And adds the text of another error to e.Also, and returns e. If e is nil, it returns the other error.
@@ -206,13 +206,13 @@ func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	return e
 }
 
-// Below prefixes the error's Field, and each field in Also, with a parent field.
+// Below puts a parent field before the error's Field and before each field in Also.
 func (e *InvalidError) Below(field string) {
 	e.Field = strings.TrimSuffix(field+"."+e.Field, ".")
 	e.Also = strings.ReplaceAll(e.Also, alsoText, alsoText+field+".")
 }
 
-// ReasonOf returns the reason to hold an app for an error.
+// ReasonOf returns the reason why an app with this error is not updated.
 func ReasonOf(err error) HeldReason {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) && invalid.Reason != "" {
@@ -239,7 +239,7 @@ func (p place) invalid(field, fix, format string, args ...any) error {
 	return Invalidf(p.file, p.field+"."+field, format, args...).WithFix("%s", fix)
 }
 
-// ByRef returns a map of the objects as Told; the key is the reference. It returns nil for a nil Render.
+// ByRef returns a map from references to objects (as Object.Told returns them). It returns nil for a nil Render.
 func (r *Render) ByRef() map[Ref]Object {
 	if r == nil {
 		return nil

@@ -22,9 +22,9 @@ type Spec struct {
 	MaxUnavailable          Amount // the workload's value in Git; default 25%, rounded down
 	MinReadySeconds         int    // default 0; a pod serves after it has been Ready this long
 	ProgressDeadlineSeconds int    // default 600; allowed seconds without progress; pauses do not count
-	// true: a passed deadline aborts the release; false (default): it is only reported
+	// true: a passed deadline aborts the release; false (default): the deadline is only reported
 	ProgressDeadlineAbort bool `json:"progressDeadlineAbort"`
-	// number of hashes, verified before stable, that skip the steps when they are released again; nil: all
+	// how many versions before the stable version skip the steps when they are released again; nil: all
 	RollbackWindow *int
 	Paused         bool    `json:"paused"` // spec.paused of the document: while true, no step ends
 	Scaling        Scaling // where the capacity for canary pods comes from
@@ -48,10 +48,10 @@ type Canary struct {
 	PingPong                   *PingPong      `json:"pingPong"` // replaces the two Services above
 	Traffic                    *Traffic       // nil: weights are shares of pods
 	Analysis                   *Analysis      // in the background of the release; nil for none
-	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable shrinks with its share of the traffic
+	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable pods decrease with their traffic share
 	Rebalance                  bool           `json:"rebalance" own:""`   // evict new pods beyond the step's weight
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets only: order in which nodes update
-	MinPodsPerReplicaSet       int            // minimum number of pods of a version that has pods; 0 or 1: no minimum
+	MinPodsPerReplicaSet       int            // minimum number of pods, if a version has pods; 0 or 1: no minimum
 	AbortScaleDownDelaySeconds int            // with Surge: seconds to keep canary pods after all traffic is on stable
 	ScaleDownDelaySeconds      int            // with Surge and Services: seconds to keep old pods after promotion
 }
@@ -71,7 +71,7 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// BlueGreen is a strategy that starts all new pods beside stable, then switches the active Service once.
+// BlueGreen is a strategy that starts all new pods beside the stable pods. Then it switches the active Service once.
 type BlueGreen struct {
 	ActiveService        string `json:"activeService" needs:"name the Service that is switched"`
 	PreviewService       string `json:"previewService"`                      // "" for none
@@ -97,7 +97,7 @@ type Step struct {
 
 	Analysis   *Analysis
 	Experiment *Experiment
-	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches the step removes the route
+	Route      *ManagedRoute // for setHeaderRoute, setMirrorRoute and match; without Matches, the step removes the route
 }
 
 // Pause waits for a duration, for a schedule's next match or, without either, for a promotion.

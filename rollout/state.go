@@ -13,8 +13,8 @@ const APIVersion = "gitrollout.dev/v1alpha1"
 // Phase is the state of an app's release.
 type Phase string
 
-// A release alternates between Progressing and Paused. After its last step it is Promoting, then Healthy. A rollback
-// is Aborting, then Healthy if Git was reverted, or Degraded if the head is still rejected.
+// A release alternates between Progressing and Paused. After the last step it is Promoting, then Healthy. During a
+// rollback it is Aborting. Then it is Healthy if Git was reverted, or Degraded if the newest commit is still rejected.
 const (
 	Pending     Phase = "Pending"     // nothing is deployed yet
 	Progressing Phase = "Progressing" // pods are moving to the step's weight
@@ -22,7 +22,7 @@ const (
 	Stalled     Phase = "Stalled"     // no progress for longer than the deadline; it may recover
 	Promoting   Phase = "Promoting"   // all steps are done; the user's own rolling update replaces the remaining pods
 	Aborting    Phase = "Aborting"    // rolling back to stable
-	Degraded    Phase = "Degraded"    // the head is rejected and stable serves; Shown also returns it for unhealthy apps
+	Degraded    Phase = "Degraded"    // the head is rejected, and the stable version serves; see also Shown
 	Healthy     Phase = "Healthy"     // the head serves
 )
 
@@ -32,8 +32,8 @@ func Phases() []Phase {
 }
 
 // State is the record of one app: the file apps/<group>/<app>.yaml on the state branch. The record and the users'
-// branch determine the app's objects. Workloads have Serial as a label, so it counts only changes of fields with tag
-// serial:"yes". A change of another field, such as Held or Inventory, needs no write of a workload.
+// branch determine the app's objects. Serial is also a label on the workloads. So Serial counts only changes of fields
+// with the tag serial:"yes". A change of another field, such as Held or Inventory, needs no new label.
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
@@ -41,14 +41,14 @@ type State struct {
 	Path       string        `json:"path" serial:"no"`
 	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names of the app, newest first
 	Serial     int           `json:"serial" serial:"no"`              // counts the transitions of releases
-	Written    int           `json:"written,omitempty" serial:"no"`   // older Serial that workloads still have, or 0
+	Written    int           `json:"written,omitempty" serial:"no"`   // older Serial in the workloads' labels; 0 for none
 	Seal       string        `json:"seal,omitempty" serial:"no"`      // detects edits by hand; set only in the file
 	Phase      Phase         `json:"phase" serial:"yes"`
 	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, as one sentence
 	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem that lasts too long while no release runs
 	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects deleted in Git still exist, with fix
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // why a policy ignores the promotion file
-	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the head is not followed; nil if followed
+	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the newest commit is not used; nil if it is
 	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is in the cluster
 	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the last release that was fully promoted
 	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods are kept
@@ -58,15 +58,15 @@ type State struct {
 	Rollback   *Rollback     `json:"retreat,omitempty" serial:"yes"`  // only while Aborting
 	Rejected   []Rejection   `json:"rejected,omitempty" serial:"yes"` // newest first, at most MaxHistory
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // newest first, at most MaxHistory
-	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // hash that a user adopts from another controller
+	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version at which gitrollout takes over the app
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
 	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // from the head commit, if Source has other replicas
-	// digest of a promotion file that has no effect now, such as a file for an earlier try or for other steps
+	// digest of a promotion file that has no effect now, such as a file for an earlier attempt or for other steps
 	Spent string `json:"spent,omitempty" serial:"no"`
 	// objects in Inventory that are not in Git: gitrollout made them for the release
 	Generated []Ref     `json:"generated,omitempty" serial:"yes"`
 	Inventory []Ref     `json:"inventory,omitempty" serial:"no"`
-	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // Jobs around releases, newest last
+	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // Jobs before or after releases, newest last
 }
 
 // Shown returns the phase to display: Degraded instead of Healthy if the app has been unhealthy past its deadline.
@@ -152,20 +152,20 @@ type Progress struct {
 	Name     string    `json:"name"`             // the step as text, such as "setWeight 20" or "pause 10m0s"
 	Weight   int       `json:"weight"`           // the step's weight: a percentage, or a share of Traffic.MaxWeight
 	Plan     string    `json:"plan"`             // digest of the step list, to detect changes
-	Entered  time.Time `json:"entered"`          // when the step, and so its pause, began
+	Entered  time.Time `json:"entered"`          // when the step (and its pause) began
 	Opened   string    `json:"opened,omitempty"` // the user who opened the last gate
 	Routed   *Routing  `json:"routed,omitempty"` // the last routing; nil: all traffic to stable
 
-	// Left lists Services that lost their role in the release. They select the main Service's pods until the release ends.
+	// Left lists Services that lost their role in this release. They select the main Service's pods until it ends.
 	Left []string `json:"left,omitempty"`
 
 	// Suspended means that the workload has 0 replicas. The step begins when the workload is scaled up.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is recorded at a long step, so that a pod that becomes ready again after a crash does not count as progress.
+	// Peak is recorded at a long step. With Peak, a pod that is ready again after a crash does not look like progress.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// Available is when all pods of the step's experiment became available. The duration begins then. Nil before.
+	// Available is the experiment's start: the time when all its pods became available. It is nil before the start.
 	Available *time.Time `json:"available,omitempty"`
 }
 
@@ -199,7 +199,7 @@ type Rejection struct {
 	At        time.Time `json:"at"`
 	Promotion string    `json:"promotion,omitempty"` // promotion file's digest at rejection; a retry needs another file
 	Hook      string    `json:"hook,omitempty"`      // namespace/name of the failed hook, if any
-	Content   Hash      `json:"content,omitempty"`   // hash of that hook in Git; a change permits another try
+	Content   Hash      `json:"content,omitempty"`   // hash of the failed hook in Git; users may change the hook to retry
 }
 
 // Named sets the app's former names to the names in the record.

@@ -34,7 +34,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkTemplate refuses templates that may run too long. It permits only loops over lists, and at most two nested ones.
+// checkTemplate refuses templates that may run too long. Only loops over lists are allowed, at most two levels deep.
 func checkTemplate(t *texttemplate.Template) error {
 	if len(t.Templates()) > 1 {
 		return errors.New("defines another template: write its text where it is used")
@@ -42,7 +42,7 @@ func checkTemplate(t *texttemplate.Template) error {
 	return checkNodes(t.Root, 0)
 }
 
-// checkNodes checks a list of nodes. loops is the number of loops around the list.
+// checkNodes checks a list of nodes. The parameter "loops" is the number of loops around the list.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

@@ -70,7 +70,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns the last lines that fit into a number of bytes. It cleans them like OneLine, and cuts a long last line.
+// Tail returns the last lines that fit into a number of bytes. It cleans lines like OneLine, and cuts a long last line.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {

@@ -2,7 +2,7 @@ package rollout
 
 import "time"
 
-// Traffic configures how requests are split between versions. It is Argo Rollouts' trafficRouting.
+// Traffic configures how requests are split between versions. Its fields come from trafficRouting of Argo Rollouts.
 type Traffic struct {
 	Routers       []Router // at least one, ordered by kind; all get the same weight
 	ManagedRoutes []string // names of header and mirror routes, in the order of their precedence
@@ -16,10 +16,10 @@ type Traffic struct {
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is one router's block of trafficRouting. Kustomize's renamings are applied to it. Only traffic.Parse makes it.
+// Router is one router's block of trafficRouting, after Kustomize's renamings. Only traffic.Parse makes a Router.
 type Router struct {
-	Kind   string // a name in traffic's table: gatewayAPI, nginx, istio …
-	Config any    // has the router's type in package traffic; immutable
+	Kind   string // a name in the table of package traffic: gatewayAPI, nginx, istio …
+	Config any    // its type is the router's type in package traffic; immutable
 }
 
 // Sticky configures a cookie. The cookie keeps a user on the canary after the user's first request there.
@@ -28,9 +28,9 @@ type Sticky struct {
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
-// PingPong names two Services that swap roles at each release, so that no selector changes under traffic.
+// PingPong names two Services that swap roles at each release, so that no Service with traffic changes its selector.
 type PingPong struct {
-	PingService string `json:"pingService" needs:"name a Service"` // stable's Service at first
+	PingService string `json:"pingService" needs:"name a Service"` // the stable Service at first
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 
@@ -42,7 +42,7 @@ type ManagedRoute struct {
 	Mirror *int `json:"mirror,omitempty"`
 }
 
-// MatchRoute is the name of the route that a match step sets.
+// MatchRoute is the name of the route that a step "match" sets.
 const MatchRoute = "match"
 
 // Match is a condition on requests. All set fields must match.

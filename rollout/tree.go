@@ -12,7 +12,7 @@ const (
 	Submodule EntryKind = "submodule"
 )
 
-// ErrTooLarge is the error for a file that is not kept, because the file or all large files together exceed a limit.
+// ErrTooLarge means that a file's content was not kept. The file, or all large files together, exceeded a limit.
 var ErrTooLarge = errors.New("is too large: its content is not kept")
 
 // Entry is one entry of a commit's tree. ID is the Git object's hash, so equal IDs mean equal content.

@@ -88,7 +88,7 @@ func IsPlainPath(name string) bool {
 	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
-// ReservedPart returns the first element of a path that means the folder .git or .gitrollout, "" for none.
+// ReservedPart returns the first path element that is a name of the folder .git or .gitrollout, "" if there is none.
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		switch GitName(part) {
@@ -122,7 +122,7 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword returns the field with credentials in its address, if any. A Git address may name a user, such as git@.
+// withPassword returns the field whose address has credentials. A Git address may have a user without a password.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {

@@ -79,7 +79,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a cron expression and a time zone. The arguments at and zoneAt are the field paths for errors.
+// ReadSchedule reads a cron expression and a time zone. The parameters "at" and "zoneAt" are field paths for errors.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -145,7 +145,7 @@ type Shut struct {
 	Exact  bool      // true: releases may advance at Until
 }
 
-// ShutAt returns why releases may not advance at a time, and false if they may.
+// ShutAt returns why releases may not advance at a time. The bool is false if they may advance.
 func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	windows := Mapped(c.Windows, func(w Window) schedule.Window { return w.window })
 	if c.Freeze.At(t) {
@@ -197,7 +197,7 @@ func ShortSpan(d time.Duration) string {
 	return text
 }
 
-// When returns Until in words for the end of a sentence, "" if unknown.
+// When returns the time Until as text for the end of a sentence, "" if the time is unknown.
 func (s Shut) When() string {
 	switch {
 	case s.Until.IsZero():

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// WorkloadKinds are the built-in kinds that a release moves in stages. An empty Workload.Kind is the first kind.
+// WorkloadKinds are the built-in kinds that a release moves in stages. An empty Workload.Kind means the first kind.
 var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
@@ -39,7 +39,7 @@ func WorkloadOf(ref Ref) (Workload, bool) {
 	return Workload{Kind: ref.Kind + "." + ref.Group, Namespace: ref.Namespace, Name: ref.Name}, false
 }
 
-// Workload returns a reference's workload. It returns false if WorkloadKinds lacks the kind and no Rollout names it.
+// Workload returns a reference's workload. It returns false if the kind is not in WorkloadKinds and no Rollout has it.
 func (r *Render) Workload(ref Ref) (Workload, bool) {
 	w, is := WorkloadOf(ref)
 	if !is {
@@ -102,15 +102,15 @@ func (w *Workload) UnmarshalText(b []byte) error {
 // Annotations and labels on applied objects. The Deployment controller copies annotations to the matching ReplicaSet
 // (SetNewReplicaSetAnnotations), so that AnnotationHash tells the release of each ReplicaSet.
 const (
-	LabelAnalysis     = "gitrollout.dev/analysis"      // "true" on a Secret lets analyses of its namespace read it
+	LabelAnalysis     = "gitrollout.dev/analysis"      // on a Secret: with "true", analyses in the namespace may read it
 	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit of the template's render
-	// LabelSerial is on workloads. Its value is State.Mark, to detect an outdated record. It is a label because the
-	// controller would copy an annotation to the ReplicaSet at each step.
+	// LabelSerial is a label on workloads with the value of State.Mark. An older value in the record shows that the record
+	// is outdated. An annotation would not do, because the controller would copy it to the ReplicaSet at each step.
 	LabelSerial      = "gitrollout.dev/serial"
-	AnnotationStatus = "gitrollout.dev/status" // on held workloads: the release in flight
+	AnnotationStatus = "gitrollout.dev/status" // on workloads that wait at a step: the running release as text
 	// on objects that are not in Git: the name of the Rollout whose release needs them
 	AnnotationGenerated = "gitrollout.dev/generated-by"
 	// on an experiment's objects and pods: the name of the experiment's Deployment
@@ -124,8 +124,8 @@ const (
 	// AnnotationDecryption is set by users. With "none", the object stays encrypted by SOPS, for another tool.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 
-	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1
-	// DefaultDeploymentUniqueLabelKey). It is read, never computed.
+	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1 DefaultDeploymentUniqueLabelKey).
+	// gitrollout only reads the label. It never computes the value.
 	LabelPodHash = "pod-template-hash"
 	// LabelRevision has the ControllerRevision's name on a StatefulSet's pods, and the name's end on a DaemonSet's pods.
 	LabelRevision = "controller-revision-hash"

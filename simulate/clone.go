@@ -208,7 +208,7 @@ type move struct {
 	branch, from, to string // from and to are commits; to is "" for a deletion
 }
 
-// prepare creates an update's commit. The field to is "" if the update changes nothing.
+// prepare creates an update's commit. The result's field "to" is empty if the update changes nothing.
 func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)
@@ -231,7 +231,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves all branches of a push, or none if any branch has moved since. A repeated push is no conflict.
+// receive moves all branches of a push, or none if another push has moved a branch. A repeated push has no effect.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

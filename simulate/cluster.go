@@ -22,8 +22,8 @@ type Cluster struct {
 	jobs    map[string]*job // the key is namespace/name
 	made    map[string]int  // number of times that a Job was created; the key is the hook run's annotation
 	objects map[rollout.Ref]*object
-	foreign map[rollout.Ref]string                            // objects of another controller; the value is its name
-	version int                                               // increases with each change that watches report
+	foreign map[rollout.Ref]string                            // objects of other controllers; the value is the controller
+	version int                                               // increases with each change that a watch would report
 	writes  int                                               // how many objects reconcilers have written and deleted
 	writing func(by *View, app string, object rollout.Object) // called before each write
 	wrote   func(by *View, o rollout.Object, digest string)   // called after each write

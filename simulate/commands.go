@@ -162,7 +162,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	return oneOf("version with pods", version, known)
 }
 
-// appOf returns the app that a line names, or the only app, and the line's other words.
+// appOf finds an app's name in a line's words. It returns the app and the other words. The only app needs no name.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string
@@ -320,7 +320,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, like the gitrollout command with the verb's name.
+// decide pushes a promotion file, as the commands "promote", "hold", "abort" and "retry" of gitrollout do.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

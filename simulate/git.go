@@ -35,7 +35,7 @@ type file struct {
 // Self is the author of reconcilers' commits. Package git's Snapshot shows the same text.
 const Self = "a merged proposal"
 
-// NewGit returns a server without branches. It calls moved after each move of a branch.
+// NewGit returns a server without branches. The server calls the function "moved" after each move of a branch.
 func NewGit(moved func(by string, branch, from, to string)) *Git {
 	if moved == nil {
 		moved = func(string, string, string, string) {}
@@ -80,7 +80,7 @@ func (g *Git) Subject(id string) string { return g.at(id).Subject }
 type Change struct {
 	Branch, Author, Message string
 	When                    time.Time
-	Edits                   map[string][]byte // content; the key is the path; nil deletes the file or folder
+	Edits                   map[string][]byte // new content; the key is the path; a nil value deletes the file or folder
 	Links                   map[string]string // target of a symbolic link; the key is the path
 }
 

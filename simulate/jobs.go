@@ -21,7 +21,7 @@ var _ reconciler.Jobs = (*View)(nil)
 // CheckJob implements reconciler.Jobs. It accepts any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
-// EnsureJob implements reconciler.Jobs. Each call asks the cluster's Ends for the state of a Job that has not ended.
+// EnsureJob implements reconciler.Jobs. While a Job has not ended, each call gets its state from the function Ends.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,
 ) (rollout.JobState, error) {

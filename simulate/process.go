@@ -11,8 +11,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler. It stops before each effect until the scheduler passes the outcome. Only one thread of all
-// processes runs at a time, so that the scheduler determines the order of all effects.
+// Process is one reconciler. It waits before each effect until the scheduler gives it the outcome. Only one thread of
+// all processes runs at a time, so that the scheduler determines the order of all effects.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string
@@ -29,7 +29,7 @@ type Process struct {
 	current *thread   // the only running thread
 }
 
-// thread is a unit of a process's work: a whole pass, or a pump's turn.
+// thread is a unit of a process's work: a whole pass, or one turn of a background loop (a pump).
 type thread struct {
 	name   string
 	next   Effect
@@ -69,7 +69,7 @@ func Start(name string, parts Parts) *Process {
 	return p
 }
 
-// gate stops the current thread at an effect until Resume passes the outcome.
+// gate stops the current thread at an effect until Resume gives the outcome.
 func (p *Process) gate(e Effect) Outcome {
 	if p.dead {
 		return Outcome{Err: errDead}
@@ -104,7 +104,7 @@ func (p *Process) Choose(i int) {
 	p.next = p.current.next
 }
 
-// Resume passes an outcome to the current thread, and runs it to the next effect. It reports whether the thread ended.
+// Resume gives an outcome to the current thread. The thread runs to its next effect or ends. ended is true if it ended.
 func (p *Process) Resume(o Outcome) (ended bool) {
 	p.current.resume <- o
 	return p.await()

@@ -44,8 +44,8 @@ type wanted struct {
 //	  commit release v2
 //	  expect Paused | web: 4 v1, 1 v2
 //
-// A commit line expects a commit whose subject has this text, after the commits of earlier lines. An expect line needs
-// an app whose status has all parts of the line, separated by |. Play's error names the script's line.
+// A "commit" line expects a commit whose subject has the line's text, after the commits of earlier lines. An "expect"
+// line needs an app whose status has all parts of the line, separated by |. Play's error names the script's line.
 func (s *Story) Play(script string) (*Timeline, error) {
 	t := &Timeline{}
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {

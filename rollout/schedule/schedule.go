@@ -41,7 +41,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 		return nil, fmt.Errorf("%q is not a schedule: %s", text, oneLine(err))
 	}
 	s := &Schedule{spec: spec, zone: location}
-	// named searches 30 years, because each date falls on each day of the week within 28 years.
+	// The method "named" searches 30 years, because each date falls on each day of the week within 28 years.
 	if s.named(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q names a day that does not exist", text)
 	}
@@ -89,14 +89,14 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if next.Before(shown(change, distance)) {
 			return change.In(s.zone)
 		}
-		// If the change sets the clock back, it shows earlier minutes again, and one of them may match before next.
+		// If the change sets the clock back, earlier minutes come again. One may match before the variable next.
 		if now := shown(change, distance).Add(-time.Second); now.Before(wall) {
 			wall, next = now, s.named(now)
 		}
 	}
 }
 
-// stretch returns how far local time is ahead of UTC at t, and when that distance changes next, zero if never.
+// stretch returns how far local time is ahead of UTC at t, and when this distance changes next (zero: never).
 func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) {
 	_, seconds := t.In(s.zone).Zone()
 	for end = t; end.Before(t.AddDate(11, 0, 0)); {

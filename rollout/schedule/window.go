@@ -14,13 +14,13 @@ type Answer struct {
 	Open  bool
 	By    int       // index of the first window that denies; -1 if open, or if no window allows
 	Until time.Time // the windows are shut until then; zero if Open, or if they never open
-	Exact bool      // true: the windows open at Until; false: the search ended there
+	Exact bool      // true: the windows open at Until; false: the search ended at Until
 }
 
 // maxLooks bounds the search for an opening. With daily windows, the search covers three years.
 const maxLooks = 1000
 
-// At reports whether windows are open at t: no window denies and, if there are allowing windows, one of them allows.
+// At reports whether windows are open at t. No window may deny t. If any windows allow, at least one must allow t.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {
@@ -39,12 +39,12 @@ func At(windows []Window, t time.Time) Answer {
 	return Answer{By: first, Until: until}
 }
 
-// shutAt reports whether windows are shut, and by which window. They open at until or later; if it is zero, never.
+// shutAt reports whether windows are shut, and by which window. They do not open before "until"; if zero, never.
 func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) {
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// begun is the start of the oldest window that covers t. A later one may overlap its end, so At looks again then.
+		// begun is the start of the oldest window that covers t. The function At checks the time when this window ends.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {

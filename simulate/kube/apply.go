@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns the tag of a pod template's first image. The field "version", which only this model has, wins.
+// VersionOf returns a pod template's field "version", which only this model has, or the tag of its first image.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -190,7 +190,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts follows util.ResolveFenceposts. It bounds unavailable by Replicas, as util.MaxUnavailable does.
+// fenceposts follows util.ResolveFenceposts. The result "unavailable" is at most Replicas, as in util.MaxUnavailable.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0

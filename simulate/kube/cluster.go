@@ -44,7 +44,7 @@ type Deployment struct {
 	Sets    []*ReplicaSet // oldest first
 	writes  []write       // the remaining writes of the controller's current sync
 	status  struct{ Replicas, updated, available int }
-	Started map[string]int // pods ever created, by version
+	Started map[string]int // number of pods ever created; the key is the version
 	sets    *ordinals      // nil for a Deployment
 }
 
@@ -55,8 +55,8 @@ type settings struct {
 	minReady           int
 	recreate, paused   bool
 	surge, unavailable rollout.Amount
-	partition          rollout.Amount // how many pods keep the base revision
-	countsNew          bool           // partition is the number of new pods instead
+	partition          rollout.Amount // how many pods keep the old (base) revision
+	countsNew          bool           // the field partition is the number of new pods
 	onDelete           bool           // DaemonSets only: the controller replaces no pod by itself
 }
 
@@ -105,7 +105,7 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 	}
 }
 
-// Micro makes one random micro-step, and reports whether there was one.
+// Micro makes one random micro-step. It returns false if no step is possible.
 func (k *Cluster) Micro() bool {
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {

@@ -39,8 +39,8 @@ func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 }
 
 // microCounts makes one step of a controller of unordered pods, such as CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync). The step is for one pod. Missing pods get the base revision up to the partition, then
-// the update revision. The controller replaces an old pod if the pod is not available, or if all pods are available.
+// pkg/controller/cloneset/sync). The step is for one pod. It creates missing pods, first with the old revision while
+// the partition needs them. It replaces an old pod if the pod is not available, or if all pods are available.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0

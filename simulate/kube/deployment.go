@@ -10,9 +10,9 @@ import (
 )
 
 // microDeployment makes one step of the Deployment controller: the next write of a sync, or a new sync. With Lag, it
-// may use outdated status numbers. It may then remove more old pods than maxUnavailable allows. So does Kubernetes,
-// because scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Therefore, tests check the
-// strictest invariants without Lag.
+// may use outdated status numbers and then remove more old pods than maxUnavailable allows. Kubernetes does this, too:
+// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Therefore, tests check the strictest
+// invariants without Lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -319,7 +319,7 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // like integer.RoundToInt32, which rounds half away from zero
 }
 
-// Moved returns how far the next scaling is from proportional shares, in pods, because fraction uses an older total.
+// Moved returns the next scaling's deviation, in pods, from exact proportions. The method fraction uses an older total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

@@ -59,9 +59,9 @@ func (d *Deployment) mayGo(all []member) []member {
 	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.Partition()))]
 }
 
-// microNodes makes one step, for one pod, of a DaemonSet controller (pkg/controller/daemon, or Kruise's) without
-// maxSurge. It creates missing pods. Without OnDelete, it also replaces old pods: unavailable pods, and available pods
-// within maxUnavailable.
+// microNodes makes one step of a DaemonSet controller without maxSurge (pkg/controller/daemon, or Kruise's). The step
+// is for one pod. It creates missing pods. Without OnDelete, it also replaces old pods: unavailable pods, and available
+// pods within maxUnavailable.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {
 		switch {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forever is a minReadySeconds that no simulation reaches. A held Deployment has at least this value.
+// forever is a minReadySeconds that no simulation reaches. A Deployment with at least this value waits at a step.
 const forever = 1 << 30
 
 // NextDue returns when the next pod becomes ready or available.

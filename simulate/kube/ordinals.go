@@ -19,7 +19,7 @@ type ordinals struct {
 }
 
 // ordinalsOf returns the ordinals of an object that is not a Deployment. It also sets the update strategy in s. The
-// argument by describes a partitioned kind. It is nil for the kinds of Kubernetes.
+// parameter "by" describes a partitioned kind. It is nil for the kinds of Kubernetes.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -198,7 +198,7 @@ func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 	return did + " as " + p.Name
 }
 
-// reportOrdinals writes the status. The update revision becomes the base after all pods have it and are ready.
+// reportOrdinals writes the status. Once all pods have the update revision and are ready, it becomes the base revision.
 func (d *Deployment) reportOrdinals(now time.Time) string {
 	was, base := d.status, d.sets.base
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
@@ -229,8 +229,8 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask sets each revision's Replicas to the number of its existing pods. A missing pod counts for the revision that the
-// pod will have.
+// ask sets the Replicas of each revision to the number of its existing pods, plus the missing pods that will get this
+// revision.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()

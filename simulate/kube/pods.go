@@ -81,8 +81,8 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes a pod that is not ready or, without one, the pod that became ready last. So does the ReplicaSet
-// controller if its pods are spread evenly over nodes. Otherwise, the real controller may delete a ready pod first. The
+// deletePod deletes a pod that is not ready or, without one, the pod that became ready last. The ReplicaSet controller
+// does the same if the pods are spread evenly over nodes. Otherwise, the controller may delete a ready pod first. The
 // model omits this, because a plain Deployment would lose the same pod.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
