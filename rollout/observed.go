@@ -139,7 +139,7 @@ func better(a, b Revision) bool {
 	return a.Number < b.Number
 }
 
-// Foreign is evidence that another tool or another app manages an object of an app.
+// Foreign is evidence that another tool or another app manages one of the app's objects.
 type Foreign struct {
 	Ref   Ref    // the app's object
 	By    string // Argo Rollouts, Flagger …, or another app

@@ -109,8 +109,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns an app's project. Without a policy, it returns nil. If no project has the app, it returns nil if
-// the policy allows such apps. Otherwise, or if two projects have the app, it returns an InvalidError with HeldPolicy.
+// ProjectOf returns the app's project, or nil without a policy. An app in no project gets nil if Unmatched is
+// PolicyAllow, otherwise an InvalidError with HeldPolicy. An app in two projects also gets this error.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil

@@ -41,7 +41,7 @@ type App struct {
 type Variables struct {
 	On     bool   // objects are searched for variables, even if none is defined
 	Values string // values of the app's entry, as JSON; "" for none
-	Files  string // paths of files with values, one per line; a later file wins, and Values win over files
+	Files  string // paths of files with values, one per line; a later file wins; the field Values wins over all files
 }
 
 // NewVariables returns variables with values and files.
@@ -57,7 +57,7 @@ func NewVariables(values map[string]string, files []string) Variables {
 // From returns the paths in Files.
 func (v Variables) From() []string { return lines(v.Files) }
 
-// Map returns the values in Values.
+// Map returns the field Values as a map.
 func (v Variables) Map() map[string]string {
 	values := map[string]string{}
 	if v.Values != "" {
@@ -163,7 +163,7 @@ type InvalidError struct {
 	Also string `json:"also,omitempty"` // further errors as text, "" for none
 }
 
-// ProblemOf returns the place, message and fix of an error. The commands plan and validate print them as JSON.
+// ProblemOf returns the place, message and fix of an error. The commands "plan" and "validate" print them as JSON.
 func ProblemOf(err error) *InvalidError {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) {

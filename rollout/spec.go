@@ -75,7 +75,7 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 type BlueGreen struct {
 	ActiveService        string `json:"activeService" needs:"name the Service that is switched"`
 	PreviewService       string `json:"previewService"`                      // "" for none
-	PreviewReplicaCount  *int   `json:"previewReplicaCount"`                 // nil: as many as stable
+	PreviewReplicaCount  *int   `json:"previewReplicaCount"`                 // nil: as many as stable pods
 	AutoPromotionEnabled bool   `json:"autoPromotionEnabled" default:"true"` // false: wait for a promotion
 	// seconds from a ready preview to the switch; default 0
 	AutoPromotionSeconds       int `json:"autoPromotionSeconds"`

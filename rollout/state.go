@@ -21,9 +21,9 @@ const (
 	Paused      Phase = "Paused"      // at a pause step, or held by a user
 	Stalled     Phase = "Stalled"     // no progress for longer than the deadline; it may recover
 	Promoting   Phase = "Promoting"   // all steps are done; the user's own rolling update replaces the remaining pods
-	Aborting    Phase = "Aborting"    // rolling back to stable
-	Degraded    Phase = "Degraded"    // the head is rejected, and the stable version serves; see also Shown
-	Healthy     Phase = "Healthy"     // the head serves
+	Aborting    Phase = "Aborting"    // rolling back to the stable version
+	Degraded    Phase = "Degraded"    // the newest commit is rejected, and the stable version serves; see also Shown
+	Healthy     Phase = "Healthy"     // the newest commit serves
 )
 
 // Phases lists all phases.
@@ -156,7 +156,7 @@ type Progress struct {
 	Opened   string    `json:"opened,omitempty"` // the user who opened the last gate
 	Routed   *Routing  `json:"routed,omitempty"` // the last routing; nil: all traffic to stable
 
-	// Left lists Services that lost their role in this release. They select the main Service's pods until it ends.
+	// Left lists Services that lost their role. Until the release ends, these Services select the main Service's pods.
 	Left []string `json:"left,omitempty"`
 
 	// Suspended means that the workload has 0 replicas. The step begins when the workload is scaled up.

@@ -29,7 +29,7 @@ type VendorChart struct {
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
-	// Flat puts the chart into <into>/<name>. The path has no version, so that references to it stay valid.
+	// Flat puts the chart into <into>/<name>. The path has no version, so that references to the path stay valid.
 	Flat bool `json:"flat,omitempty"`
 
 	// Provenance is a file with public PGP keys that can verify the chart's signature; "" skips the check.

@@ -24,7 +24,7 @@ type Cluster struct {
 	objects map[rollout.Ref]*object
 	foreign map[rollout.Ref]string                            // objects of other controllers; the value is the controller
 	version int                                               // increases with each change that a watch would report
-	writes  int                                               // how many objects reconcilers have written and deleted
+	writes  int                                               // number of objects that reconcilers wrote or deleted
 	writing func(by *View, app string, object rollout.Object) // called before each write
 	wrote   func(by *View, o rollout.Object, digest string)   // called after each write
 	changed func(what string)                                 // called after each change

@@ -104,7 +104,7 @@ func (p *Process) Choose(i int) {
 	p.next = p.current.next
 }
 
-// Resume gives an outcome to the current thread. The thread runs to its next effect or ends. ended is true if it ended.
+// Resume gives an outcome to the current thread. It returns at the thread's next effect, or returns true at its end.
 func (p *Process) Resume(o Outcome) (ended bool) {
 	p.current.resume <- o
 	return p.await()

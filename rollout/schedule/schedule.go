@@ -89,7 +89,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if next.Before(shown(change, distance)) {
 			return change.In(s.zone)
 		}
-		// If the change sets the clock back, earlier minutes come again. One may match before the variable next.
+		// If the change sets the clock back, earlier minutes come again. One may match before the variable "next".
 		if now := shown(change, distance).Add(-time.Second); now.Before(wall) {
 			wall, next = now, s.named(now)
 		}

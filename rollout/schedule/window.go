@@ -20,7 +20,7 @@ type Answer struct {
 // maxLooks bounds the search for an opening. With daily windows, the search covers three years.
 const maxLooks = 1000
 
-// At reports whether windows are open at t. No window may deny t. If any windows allow, at least one must allow t.
+// At reports whether windows are open at t: no denying window covers t and, if there are allowing windows, one does.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {
@@ -39,12 +39,12 @@ func At(windows []Window, t time.Time) Answer {
 	return Answer{By: first, Until: until}
 }
 
-// shutAt reports whether windows are shut, and by which window. They do not open before "until"; if zero, never.
+// shutAt reports whether windows are shut, and by which window. They stay shut up to the time "until" (zero: forever).
 func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) {
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// begun is the start of the oldest window that covers t. The function At checks the time when this window ends.
+		// begun is when the oldest window that covers t began. Later windows may overlap its end, so At calls shutAt again.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WorkloadOf extends rollout.WorkloadOf to the kinds with a partition, built in or described.
+// WorkloadOf extends rollout.WorkloadOf to all kinds with a partition: built-in kinds, and kinds added by Describe.
 func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
 	_, builtIn := rollout.FindPartitioned(nil, ref.Group+"/", ref.Kind)

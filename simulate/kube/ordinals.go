@@ -198,7 +198,7 @@ func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 	return did + " as " + p.Name
 }
 
-// reportOrdinals writes the status. Once all pods have the update revision and are ready, it becomes the base revision.
+// reportOrdinals writes the status. Once all pods have the update revision and are ready, this revision is the base.
 func (d *Deployment) reportOrdinals(now time.Time) string {
 	was, base := d.status, d.sets.base
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
