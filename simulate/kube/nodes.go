@@ -20,7 +20,7 @@ func unavailableOf(o rollout.Object) rollout.Amount {
 	}
 }
 
-// IsByNode reports whether d is a DaemonSet.
+// IsByNode reports whether d has one pod for each node, as a DaemonSet has.
 func (d *Deployment) IsByNode() bool { return d.sets != nil && d.sets.byNode }
 
 func nodeOf(d *Deployment, p *Pod) string {

@@ -13,7 +13,7 @@ import (
 // ControllerRevisions in Sets, and owns its pods itself.
 type ordinals struct {
 	parallel     bool
-	byNode       bool        // DaemonSets: an ordinal is a node
+	byNode       bool        // DaemonSets and similar kinds: an ordinal is a node
 	byCount      bool        // unordered pods, such as a CloneSet's: an ordinal is only a name
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
