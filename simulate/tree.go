@@ -27,7 +27,7 @@ func (c *commit) root() *tree {
 	return c.tree
 }
 
-// folder adds the folder dir to the tree. The names are the sorted paths of all files below dir.
+// folder adds the folder dir to the tree. The parameter names holds the sorted paths of all files below dir.
 func (t *tree) folder(dir string, names []string, files map[string]file) rollout.Entry {
 	prefix := strings.TrimPrefix(dir+"/", "/")
 	var list []rollout.Entry

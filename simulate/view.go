@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// View is the cluster as one process observes and writes it. A stale view keeps the state of its last refresh, and
-// Cluster.wrote may add the process's later writes to that state. Unseen is the reason for Stale, if known.
+// View is the cluster as one process reads and writes it. If the field Stale is true, a read returns the state of the
+// last refresh, plus the later writes that Cluster.wrote adds. The field Unseen says why the view is stale, if known.
 type View struct {
 	Stale  bool
 	Unseen string
@@ -23,8 +23,8 @@ type View struct {
 	gate     Gate
 	version  int
 	observed rollout.Observed
-	digests  map[rollout.Ref]string // digests of the observed objects; "" if an object may have another content
-	toldAt   int                    // Cluster.writes at the last call of Observe
+	digests  map[rollout.Ref]string // digest of each observed object; "" if Apply must write the object again
+	toldAt   int                    // the value of Cluster.writes at the last call of Observe
 }
 
 var (
@@ -32,7 +32,7 @@ var (
 	_ reconciler.Applier  = (*View)(nil)
 )
 
-// View returns a new process's view of the cluster.
+// View returns a view of the cluster for a new process.
 func (c *Cluster) View(name string, gate Gate) *View {
 	return &View{cluster: c, name: name, gate: gate, version: -1}
 }
@@ -77,7 +77,7 @@ func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (b
 	return v.cluster.Kube.Serves(service, podHash), nil
 }
 
-// SameTemplate implements reconciler.Observer. The model adds no defaults, so equal templates have the same JSON.
+// SameTemplate implements reconciler.Observer. The simulation adds no defaults, so equal templates have equal JSON.
 func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err
@@ -117,7 +117,7 @@ func (v *View) Know(kinds []rollout.Partitioned) {
 	}
 }
 
-// OtherOwners implements reconciler.Observer. Owners are other apps, or entries of Cluster.foreign.
+// OtherOwners implements reconciler.Observer. An owner is another app, or a manager in the field Cluster.foreign.
 func (v *View) OtherOwners(
 	_ context.Context, app string, objects []rollout.Object, _ time.Time,
 ) ([]rollout.Foreign, error) {
@@ -186,7 +186,7 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 			}
 		}
 		if outcome.Err != nil {
-			v.digests[o.Ref()] = "" // the write may have succeeded; cluster.Client does the same
+			v.digests[o.Ref()] = "" // the write may have succeeded, so the next Apply must write again
 			return fmt.Errorf("%s %s: %w", o.Kind(), o.Name(), outcome.Err)
 		}
 		v.cluster.wrote(v, o, digest)
@@ -199,7 +199,7 @@ func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error
 	return v.act(Effect{Verb: "evict", Object: "Pod/" + pod.Name}, func() { v.cluster.Kube.Evict(namespace, pod) })
 }
 
-// act calls do unless the gate prevents the effect.
+// act runs the function do, unless the gate fails before the effect e.
 func (v *View) act(e Effect, do func()) error {
 	outcome := v.gate(e)
 	if outcome.Err == nil || outcome.After {
@@ -208,7 +208,7 @@ func (v *View) act(e Effect, do func()) error {
 	return outcome.Err
 }
 
-// Prune implements reconciler.Applier. An object of another app counts as gone.
+// Prune implements reconciler.Applier. It reports an object of another app as gone, and does not delete the object.
 func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
 	var gone []rollout.Ref
 	for _, ref := range candidates {

@@ -23,7 +23,7 @@ type runOf struct {
 	experiment *rollout.Experiment // the experiment that the analysis judges; nil if it judges the release
 }
 
-// isTried reports whether a release is at its steps and needs analyses. A version that was verified before needs none.
+// isTried reports whether a release needs analyses at its steps. A version that was verified before (Fast) needs none.
 func isTried(s rollout.State) bool {
 	return s.Release != nil && s.Stable != nil && s.Draining == nil && !s.Release.Fast && workloads.IsHeld(s) &&
 		s.Phase != rollout.Aborting
@@ -55,7 +55,7 @@ const (
 	stepRun       = "/step-"
 )
 
-// runName returns the name of a stage's run. It is web/soak for step soak, or web/step-2 without a usable step name.
+// runName returns a run's name: web/soak for the step "soak", or web/step-2 if the second step has no usable name.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
@@ -131,7 +131,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or a new
-// number of consecutive errors. Good measurements count only if "all" is true, because a new process repeats them.
+// number of consecutive errors. Good measurements matter only if the parameter all is true, as a restart repeats them.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -216,7 +216,7 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive returns a needed inconclusive run that no promotion has accepted yet. Users must decide about the run.
+// inconclusive returns a run about which users must decide: the run is inconclusive, and no promotion has accepted it.
 func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, stagedIn(in))
 	for _, r := range Runs(in) {
@@ -228,7 +228,7 @@ func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	return rollout.AnalysisRun{}, false
 }
 
-// acceptedBy records who promoted a workload's inconclusive runs, because its next step must not wait for them again.
+// acceptedBy records who accepted a workload's inconclusive runs, so that no later step waits for these runs.
 func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {
@@ -307,7 +307,7 @@ func (m Measure) Judge(r Result) Measured {
 func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
 		if w.Exists && w.N == 0 && w.experiment == nil {
-			continue // without pods, a measurement shows neither version
+			continue // the workload has no pods to measure
 		}
 		r := runs[slices.IndexFunc(runs, w.isRun)]
 		for _, metric := range w.analysis.Metrics {
@@ -333,7 +333,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 	return d
 }
 
-// Due returns the due measurements of the recorded state, without a decision.
+// Due returns the measurements that are due in the recorded state. It makes no decision.
 func Due(in Input) []Measure {
 	in = in.prepared()
 	in.State = workloads.Reopened(in.State)
@@ -346,7 +346,7 @@ func (m Measure) lacksPods() bool {
 		asksAbout(m.Metric, "Stable") && m.Stable == ""
 }
 
-// asksAbout reports whether a metric compares versions, or has the given version's pod-template-hash as an argument.
+// asksAbout reports whether a metric needs the pods of a version, "Latest" or "Stable". A comparing metric needs both.
 func asksAbout(m rollout.Metric, version string) bool {
 	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }

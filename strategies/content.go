@@ -12,17 +12,17 @@ import (
 
 // An app without Rollout documents follows each commit immediately. If the app has hooks, each change of its folder is
 // a release (rollout.Render.Release). Such a release records no templates and has no steps, so it starts as Promoting.
-// It becomes stable after its workloads run the content and its after hooks have succeeded.
+// The release becomes stable after all workloads run its content and all "after" hooks have succeeded.
 
 // isContent reports whether a release belongs to an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
-// isOf reports whether h identifies a render. An app that had no hooks yet may have recorded the content hash.
+// isOf reports whether h is the hash of a render. The content hash matches too, because apps without hooks record it.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
 
-// served returns the content of an app without documents as a release. It is nil if the content is unknown.
+// served describes the content of an app without Rollout documents as a release. It returns nil for unknown content.
 func served(in Input) *rollout.Release {
 	if in.Source.Content == "" {
 		return nil
@@ -43,13 +43,13 @@ func workloadsOf(r *rollout.Render) []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(r.Templates), rollout.Workload.Compare)
 }
 
-// isObserved reports whether a workload's pods are observed although it may lack a Rollout document.
+// isObserved reports whether gitrollout observes the pods of a workload of this kind without a Rollout document.
 func isObserved(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return is
 }
 
-// unready describes the workloads that do not run the app's source yet. It also returns when they last progressed.
+// unready describes the workloads that do not run the app's source yet, and returns the time of their last progress.
 func unready(in Input, since time.Time) (why string, last time.Time) {
 	if in.Source == nil {
 		return "the app's recorded commit to be read", since
@@ -82,8 +82,8 @@ func promotionText(in Input) (text string) {
 	return cmp.Or(text, "all pods to have the new version and to be available")
 }
 
-// unreturned returns the workloads that a rollback of an app without documents still waits for. It returns none after
-// their deadline, or if the head has another version.
+// unreturned describes the workloads that are not rolled back yet, for an app without Rollout documents. The result is
+// empty after the deadline, or if the head has another version.
 func unreturned(in Input) (texts []string, late deadline) {
 	why, since := unready(in, in.State.Rollback.Routed)
 	late = deadline{at: since.Add(healthDeadline)}

@@ -18,7 +18,7 @@ type deadline struct {
 	aborts bool // the release is rolled back at that time
 	m      workloads.Staged
 	peak   rollout.Peak
-	late   bool // the peak must be recorded
+	late   bool // the field peak must be recorded
 }
 
 func (d deadline) isOver(now time.Time) bool { return !d.at.IsZero() && !now.Before(d.at) }
@@ -30,7 +30,7 @@ func (d deadline) earlier(other deadline) deadline {
 	return d
 }
 
-// deadlineOf returns the deadline at a step for the given seconds without progress.
+// deadlineOf returns a step's deadline: the parameter seconds after the time since, when progress was last seen.
 func deadlineOf(since time.Time, seconds int, step, missing, problem string) deadline {
 	d := deadline{at: since.Add(time.Duration(seconds) * time.Second)}
 	d.reason = fmt.Sprintf("no progress for %ds at %s", seconds, step)
@@ -42,7 +42,7 @@ func deadlineOf(since time.Time, seconds int, step, missing, problem string) dea
 	return d
 }
 
-// lastReady returns when the last ready pod became ready, but not before since.
+// lastReady returns when the last ready pod became ready, or the time since if that is later.
 func lastReady(since time.Time, r rollout.Revision) time.Time {
 	if n := r.Ready(); n > 0 && r.ReadySince[n-1].After(since) {
 		return r.ReadySince[n-1]
@@ -50,8 +50,8 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the largest number of ready new pods since a time, and when the last of them became ready. A pod that
-// is ready again after a crash does not raise the number.
+// peakOf returns the largest number of ready new pods after the time since, and when the last of these pods became
+// ready. A pod that is ready again after a crash does not raise the number.
 func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.Fresh.Ready(), At: lastReady(since, m.Fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.Fresh.Desired && !was.At.Before(since) {
@@ -60,8 +60,8 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the release's progress with its peaks of ready pods. It records a new peak only if the peak came
-// more than half the deadline after the recorded peak, because each record is a commit.
+// withPeaks returns the release's progress with each workload's peak of ready pods. Each record is a commit, so a new
+// peak is recorded only if more than half the deadline has passed between the recorded peak and the new peak.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
@@ -76,7 +76,7 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// firstMade returns when a version's oldest pod was created, but not before since.
+// firstMade returns when a version's oldest pod was created, or the time since if that is later.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -105,7 +105,7 @@ func lateToAbort(in Input) (first deadline, is bool) {
 }
 
 // deadlines returns the deadlines of the workloads that wait for pods. Entering a step and each new peak of ready pods
-// count as progress. Time in pauses and holds, or waiting for other workloads, does not count.
+// count as progress. A workload that is paused, held or behind another workload has no deadline.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Draining != nil {
@@ -145,7 +145,7 @@ func deadlines(in Input) (all []deadline) {
 				since = rollout.Later(since, p.Created)
 			}
 		}
-		if down := m.Fresh; workloads.WaitsInTurn(m) { // a stable pod may have delayed new pods
+		if down := m.Fresh; workloads.WaitsInTurn(m) { // new pods may have waited for a stable pod
 			down.Members = slices.DeleteFunc(slices.Clone(down.Members), func(p rollout.Pod) bool { return p.Ready })
 			since = firstMade(since, down)
 		}
@@ -159,13 +159,13 @@ func deadlines(in Input) (all []deadline) {
 		d.late = peak.At.Sub(begun) > time.Duration(spec.ProgressDeadlineSeconds)*time.Second/2
 		_, isBlocked := workloads.Blocker(m)
 		d.aborts = spec.ProgressDeadlineAbort && s.Stable != nil && !atGate && !isBlocked &&
-			!isMoving(in) // a release with all users is not rolled back
+			!isMoving(in) // a release that gets all requests is not rolled back
 		all = append(all, d)
 	}
 	return all
 }
 
-// refused returns the deadline for objects that the cluster refuses while all users are on the release.
+// refused returns the deadline after which refused objects make a release late, if the release has passed its steps.
 func refused(in Input) (first deadline) {
 	const missing = "the cluster refuses objects"
 	if isContent(in.State.Release) {
@@ -178,7 +178,7 @@ func refused(in Input) (first deadline) {
 }
 
 // lateExperiment returns the experiments' earliest deadline, and whether it has passed. Entering the step and each
-// ready pod count as progress. Once all pods were available, there is no deadline, because analyses see lost pods.
+// ready pod count as progress. The deadline ends once all pods were available, because analyses notice lost pods.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range stagedIn(in) {
 		e, is := experimentAt(in.State, m)
@@ -200,7 +200,7 @@ func lateExperiment(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// waitsForPods reports whether only pods keep a workload at its step, not users, the clock, a window or a hold.
+// waitsForPods reports whether a workload waits at its step only for pods, not for users, a time, a window or a hold.
 func waitsForPods(in Input, m workloads.Staged) bool {
 	_, ok := m.At(m.Step)
 	_, waits := lacksPods(m, in.Now)

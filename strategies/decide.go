@@ -20,14 +20,14 @@ type Input struct {
 	Source    *rollout.Render       // the render at State.Source; nil if it cannot be read
 	State     rollout.State         // the recorded state; the zero value if there is none
 	Pending   *Decision             // a rollback to State that is applied but not yet in Git; nil if there is none
-	Handed    *rollout.State        // the newest decided state while its push is pending; else nil
+	Handed    *rollout.State        // the newest decided state that is not pushed yet; nil if all are pushed
 	Promotion *rollout.Promotion    // nil if there is no promotion file
 	Observed  rollout.Observed      //
 	Runs      []rollout.AnalysisRun // State.Analyses with all later measurements
 	Ends      bool                  // the process ends after this decision, so all measurements are recorded now
 	Calendar  rollout.Calendar      // when releases of the app may advance
 	Health    Health                // since when the app and its objects are healthy or unhealthy
-	Applied   time.Time             // when the cluster got the routes that Routing identifies; zero if unknown
+	Applied   time.Time             // when the present routes were applied to the cluster; zero if unknown
 	Left      *rollout.Render       // the release that is rolled back; nil without a rollback, or if unreadable
 	Unread    bool                  // Left is still being read
 	Answers   Answers               // the answers to earlier decisions' questions
@@ -51,11 +51,11 @@ type Decision struct {
 	Measure  []Measure // the measurements that are due
 	Stale    bool      // the cluster holds a newer record's state, so nothing may be applied
 
-	// Ask is the next question, nil if all are answered. The decision stands unless the answer changes it.
+	// Ask is the next question to the cluster; nil if none is left. The answer may change the decision.
 	Ask *Ask
 }
 
-// Decide returns an app's next state, at most one transition later. The caller answers the decision's questions first:
+// Decide returns an app's next state, with at most one transition. The caller first answers the decision's questions:
 //
 //	for d.Ask != nil { in = answer(in, d.Ask); d = Decide(in) }
 //
@@ -85,7 +85,7 @@ func Decide(in Input) Decision {
 
 // adjustments change each decision, in this order. The argument "given" is the input before Decide prepares it.
 var adjustments = []func(in, given Input, d Decision) Decision{
-	withKnownHold, // comes first, because a hold for a known problem is no transition
+	withKnownHold, // comes first, because a repeated hold must not look like a transition
 	withAnalyses,  // starts runs before the release may become stable
 	withReplicas,  // replicas follow Git in every decision
 	withDraining,  // a release that has all users becomes stable
@@ -109,7 +109,7 @@ func withKnownHold(_, given Input, d Decision) Decision {
 	return d
 }
 
-// withSubject gives each transition a subject and removes the subject of other decisions.
+// withSubject gives each transition a commit subject. A decision that does not change the state has no subject.
 func withSubject(in, given Input, d Decision) Decision {
 	switch same := d.State.Equal(&given.State); {
 	case same:
@@ -145,7 +145,7 @@ func decide(in Input) Decision {
 	}
 }
 
-// decideHeld keeps an app whose head cannot be followed. Aborts, deadlines, rollbacks and running hooks continue.
+// decideHeld keeps an app at its state if its head is unusable. Aborts, deadlines, rollbacks and hooks continue.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -190,8 +190,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app if the cluster was written from a newer record than the app's. Either the state branch was rolled
-// back, or a newer push is not fetched yet. Applying the old record would undo a transition.
+// stale holds an app because its cluster objects come from a newer record than its state. Either the state branch was
+// rolled back, or a newer push is not fetched yet. Applying the old record would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -222,7 +222,7 @@ type Need struct {
 	PodHash string // pod-template-hash of its pods
 }
 
-// Answers holds the answers of one pass. It has a field for each field of Ask, with one entry for each item.
+// Answers holds the cluster's answers to one app's questions in one pass. Each field answers one field of Ask.
 type Answers struct {
 	Healed    *bool
 	Foreign   *[]rollout.Foreign
@@ -256,8 +256,8 @@ func Emptied(r *rollout.Render, has int) error {
 		WithFix("restore the objects, or remove the whole folder to remove the app")
 }
 
-// withQuestion sets a decision's next question. Rollbacks and stale decisions have none. Heal comes first, because the
-// other answers describe the healed cluster. Accept is last, because other answers may keep the app at its commit.
+// withQuestion sets a decision's next question. Rollbacks and stale decisions ask nothing. Ask.Heal is first, because
+// the other answers describe the healed cluster. Ask.Accept is last, because other answers may make it unnecessary.
 func withQuestion(in, _ Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {
@@ -277,7 +277,7 @@ func hasKey[K comparable, V any](m map[K]V, key K) bool {
 	return has
 }
 
-// askAdoptable asks which live workloads without a hash annotation match Git. It returns nil if all are answered.
+// askAdoptable asks which live workloads without a hash annotation match Git. It returns nil if all answers are known.
 func askAdoptable(in Input) *Ask {
 	var objects []rollout.Object
 	for _, w := range takenOver(in.Head.Render) {
@@ -295,7 +295,7 @@ func askAdoptable(in Input) *Ask {
 	return &Ask{Adoptable: objects}
 }
 
-// askEndpoints asks which versions in needs have a ready endpoint. It returns nil if all answers are known.
+// askEndpoints asks which of the given versions have a ready endpoint. It returns nil if all answers are known.
 func askEndpoints(in Input, needs []Need) *Ask {
 	needs = slices.DeleteFunc(needs, func(n Need) bool { return hasKey(in.Answers.Endpoints, n) })
 	if len(needs) == 0 {

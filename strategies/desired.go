@@ -40,7 +40,7 @@ func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	return append(objects, experimentObjects(s, v)...), err
 }
 
-// NeedsStable reports whether Desired uses the stable render, because a workload has an experiment or no new pod yet.
+// NeedsStable reports whether Desired needs the stable version's objects, for an experiment or a workload's old pods.
 func NeedsStable(s rollout.State, v workloads.View) bool {
 	s = workloads.Reopened(s)
 	if !workloads.IsHeld(s) {
@@ -59,7 +59,7 @@ func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
 
-// Generated returns the references of the release's objects that are not in Git, both recorded and desired objects.
+// Generated returns the references of all objects that gitrollout generated for the release: recorded and desired ones.
 func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if workloads.Reopened(s).Release == nil {
 		return nil
@@ -69,13 +69,13 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
-// Leftover returns the generated objects that are not desired. A release prunes them, because they may route requests.
+// Leftover returns the generated objects that are not desired. A release prunes such objects, which may route requests.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
 // Prunable returns the inventory's objects that are not desired. During a release it returns only autoscalers, because
-// they would change the replicas from Git. It keeps the other objects, because the old version may use them.
+// an autoscaler would change the replicas from Git. The old version may still use the other objects, so they stay.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {
@@ -116,7 +116,7 @@ func Watched(r *rollout.Render) []rollout.Ref {
 }
 
 // Ahead returns the objects that later steps of a render's release apply, so that the API server can check them now.
-// It returns the objects of experiments, the routers' objects for each step, and workloads that still run stable.
+// It returns the objects of experiments, the routers' objects for each step, and workloads with a template that waits.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)
@@ -150,8 +150,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing returns a text that identifies a state's routes and Service switches. The first apply with a new text starts
-// the time in which proxies learn the routes. It is not the record's time, because the push may take longer.
+// Routing returns a text that identifies a state's routes and Service switches. Proxies need time to learn new routes.
+// This time starts when a new text is first applied, not when it is recorded, because the push may take longer.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

@@ -33,8 +33,8 @@ func withDraining(_, _ Input, d Decision) Decision {
 	return d
 }
 
-// areMoved reports whether all users are on the release in flight. Old pods may remain. Each workload needs only one
-// ready pod, because no user is on the old version. A workload without replicas needs only open gates.
+// areMoved reports whether all requests go to the release in flight. Old pods may remain. Each workload needs one ready
+// pod. A workload without replicas needs none, but no gate may keep the workload at its step.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -62,14 +62,14 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 	return moved
 }
 
-// hasArrived reports whether an unrouted workload has only new pods while other workloads are still at their steps.
+// hasArrived reports whether a workload without routes has only new pods while other workloads are still at a step.
 func hasArrived(m workloads.Staged, in Input) bool {
 	return m.Routing == nil && m.IsThrough() && !workloads.IsPromoting(in.State) &&
 		isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether the release in flight gets all requests once proxies have learnt its routes. Such a release
-// ends before the next release starts, unless an analysis still runs. Workloads without replicas are ignored.
+// isMoving reports whether the applied routes send all requests to the release in flight, and no analysis is left. Such
+// a release ends before the next release starts. Workloads without replicas are ignored.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range stagedIn(in) {
@@ -89,7 +89,7 @@ func isMoving(in Input) bool {
 	return in.Source != nil && moving
 }
 
-// settled makes a release stable after all users have moved and its hooks have run.
+// settled makes a release stable after all requests go to it and its "after" hooks have run.
 func settled(in Input, d Decision) Decision {
 	s := &d.State
 	if s.Draining != nil || s.Phase == rollout.Aborting || !areMoved(in, s.Progress) {
@@ -165,7 +165,7 @@ func healthyText(app string, stable rollout.Release) string {
 	return fmt.Sprintf("%s healthy at %s (%s by %s)", app, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)
 }
 
-// swapped returns the next State.Pong. After this release, these workloads have stable pods behind the pong Service.
+// swapped returns the next State.Pong: the workloads whose pong Service selects the stable pods after this release.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
 	for _, m := range stagedIn(in) {

@@ -24,7 +24,7 @@ func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, boo
 	return w.Experiment, is && isTried(s) && !m.Suspended && !isSuspended(m)
 }
 
-// experimentObjects returns the objects of a state's experiments. It omits a version whose render is unknown.
+// experimentObjects returns the objects of a state's experiments. It skips a version if its manifests are not known.
 func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	var all []rollout.Object
 	for _, m := range v.Workloads(s) {
@@ -57,7 +57,7 @@ func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	return all
 }
 
-// experimentsAhead returns the objects of a render's experiments. It uses the new pod template for stable pods, too.
+// experimentsAhead returns the objects of a render's experiments. All of their pods have the new pod template.
 func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {
@@ -111,8 +111,8 @@ func experimentRuns(m workloads.Staged) []runOf {
 	return runs
 }
 
-// about adds the experiment's values to a measurement. It returns false while a ReplicaSet is unknown. If an experiment
-// runs the new or the stable version, Latest or Stable is the pod-template-hash of the experiment's pods.
+// about adds the experiment's values to a measurement. It returns false while a ReplicaSet is unknown. The field Latest
+// or Stable gets the pod-template-hash of the experiment's own pods, if the experiment runs that version.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}

@@ -25,7 +25,7 @@ type Explanation struct {
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
-	Surplus   string    // why there are more new pods than the step requests, "" if there are not
+	Surplus   string    // why more new pods exist than the step requests; "" if no more exist
 	Waiting   string    // the present wait, "" if none
 	Due       time.Time // when a timed wait ends, zero if it is not timed
 }
@@ -100,7 +100,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
-// unseen returns a workload's wait from the record only, for callers that have not observed the cluster.
+// unseen returns a workload's wait for callers that have not observed the cluster. It uses only the recorded state.
 func unseen(in Input, m workloads.Staged) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v

@@ -22,10 +22,10 @@ type Forecast struct {
 	Gates    int           // the number of promotions needed
 }
 
-// ForecastStage is one entry of a Forecast: a stage of the release, or the promotion that ends it.
+// ForecastStage is one entry of a Forecast: a stage of the release, or the promotion at the end of the release.
 type ForecastStage struct {
 	Name      string // the user's or the strategy's name, "" if none
-	Text      string // setWeight 20
+	Text      string // such as "setWeight 20"
 	Weight    int    // the new version's weight, out of Forecast.Full
 	Canary    int    // new pods at the end of the stage
 	Stable    int    // old pods at the end of the stage
@@ -49,7 +49,7 @@ const (
 type Planned struct {
 	Spec     rollout.Spec
 	Replicas int  // pods of the workload
-	Fast     bool // verified before: no pauses, no weights, no windows
+	Fast     bool // the version was verified before, so it has no pauses, weights or windows
 	First    bool // no pod of the workload serves yet, so nothing is staged
 	From     int  // the first stage to predict
 	Calendar rollout.Calendar
@@ -206,7 +206,7 @@ func (c *forecaster) waitForTime(w plan.TimerWait, s *ForecastStage) {
 }
 
 // waitForAnalysis sets the least duration of an analysis. For example, 5 measurements at an interval of 1m take 4m,
-// because the first measurement is immediate. A start condition or a late start takes additional time.
+// because the first measurement is immediate. A measurement that starts late takes additional time.
 func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {
@@ -221,8 +221,8 @@ func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 }
 
 // rollingUpdate returns the least duration of a rolling update that starts the missing pods. At most maxSurge +
-// maxUnavailable pods start per minReadySeconds. Extra replaces maxSurge if it is larger. For example, 10 pods with
-// maxSurge 2 and maxUnavailable 1 take four turns.
+// maxUnavailable pods start per minReadySeconds. The parameter extra replaces a smaller maxSurge. For example, 10
+// pods with maxSurge 2 and maxUnavailable 1 take four turns.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {
 		return 0
@@ -231,14 +231,14 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration((missing+turn-1)/turn) * plan.MinReady(spec)
 }
 
-// GoesOn returns each workload's progress after a release in flight has adopted head. If back is true, the release is
-// rolled back to stable first and then starts at its first step.
+// GoesOn returns each workload's progress after the release in flight continues with the version of head. If the result
+// back is true, the release is first rolled back to the stable version, and then starts at its first step.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
 	return d.State.Progress, d.Rollback
 }
 
-// IsFast reports whether a release of a render skips pauses and weights because it is verified.
+// IsFast reports whether a release of a render skips pauses and weights because its version was verified before.
 func IsFast(s rollout.State, r *rollout.Render) bool {
 	return isFast(Input{State: s, Head: Head{Render: r}}, r.Release())
 }

@@ -33,7 +33,7 @@ type verdict struct {
 	begins bool      // the experiment's pods are available, so its duration and analyses begin
 }
 
-// gates lists the gates in their order. The first gate whose verdict is not done decides. No gate delays a rollback.
+// gates lists the gates in their order. The first closed gate keeps a workload at its step. No gate delays a rollback.
 var gates = gateList{
 	{"hold", gateHold},
 	{"base", gateBase},
@@ -74,7 +74,7 @@ func gateHold(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// holder describes who or what holds a release. It is empty if nothing does.
+// holder describes who or what holds a release. The text is empty if the release is not held.
 func holder(in Input, release rollout.Hash, paused bool) string {
 	switch {
 	case in.Promotion.Says(rollout.Hold, release):
@@ -115,10 +115,10 @@ func gateSuspended(in Input, m workloads.Staged) verdict {
 	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}
 }
 
-// isSuspended reports whether a workload has no replicas at a step before the decision to promote.
+// isSuspended reports whether a workload has no replicas and has not reached its promotion step.
 func isSuspended(m workloads.Staged) bool { return m.Exists && m.N == 0 && m.Step < m.PromotionStep() }
 
-// ridesAlong reports whether a workload without replicas advances because all other workloads' users have moved.
+// ridesAlong reports whether a workload without replicas advances because all others send users to the new version.
 func ridesAlong(m workloads.Staged, in Input) bool {
 	others := slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool { return m.N == 0 })
 	return isSuspended(m) && len(others) > 0 && isFree(m, in, m.PromotionStep()) &&
@@ -159,7 +159,7 @@ func gateWait(in Input, m workloads.Staged) verdict {
 
 const holdBy = "decision: hold by "
 
-// reasonOf returns a promotion file's reason for a hold, for display. The record holds only the author.
+// reasonOf returns a promotion file's reason for a hold, for display. The recorded state has only the file's author.
 func reasonOf(in Input, by string) string {
 	if !strings.HasPrefix(by, holdBy) || in.Promotion.Reason == "" {
 		return ""
@@ -167,7 +167,7 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld adds the author from the recorded hold to a promotion, because a new process may not know the author.
+// whoHeld adds the author to a hold from the promotion file. A new process may know the author only from the record.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p
@@ -206,8 +206,8 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 	return verdict{text: text, broken: why + ": all pods return to the stable version first"}
 }
 
-// gateWindow keeps a workload at its step while the calendar is shut. Steps and promotions in progress finish. A
-// version that was verified before is not delayed, because going back to it must not wait.
+// gateWindow keeps a workload at its step while the calendar allows no releases. Steps and promotions in progress
+// finish. A version that was verified before is not delayed, because users may need to return to that version.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}
@@ -221,8 +221,8 @@ func gateWindow(in Input, m workloads.Staged) verdict {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// waitForWindow holds an app before it follows its head, while the calendar is shut or the head's release is held. The
-// record names the time when the calendar opens, if that time is known.
+// waitForWindow keeps an app at its commit while the calendar allows no releases or the head's release is held. The
+// recorded hold names the time when the calendar opens, if that time is known.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	by := keptBack(in)
@@ -264,7 +264,7 @@ func untilOnly(message string) string {
 	return what + " waits " + until
 }
 
-// finishFirst continues a first deployment while the next version waits, as there is no stable version to return to.
+// finishFirst continues a first deployment while the next version waits, because no stable version serves users.
 func finishFirst(in Input, wait Decision) Decision {
 	if in.Source == nil {
 		return wait

@@ -17,16 +17,16 @@ const (
 	healthDeadline = 10 * time.Minute // without progress, unless a document sets another deadline
 	failedDeadline = time.Minute      // for an object that reports a failure
 	wellFor        = time.Minute
-	takenFor       = 10 * time.Second // long enough for another manager to undo an apply
+	takenFor       = 10 * time.Second // within this time, another manager would undo an apply
 )
 
-// Health holds the times since which one process sees an app and its objects as healthy or unhealthy.
+// Health holds the times at which an app and its objects became healthy or unhealthy, as one process observed them.
 type Health struct {
 	HealthySince time.Time // zero if the app is not healthy
 	Unhealthy    map[rollout.Ref]Unhealthy
-	Why          string    // why the last apply failed, "" if it did not; a release's applies count, too
-	Lasts        bool      // another manager has overwritten an object repeatedly
-	Taken        time.Time // when applies began to succeed again after Why; zero before that, and after takenFor
+	Why          string    // why the last apply failed, in or between releases; "" if it succeeded
+	Lasts        bool      // the apply failed because another manager keeps overwriting an object
+	Taken        time.Time // when applies first succeeded after the failure; zero if none did, or takenFor later
 }
 
 // Unhealthy records when an object became unhealthy.
@@ -60,7 +60,7 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. After a success it keeps an earlier failure, which Seen drops later.
+// Applied returns the health after an apply. A success does not clear an earlier failure, because Seen does so later.
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
@@ -168,7 +168,7 @@ func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {
 	return in.Source.Spec(w)
 }
 
-// withHealth records that an app at rest is unhealthy after a deadline, or healthy again. A recorded text stays as is.
+// withHealth records after a deadline that an app at rest is unhealthy, and later that it is healthy again.
 func withHealth(in, _ Input, d Decision) Decision {
 	s := &d.State
 	switch {

@@ -15,7 +15,7 @@ func runningHook(s rollout.State) int {
 	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
 }
 
-// runHooks returns the next transition of a release's hooks with the given HookWhen. It is false if all hooks are over.
+// runHooks returns the next transition of a release's hooks with the given HookWhen, or false if all hooks are over.
 func runHooks(
 	in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision, waits bool) {
@@ -48,7 +48,7 @@ func runsAgain(in Input, run rollout.HookRun) bool {
 	return err == nil && at.After(run.Since)
 }
 
-// FailedHook returns the failed hook that holds an app although no release is rejected. Users can retry such a hook.
+// FailedHook returns the failed hook that holds an app. Users can retry this hook, because no release was rejected.
 func FailedHook(in Input) string {
 	h := in.State.Held
 	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
@@ -61,7 +61,7 @@ func FailedHook(in Input) string {
 	return run.Name
 }
 
-// Disregarded returns the failed hooks whose failure did not stop the running version or the release in flight.
+// Disregarded returns the failed hooks whose failure is ignored (hook.Hook.Continues), for the present version only.
 func Disregarded(in Input) (all []rollout.HookRun) {
 	release := cmp.Or(in.State.Release, in.State.Stable, &rollout.Release{})
 	source := cmp.Or(in.renderOf(release.Hash), &rollout.Render{})
@@ -84,11 +84,11 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
-// mostLeft limits the recorded runs of hooks that have left Git, such as hooks with random names.
+// mostLeft limits the recorded runs of hooks that are no longer in Git, such as hooks with random names.
 const mostLeft = 20
 
-// beginHook records that a Job is to be created. First it deletes interrupted Jobs, and old Jobs beyond the number to
-// keep, because a Job without a record is never deleted.
+// beginHook records a run of the hook before the Job is created. It first deletes interrupted Jobs and surplus old
+// Jobs, because a Job without a record is never deleted.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -143,7 +143,7 @@ func beginHook(
 	return d
 }
 
-// hasHook reports whether a render still has the named hook. If so, no hook with another name replaces that hook.
+// hasHook reports whether a render has the named hook. A hook that is gone may have been replaced under a new name.
 func hasHook(r *rollout.Render, name string) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		h, is, err := hook.Of(o)
@@ -166,7 +166,7 @@ func needsOfHook(
 	return hook.Needs(h, when, tryOf(in, release), r.Objects, in.Source.ByRef())
 }
 
-// awaitHook observes the running hook and records its end. It awaits another release's hook as well, because two
+// awaitHook observes the running hook and records its end. It also waits for the hook of another release, because two
 // migrations must not overlap. It interrupts another release's Job that cannot start, for example without its image.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,

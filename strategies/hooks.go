@@ -16,8 +16,8 @@ import (
 //
 //	due → recorded as Running → created → ended → recorded as Succeeded or Failed → next Job, or the release continues
 //
-// Jobs before a release run before any change to the app. Jobs after a release run once all users are on it, before it
-// is stable. Jobs of an abort run after the rollback. One Job runs at a time, whichever release it belongs to.
+// A "before" Job runs before any change to the app. An "after" Job runs once the release gets all requests, before the
+// release is stable. An "abort" Job runs after the rollback. At any time only one Job runs, of any release.
 
 // HookJob is a Job to look up. If Make is set, a missing Job is created.
 type HookJob struct {
@@ -30,7 +30,7 @@ type HookJob struct {
 // Key returns the Job's namespace and name.
 func (j HookJob) Key() string { return j.Object.Namespace() + "/" + j.Object.Name() }
 
-// startsWithin is the time after which a Job without a running pod is interrupted for another release's Job.
+// startsWithin is the time that a Job has to start a pod, while another release's Job waits. Then the Job is deleted.
 const startsWithin = 10 * time.Second
 
 const again = 2 * time.Second // the interval at which a running Job is observed
@@ -62,8 +62,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming returns the release that waits for hooks, a freeze, a window or a hold. It is nil if no release waits. A first
-// deployment that waits for a window does not count. Users cannot abort it, because no other version serves.
+// Coming returns the release that waits for hooks, a freeze, a window or a hold. It is nil if no release waits. It is
+// also nil for a first deployment that waits for a window, because users cannot abort a first deployment.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	waits := h.Is(rollout.HeldHook) || h.Is(rollout.HeldClosed) && s.Stable != nil && s.Release == nil
@@ -94,7 +94,7 @@ func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	return d
 }
 
-// isOfStable reports whether the release is the stable version. Then only hooks have changed in Git.
+// isOfStable reports whether the release is the stable version. If so, Git has changed hooks but no pod template.
 func isOfStable(s rollout.State, release rollout.Release) bool {
 	return s.Release == nil && s.Stable != nil && s.Stable.Hash == release.Hash
 }
@@ -132,7 +132,7 @@ func changed(in Input, next Decision) Decision {
 	return next
 }
 
-// changedHooks returns the head without the hooks that are unchanged or new since the source.
+// changedHooks returns the head's render with only the hooks that Git has changed. It omits unchanged and new hooks.
 func changedHooks(in Input) *rollout.Render {
 	was, run := in.Source.ByRef(), *in.Head.Render
 	run.Objects = slices.DeleteFunc(slices.Clone(run.Objects), func(o rollout.Object) bool {
@@ -151,7 +151,7 @@ func changesHooks(in Input) bool {
 		})
 }
 
-// afterwards runs a release's after hooks before the release becomes stable. It returns false if no hook is left.
+// afterwards runs a release's "after" hooks before the release becomes stable. It returns false if no hook is left.
 func afterwards(in Input) (Decision, bool) {
 	s := in.State
 	if s.Draining != nil || s.Release == nil || s.Phase == rollout.Aborting {
@@ -172,7 +172,7 @@ func rolledBack(in Input) (Decision, bool) {
 	return runHooks(in, in.Left, rollout.HookAbort, *s.Release)
 }
 
-// renderOf returns the render of a version: the head's, the source's or the abandoned release's. It is nil for others.
+// renderOf returns the known render of a version: from the head, the source or the abandoned release, else nil.
 func (in Input) renderOf(h rollout.Hash) *rollout.Render {
 	r, _ := rollout.Find([]*rollout.Render{in.Head.Render, in.Source, in.Left}, func(r *rollout.Render) bool {
 		return r != nil && r.Release() == h
@@ -273,7 +273,7 @@ func hookInFlight(in Input) (Decision, bool) {
 	return awaitHook(in, i, in.renderOf(s.Release.Hash), s.Hooks[i].When, *s.Release), true
 }
 
-// pastHooks marks all hooks as past, because their attempt is over. A running hook must still end before the next one.
+// pastHooks marks all hook runs as past, because their attempt is over. The next hook still waits for a running hook.
 func pastHooks(all []rollout.HookRun) []rollout.HookRun {
 	all = slices.Clone(all)
 	for i := range all {

@@ -75,7 +75,7 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 }
 
 // standing returns the running version of an app that had no documents, or nil if it is unknown. If the head has hooks
-// and no document, the version is the app's whole content. Otherwise it consists of the templates from unstaged.
+// and no document, the version is the app's whole content. Otherwise the function unstaged returns its pod templates.
 func standing(in Input) *rollout.Release {
 	switch head := in.Head.Render; {
 	case in.Source == nil:
@@ -91,7 +91,7 @@ func standing(in Input) *rollout.Release {
 		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: templates}
 }
 
-// unstaged returns the applied templates of workloads that get their first Rollout document now and run one version.
+// unstaged returns the running pod template of each workload with one version whose first Rollout document is new.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {
@@ -107,8 +107,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would have no steps if one commit brings its document and a new version. Either not
-// all its pods have the previous version, or no earlier version is on record. A return to a running version is allowed.
+// unsettled returns why a workload would have no steps. One commit adds its Rollout document and a new version, but not
+// all its pods have the previous version, or no earlier version is known. A return to a running version is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -137,7 +137,7 @@ func unsettled(in Input) (why string, is bool) {
 	return "", false
 }
 
-// joined adds workloads with a first document to the stable version, so that their next version has steps.
+// joined adds workloads with their first Rollout document to the stable version, so that their next version has steps.
 func joined(in Input) rollout.State {
 	s := in.State
 	if s.Stable == nil {
@@ -159,7 +159,7 @@ func joined(in Input) rollout.State {
 	return s
 }
 
-// noneRuns reports whether no staged workload of the head has a stable template. Then all are new and have no steps.
+// noneRuns reports whether no staged workload of the head has a stable version. Such new workloads have no steps.
 func noneRuns(in Input) bool {
 	return len(in.Head.Render.Specs) > 0 && !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
 		return in.State.StableHash(spec.Workload) != ""
@@ -184,7 +184,7 @@ func follow(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s follows %s", s.App, rollout.ShortID(s.Source))}
 }
 
-// degraded returns the decision while the head has a rejected version and stable serves.
+// degraded returns the decision while the head has a rejected version and the stable version serves.
 func degraded(in Input, rejection rollout.Rejection) Decision {
 	s, was := in.State.AtRest(rollout.Degraded, rejectedText(rejection)), in.State.Phase
 	if !isOf(in.Source, s.Stable.Hash) {
@@ -226,7 +226,7 @@ func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of the head's version, with or without its documents, unless that version is stable.
+// Rejection returns the rejection of the head's version, unless that version is stable. Missing documents are ignored.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false
@@ -239,7 +239,7 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// CanRetry reports whether the head's version was rejected and has all its documents, so that a retry stages it.
+// CanRetry reports whether users can retry the head's version: it was rejected, and none of its documents is missing.
 func CanRetry(in Input) bool {
 	r, is := Rejection(in)
 	return is && r.Hash == in.Head.Render.Release()

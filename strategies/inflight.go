@@ -100,7 +100,7 @@ func leave(in Input, target rollout.Hash) Decision {
 	}
 }
 
-// mustRetreat returns why the release in flight must be rolled back, "" if it must not.
+// mustRetreat returns why the release in flight must be rolled back, or "" if no reason exists.
 func mustRetreat(in Input) string {
 	s := in.State
 	switch {
@@ -183,9 +183,9 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when the next ready pod counts. A routed pod counts once proxies know the pod. In place, or if there
-// are surplus pods, a pod counts after minReadySeconds, because it may then replace another pod. The same applies in a
-// pause, because replicas may change then.
+// nextPod returns when the next ready pod can change the decision. A routed pod can do so once proxies know the pod.
+// Other pods can do so after minReadySeconds, if updates are in place or surplus pods exist, because the pod may then
+// replace another pod. This also happens in a pause, because replicas may change.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
@@ -268,7 +268,7 @@ func stepText(from, to rollout.Progress, by string) string {
 }
 
 // rest returns the decision if no workload moves in this pass. The app is Paused while all workloads wait for users or
-// the clock. It is Stalled after a deadline, or if waiting does not help.
+// the clock. The app is Stalled after a deadline, or if waiting does not help.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {

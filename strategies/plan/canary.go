@@ -76,7 +76,7 @@ func canaryStages(spec rollout.Spec) []Stage {
 		s.Scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
 		s.Counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		if c.Traffic != nil && taken && s.Counts(100).Canary == 0 {
-			s.Weight, s.Routes = 0, nil // no canary pod gets requests, and a later setWeight never completes
+			s.Weight, s.Routes = 0, nil // without canary pods, no request may go to the new version
 		}
 		stages = append(stages, s)
 	}
@@ -111,7 +111,7 @@ func canaryHandover(spec rollout.Spec, weight int) []Stage {
 }
 
 // routedHandover returns the last stages of a routed canary. First all requests go to the new version. Then the stable
-// Service is switched, because it gets no requests any more. Ping-pong Services need no switch.
+// Service selects the new version, because no requests use this Service now. Ping-pong Services need no switch.
 func routedHandover(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	s := Stage{Weight: c.Traffic.MaxWeight, final: true, Counts: func(n int) Counts {
@@ -165,8 +165,8 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-// canaryCounts returns the pods of a canary step. In place, new pods replace stable pods. Otherwise stable keeps
-// its n pods, or fewer pods with "dynamicStableScale". Matched requests need a canary pod, even if the weight is 0.
+// canaryCounts returns the pods of a canary step. In place, new pods replace stable pods. Otherwise n stable pods
+// stay, or fewer pods with "dynamicStableScale". Matched requests need a canary pod, even if the weight is 0.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) Counts {
 	c := spec.Canary
 	full := 100
@@ -209,7 +209,7 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// inPlace returns the counts that the controller can hold. A Deployment's maxUnavailable must be a percentage, because
+// inPlace rounds the counts to numbers that can be kept. A Deployment's maxUnavailable must be a percentage, because
 // an integer would remove too many pods when an autoscaler halves n. So a Deployment may keep more stable pods: 53 % of
 // 147 removes 77 pods, and no percentage removes 78. Other kinds keep one stable pod unless all pods become new.
 func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
@@ -225,8 +225,8 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	}
 }
 
-// batch returns the counts of setCanaryScale in place. It rounds shares up. One stable pod stays unless the weight is
-// 100. For example, "replicas: 2" with 2 pods gives 1 new and 1 old pod, or 2 and 1 with a surge.
+// batch returns the counts of a setCanaryScale step in place. Shares are rounded up. One stable pod stays, unless the
+// weight is 100. For example, "replicas: 2" with 2 pods gives 1 new and 1 old pod, or 2 and 1 with a surge.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
 		c.Canary = min(*scale.Replicas, n)
@@ -242,7 +242,7 @@ func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	return c, all
 }
 
-// WholePercent returns the largest number of pods up to m that is a whole percentage of n, rounded down.
+// WholePercent returns the largest number up to m that a whole percentage of n can express. Percentages round down.
 func WholePercent(m, n int) int {
 	if m <= 0 {
 		return m
@@ -250,7 +250,7 @@ func WholePercent(m, n int) int {
 	return ((m+1)*100 - 1) / n * n / 100
 }
 
-// atLeast raises the number of each version's pods to floor, but not above n. A version without pods gets none.
+// atLeast raises the number of each version's pods to the minimum floor, at most n. A version without pods gets none.
 func atLeast(c Counts, floor, n int) Counts {
 	floor = min(floor, n)
 	if c.Canary > 0 {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// strategy compiles specs to plans. Each strategy has one file and one entry of Table. Other code knows no strategy.
+// strategy compiles specs to plans. Each strategy has one file and one entry of Table. Other code uses only plans.
 type strategy interface {
 	Compiles(spec rollout.Spec) bool
 	Compile(spec rollout.Spec) Compiled
@@ -52,8 +52,8 @@ type Compiled struct {
 	Main, Side string        // the Services of users and of the new version; "" for none
 	pingPong   bool          // both Services swap roles with each release
 	Routing    *Routing      // nil if weights are shares of pods
-	AbortDelay time.Duration // how long the new pods stay after an abort has removed their requests
-	AtOnce     bool          // an abort cannot remove requests, because both versions share a Service
+	AbortDelay time.Duration // how long the new pods stay without requests after an abort
+	AtOnce     bool          // new pods get requests until they stop, because both versions share a Service
 	Background *rollout.Analysis
 	OldRole    Role // the role of the stable version
 	FreshRole  Role
@@ -75,13 +75,13 @@ const (
 // Routing exists if routers split a release's requests. Otherwise Services split the requests across pods.
 type Routing struct {
 	*rollout.Traffic
-	dynamic bool // dynamicStableScale: stable shrinks with its traffic
+	dynamic bool // dynamicStableScale: the stable version has fewer pods as its traffic decreases
 }
 
 // Stage is one entry of a plan. Its weight, routes and counts hold until the next stage.
 type Stage struct {
 	Name     string // the user's name for the stage, "" if none
-	Text     string // "setWeight 20", for output and commit subjects
+	Text     string // for output and commit subjects, such as "setWeight 20"
 	Weight   int    // the new version's weight, out of Compiled.Full
 	Routes   []rollout.ManagedRoute
 	Counts   func(n int) Counts
@@ -89,7 +89,7 @@ type Stage struct {
 	Wait     Wait
 	Switched bool // the stable or active Service selects the new version
 	keeps    bool // all users are on the new version; the old version's pods are kept
-	final    bool // it follows the decision to promote, so windows and freezes do not delay it
+	final    bool // the stage follows the decision to promote, so no window or freeze delays it
 }
 
 // With returns a copy of the stage with another name, text and wait.
@@ -231,11 +231,11 @@ func (p *Compiled) Full() int {
 	return 100
 }
 
-// IsDynamic reports whether stable's pods shrink with its traffic (dynamicStableScale).
+// IsDynamic reports whether the stable version has fewer pods as its traffic decreases (dynamicStableScale).
 func (p *Compiled) IsDynamic() bool { return p.Routing != nil && p.Routing.dynamic }
 
-// SharesPods reports whether routers send only matched requests to the new version. In place, routers cannot split by
-// weight, because the remaining stable pods could not serve the rest.
+// SharesPods reports whether routers send only matched requests to the new version. Updates in place allow no split by
+// weight, because the remaining stable pods could not serve all other requests.
 func (p *Compiled) SharesPods() bool { return p.Routing != nil && p.Spec.Scaling == rollout.InPlace }
 
 // RoutedWeight returns the weight that routers apply at a stage.
@@ -260,7 +260,7 @@ func MinReady(spec rollout.Spec) time.Duration {
 }
 
 // MovedAt returns the first stage after all users have moved and the analyses have ended. The stage may be len(Stages).
-// MovedAt returns false if only pods move the users, without a switch or swap of Services.
+// MovedAt returns false if a plan neither switches nor swaps Services, so that users move only with the pods.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {
@@ -292,8 +292,8 @@ func (s Stage) AsksAs(o Stage) bool {
 // Swaps reports whether a release of this plan swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services that have lost their role. It joins known with the old plan's Services, and removes
-// this plan's Services. Without a router, it keeps the users' former Service if this is now the new version's Service.
+// LeftServices returns the Services that have lost their role: the Services in the parameter known and in the old plan,
+// without this plan's Services. Without a router, the result has the users' former Service even in its new role.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known

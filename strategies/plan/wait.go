@@ -20,7 +20,7 @@ type traits struct {
 	Early    bool
 }
 
-// NoWait ends in the pass after its stage is applied.
+// NoWait does not wait. The stage ends in the pass after it is applied.
 type NoWait struct{}
 
 func (NoWait) Traits() traits { return traits{Number: 4} }
