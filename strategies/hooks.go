@@ -142,7 +142,7 @@ func changedHooks(in Input) *rollout.Render {
 	return &run
 }
 
-// changesHooks reports whether a commit without a new version has changed hooks. They run after old pods are gone.
+// changesHooks reports whether a commit without a new version has changed hooks. They run when old pods are gone.
 func changesHooks(in Input) bool {
 	return in.Source != nil && in.Source.Digest != in.Head.Render.Digest && slices.ContainsFunc(
 		[]rollout.HookWhen{rollout.HookBefore, rollout.HookAfter},

@@ -30,7 +30,7 @@ func (in Input) prepared() Input {
 	return in
 }
 
-// refusal returns the policy rule that forbids the promotion. A "through" with the last step is the same as "full".
+// refusal returns the policy rule that forbids the promotion. A promotion through the last step is a full promotion.
 func refusal(in Input) string {
 	p := in.Promotion
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
@@ -61,13 +61,13 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-// isSpent reports whether the promotion file no longer counts. A used retry is recorded in Rejection.Promotion instead.
+// isSpent reports whether the promotion file has been used up. For a used retry, Rejection.Promotion has the record.
 func isSpent(in Input) bool {
 	p := in.Promotion
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate drops a decision about stable and records it as spent, because it must not count in a later release.
+// withoutLate drops a promotion of the stable version. It records the file as spent, so that no later release uses it.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash && p.Decision != rollout.Retry {
 		in.State.Spent, in.Promotion = p.Digest, nil
@@ -191,13 +191,13 @@ func furthest(all []workloads.Staged) (step int, found bool) {
 	return step, len(all) > 0
 }
 
-// Key returns the promotion that opens all waiting gates and no other gates. It is nil if no gate waits.
+// Key returns the promotion that opens only the gates that wait for a promotion. It is nil without such a gate.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
 }
 
-// Early returns the promotion that ends the present timed pauses, analyses and experiments. It is nil without them.
+// Early returns the promotion that ends all present timed pauses, analyses and experiments, or nil if none is present.
 func Early(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, early(in, endsEarly))
@@ -216,7 +216,7 @@ func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 }
 
 // KeyThrough returns a promotion of the release through a step of each workload. Steps count from 1, and an empty map
-// means all steps. If a file is spent, the promotion has a time, so that its digest differs from the spent digest.
+// means all steps. If State.Spent is set, the promotion has a time, so that its digest differs from State.Spent.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {
@@ -288,7 +288,7 @@ func early(in Input, kind func(plan.Wait) bool) []workloads.Staged {
 	})
 }
 
-// endsEarly reports whether a promotion can end a wait before it is over.
+// endsEarly reports whether a promotion can end a wait early.
 func endsEarly(w plan.Wait) bool { return w.Traits().Early }
 
 // isOpen reports whether the promotion lets a workload pass its step.

@@ -13,7 +13,7 @@ import (
 // Replicas and the limits of autoscalers are not staged. A release changes them immediately, and a rollback keeps them.
 // During a rollback or a freeze, the state records the head's replicas beside the older commit.
 
-// withReplicas records the head's replicas while State.Source may have other replicas.
+// withReplicas records the head's replicas while the commit State.Source may have other replicas.
 func withReplicas(in, _ Input, d Decision) Decision {
 	s, head := &d.State, in.Head
 	switch {
@@ -54,8 +54,8 @@ func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	})
 }
 
-// withMark keeps the workloads' mark if neither pods nor routes move, such as when a pause begins. A new mark alone
-// would cost the Deployment controller three more writes.
+// withMark keeps the mark of the last transition on the workloads, if neither pods nor routes move, such as when a
+// pause begins. A new mark alone would cost the Deployment controller three more writes.
 func withMark(in, given Input, d Decision) Decision {
 	switch was := given.State; {
 	case d.State.Equal(&was):
@@ -67,7 +67,7 @@ func withMark(in, given Input, d Decision) Decision {
 	return d
 }
 
-// isStill reports whether two states between the steps of one release have the same objects.
+// isStill reports whether two states lead to the same objects. Both states must be at steps of one release.
 func isStill(in Input, a, b rollout.State) bool {
 	if in.Source == nil || !workloads.IsHeld(a) || !workloads.IsHeld(b) {
 		return false
@@ -88,7 +88,7 @@ func isStill(in Input, a, b rollout.State) bool {
 	return a.Equal(&b)
 }
 
-// unmoved removes the fields of a state on which no object depends.
+// unmoved removes a state's fields that do not affect any object.
 func unmoved(s rollout.State) rollout.State {
 	s.Phase, s.Reason, s.Serial, s.Written, s.Held, s.Analyses, s.Hooks = "", "", 0, 0, nil, nil, nil
 	s.Unhealthy, s.Kept, s.Ignored = "", "", ""

@@ -18,8 +18,8 @@ type cause struct {
 	reject bool            // reject the release's hash; false after a revert or a newer version
 }
 
-// rollback begins the rollback to stable. Requests move immediately. New pods go after settling, or after abortDelay if
-// the release is rejected and abortDelay is longer. The app then follows why.to, the revert's or stable's commit.
+// rollback begins the rollback to the stable version. Requests move immediately. New pods stay while proxies learn the
+// routes, and longer if a rejected release has a longer abortDelay. The app then follows the commit why.to.
 func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
@@ -61,7 +61,7 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 }
 
 // abortDelay returns the longest abortScaleDownDelaySeconds of the release's specs. Without a stable Service or router
-// it is 0, because new pods would keep serving. In place it is 0 as well, because stable needs the room.
+// it is 0, because new pods would keep serving. In place it is 0, because stable pods replace the new pods.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.Of(spec)
@@ -106,8 +106,8 @@ func decideAborting(in Input) Decision {
 	return d
 }
 
-// CanOvertake reports whether a full promotion of Git's version would end the rollback in progress. A retried version
-// cannot overtake, because the promotion file would replace the retry.
+// CanOvertake reports whether a full promotion of Git's version would end the rollback in progress. If the head's
+// version may start only after a retry, a promotion file cannot do so, because the file would replace the retry.
 func CanOvertake(in Input) bool {
 	if in.State.Phase != rollout.Aborting || in.Head.Render == nil {
 		return false
@@ -116,8 +116,8 @@ func CanOvertake(in Input) bool {
 	return isAwaited(in)
 }
 
-// overtake ends a rollback early for a full promotion, because stable may be broken. The user's rolling update then
-// replaces all pods without stages. Meanwhile Services select all pods.
+// overtake ends a rollback early for a full promotion, because the stable version may be broken. The user's rolling
+// update then replaces all pods without stages, while Services select all pods.
 func overtake(in Input) Decision {
 	was := in
 	in.State.Release, in.State.Rollback = nil, nil
@@ -148,7 +148,7 @@ func finishRollback(in Input) (Decision, bool) {
 		return d, true
 	}
 	s.Hooks = pastHooks(s.Hooks)
-	if in.Head.Render == nil { // Git is unreadable, so end at stable as if the head had the rejected version
+	if in.Head.Render == nil { // without a readable head, the app ends as if the head had the rejected version
 		if rejection, is := s.IsRejected(s.Release.Hash); is {
 			s.Reason = rejectedText(rejection)
 		}
@@ -160,11 +160,11 @@ func finishRollback(in Input) (Decision, bool) {
 	return decideAtRest(in), true
 }
 
-// drainAt returns when the new pods may go. It is the recorded time, or earlier if the next release waits or stable
-// needs room to grow, but never before all proxies know the routes.
+// drainAt returns when the new pods may go. It is the recorded time, or earlier if the next release waits or the stable
+// version cannot get more pods beside them, but never before all proxies know the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
-	isFull := func(m workloads.Staged) bool { // stable cannot grow beside so many new pods
+	isFull := func(m workloads.Staged) bool { // the stable version cannot get more pods beside so many new pods
 		n := workloads.Asked(in.State, m.Spec)
 		return n != nil && *n > m.Live.Replicas && m.Fresh.Desired >= m.Live.Replicas
 	}
@@ -195,7 +195,7 @@ func laterOnly(t, now time.Time) time.Time {
 }
 
 // settling returns how long a rollback keeps the new pods, so that proxies can learn the routes. It is 0 if no route is
-// recorded. If the release's commit is lost, settling uses the head's specs.
+// recorded. If the release's commit is lost, the head's specs are used.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	specs := releaseSpecs(in)
@@ -203,8 +203,8 @@ func settling(in Input) time.Duration {
 		specs = in.Head.Render.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
-		// With dynamicStableScale no time is needed, because stable needs the room and its Service selects all pods. In
-		// place, matched requests reach stable, because the new version's Service selects stable's pods.
+		// With dynamicStableScale, new pods need not stay, because the users' Service selects all pods. In place, they
+		// need not stay, because the new version's Service now selects stable pods for matched requests.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
 			longest = max(longest, m.Routing.Settle)
 		}

@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// All users are on a version when it has serving pods and no other version has pods. Then a release is stable, or a
-// rollback ends. Not all pods need to be available, because on a hundred nodes the last pod may never become available.
+// A release becomes stable, or a rollback ends, when its version has serving pods and no other version has pods. Some
+// pods may be unavailable, because on a hundred nodes the last pod may never become available.
 
-// servesAll reports whether all users are on the release in flight. The argument serves decides for each workload.
+// servesAll reports whether all users are on the release in flight. The function serves decides for each workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
 	if isContent(release) {
@@ -47,7 +47,7 @@ func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return isAlone(live, hash) && fresh.Ready() >= min(workloads.Replicas(in.State, spec, live), 1)
 }
 
-// available returns how many of n pods must always be available. At least one must be, whatever maxUnavailable is.
+// available returns how many of n pods must always be available. At least one pod must be, even if maxUnavailable is n.
 func available(spec rollout.Spec, n int) int {
 	return min(n, max(1, n-spec.MaxUnavailable.RoundDown(n)))
 }
@@ -70,7 +70,7 @@ func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }
 
-// rollingBack describes the workloads that still run other versions than stable. It also returns their first deadline.
+// rollingBack describes the workloads that are not back at the stable version. It also returns their first deadline.
 func rollingBack(in Input) (texts []string, late deadline) {
 	if in.Source == nil || in.State.Source != in.State.Rollback.To {
 		return []string{"all pods to have the stable version"}, late
@@ -127,8 +127,8 @@ func OrdersNodes(in Input) bool {
 	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)
 }
 
-// lessRouted returns why missing pods reduce the new version's requests, and when that may end. After a reduction the
-// new pods must be ready for wellFor first, so that a crash loop makes one transition.
+// lessRouted returns why missing pods reduce the new version's requests, and when the reduction may end. The new pods
+// must first be ready for wellFor, so that a crash loop makes only one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range stagedIn(in) {
 		t := m.Routing

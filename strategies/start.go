@@ -151,7 +151,7 @@ func startRelease(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// newestStable returns stable with the newest commit at which it served. A rollback returns to that commit.
+// newestStable returns the stable release with the newest commit of its version. A rollback returns to this commit.
 func newestStable(in Input) *rollout.Release {
 	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable
@@ -161,12 +161,12 @@ func newestStable(in Input) *rollout.Release {
 	return &stable
 }
 
-// notRejected returns all rejections except h's rejections, because h is tried again.
+// notRejected returns all rejections except the rejections of version h, because this version is tried again.
 func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
 	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }
 
-// firstProgress returns the first step of each workload whose template changes. Other and new workloads have no steps.
+// firstProgress returns the first step of each workload whose template changes. Other workloads have no steps.
 func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	var all []rollout.Progress
 	for _, spec := range in.Head.Render.Specs {
@@ -193,7 +193,7 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	return all
 }
 
-// phaseOf returns Promoting if all workloads have passed their steps, and Paused if the others wait for users or time.
+// phaseOf returns Promoting if all workloads have passed their steps, and Paused if the rest wait for users or time.
 func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	phase := rollout.Promoting
 	for _, pr := range all {
@@ -209,7 +209,7 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	return phase
 }
 
-// isFast reports whether a hash is verified and within each rollbackWindow, and is neither rejected nor stable.
+// isFast reports whether the hash h is verified and in each rollbackWindow. A stable or rejected version is never fast.
 func isFast(in Input, h rollout.Hash) bool {
 	i := slices.Index(in.State.Verified, h)
 	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {
@@ -229,8 +229,8 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	return out[:min(len(out), rollout.MaxHistory)]
 }
 
-// StartOver returns an app's record for a new cluster without workloads. It is a rollback to stable. After that, Git's
-// version starts at its first step. Without a stable version StartOver returns false, and a first deployment follows.
+// StartOver returns an app's record for a new cluster without workloads. It rolls back to the stable version. Git's
+// version then starts at its first step. Without a stable version, StartOver returns false for a first deployment.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false

@@ -12,7 +12,7 @@ import (
 )
 
 // adopt follows a commit without a new version. After a change of steps, the release continues at the first changed
-// step or its present step, whichever is earlier. A change of strategy or routed Services first rolls the release back.
+// step or its present step, whichever is earlier. A change of the strategy or of Services first rolls the release back.
 func adopt(in Input) Decision {
 	if endsByOldList(in) {
 		if in.Head.Render = followed(in); workloads.IsPromoting(in.State) {
@@ -69,7 +69,7 @@ type change struct {
 	restarts string         // the change that forces a rollback to stable, "" if none
 }
 
-// changeOf compares the plans of the followed commit and of the head, both compiled by this version of gitrollout.
+// changeOf compares two plans: of the applied commit and of the head. This version of gitrollout compiles both plans.
 func changeOf(m workloads.Staged, in Input) change {
 	spec, known := rollout.Spec{}, false
 	if in.Source != nil {
@@ -102,8 +102,8 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// endsByOldList reports whether a release ends with the source's steps although the head has other steps. This is so if
-// the source's steps have moved all users and the head's steps have no switch, because the head's steps would then send
+// endsByOldList reports whether a release ends with the source's steps although the head has other steps. This
+// happens if the source's steps have moved all users and the head's steps have no switch. The head's steps would send
 // users to all pods. A source from local files has no commit.
 func endsByOldList(in Input) bool {
 	s, source := in.State, in.Source
@@ -118,7 +118,7 @@ func endsByOldList(in Input) bool {
 	})
 }
 
-// spends reports whether the promotion file would open a changed step, or another step because names changed.
+// spends reports whether the promotion file is used up, because it would open a changed step or, by name, another step.
 func (c change) spends(in Input, m workloads.Staged) bool {
 	if workloads.IsPromoting(in.State) || isOpenFully(m, in) {
 		return false
@@ -131,8 +131,8 @@ func (c change) spends(in Input, m workloads.Staged) bool {
 	return last != was || found != knew
 }
 
-// resumed returns where a workload continues after a change. An unchanged stage keeps its clock, and a changed stage
-// begins anew. Users are not moved back. A release that is past its steps or verified gets no new steps.
+// resumed returns where a workload continues after a change. An unchanged stage continues, and a changed
+// stage begins anew. Users are not moved back. A release that is past its steps or verified gets no new steps.
 func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
@@ -153,7 +153,7 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
 	}
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
-		// The new list determines the matched users, and its step determines the next weight.
+		// The routes of the new step apply, and the routed weight stays until the next change.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
 		if c.old == nil || !reflect.DeepEqual(c.old.RoutesAt(m.Routed.Step), m.RoutesAt(next.Step)) {
 			next.Routed.At = rollout.Second(in.Now) // old matches apply until proxies have learnt the change

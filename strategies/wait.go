@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// waitForPods waits until enough new pods have served for minReadySeconds and are routed, and surplus pods are gone.
+// waitForPods waits until enough new pods serve, for minReadySeconds and known to proxies, and surplus pods are gone.
 func waitForPods(in Input, m workloads.Staged) verdict {
 	want := m.Kind().Reached(m, m.Want())
 	ready := plan.MinReady(m.Spec)
@@ -164,7 +164,7 @@ func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	return next.Entered
 }
 
-// lacksPods reports whether a timed pause is over but cannot end because no new pod is ready. since is the pause's end.
+// lacksPods reports whether a timed pause is over but cannot end because no new pod is ready. It also returns the end.
 func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) {
 	w, is := m.Stage().Wait.(plan.TimerWait)
 	if !is || m.N == 0 || m.Want().Canary == 0 || m.Fresh.Ready() > 0 {
@@ -207,7 +207,7 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	}
 }
 
-// withoutPods waits for the new pod that an analysis needs. The verdict is broken if no step so far starts a new pod.
+// withoutPods waits for the new pod that an analysis needs. If no step so far starts such a pod, the wait is broken.
 func withoutPods(m workloads.Staged, who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.Want().Canary == 0 && m.N > 0 {

@@ -215,7 +215,7 @@ func (p *Compiled) RoutesAt(step int) []rollout.ManagedRoute {
 	return s.Routes
 }
 
-// CountsAt returns the pods at the end of a step. Later steps have the last step's pods. Without stages, none are new.
+// CountsAt returns the pods at the end of a step. Later steps have the last step's pods. Without stages, no pod is new.
 func (p *Compiled) CountsAt(step, n int) Counts {
 	if len(p.Stages) == 0 {
 		return Counts{Stable: n}

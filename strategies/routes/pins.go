@@ -16,10 +16,10 @@ const (
 	allPods   selector = iota // all pods, as the user wrote the selector
 	stablePin                 // the stable version
 	freshPin                  // the new version
-	newestPin                 // the new version, or stable if the new version has no ReplicaSet
+	newestPin                 // the new version, or the stable version if the new version has no ReplicaSet
 )
 
-// trafficPhase is the phase of a release that decides what its Services select.
+// trafficPhase is the part of a release's course that determines which pods its Services select.
 type trafficPhase int
 
 const (
@@ -31,7 +31,7 @@ const (
 	left                   // in a rollback that removes the new version's pods
 )
 
-// readiness grades how many usable pods a version has.
+// readiness says whether a version has no, some or enough usable pods.
 type readiness int
 
 const (
@@ -60,8 +60,8 @@ func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 	})
 }
 
-// A Service selects a single version while that version has pods to answer. Where weights are shares of pods, requests
-// go to all ready pods, so a new version without ready pods gets no requests.
+// The users' Service selects one version only while this version has pods to answer. Otherwise it selects all pods, and
+// requests go to any ready pod. A new version without ready pods then gets no requests.
 var canaryRows = []pinRow{
 	{at: []trafficPhase{atSteps}, stable: []readiness{enough}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{atSteps}, main: allPods, side: freshPin},
@@ -71,7 +71,7 @@ var canaryRows = []pinRow{
 	{at: []trafficPhase{leaving, left}, main: allPods, side: stablePin},
 }
 
-// A preview Service selects the new version until its pods go. Users do not reach it, and stable keeps all its pods.
+// A preview Service selects the new version until its pods go. Users do not reach this Service. All stable pods stay.
 var blueGreenRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{leaving}, stable: []readiness{enough}, main: stablePin, side: freshPin},
@@ -79,7 +79,7 @@ var blueGreenRows = slices.Concat([]pinRow{
 }, canaryRows)
 
 // Routers may send requests to both Services at any time. Some routers drop a route to a Service without endpoints. So
-// the new version's Service selects stable until the new version gets requests.
+// the new version's Service selects stable pods until the new version gets requests.
 var routedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, stable: []readiness{none}, main: allPods, side: allPods},
 	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, main: stablePin, side: stablePin},
@@ -97,7 +97,7 @@ var sharedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedRows)
 
-// Pins returns the label that each Service of a staged workload selects. A Service without a pin selects all pods. A
+// Pins returns the label that each Service of a staged workload selects. A Service without a label selects all pods. A
 // version without a ReplicaSet has no label yet and cannot be selected.
 func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
@@ -121,7 +121,7 @@ func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	return pins
 }
 
-// reaches reports whether a Service selects a workload's pods. The Service of an earlier release may not do so anymore.
+// reaches reports whether a Service selects a workload's pods. An earlier release's Service may select other pods now.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
 	deployment, found := workloads.WorkloadOf(r, w)
@@ -147,7 +147,7 @@ type pinning struct {
 // Pinned returns the labels that the two Services of a workload select. The zero value selects all pods.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// An image set by hand makes a second ReplicaSet with the release's hash. It counts if the first has no ready pods.
+	// A manual image change makes a second ReplicaSet of the same release. It is used if the first has no ready pods.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]
@@ -186,12 +186,12 @@ func (m pinning) phase() trafficPhase {
 // isShared reports whether users reach both versions' pods at the present step.
 func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0 }
 
-// freshReadiness returns the new version's readiness. Between steps one ready pod that may get requests is enough.
+// freshReadiness returns the new version's readiness. At a step, one ready pod that may get requests is enough.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
-	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see stable's template
+	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has not seen the stable template yet
 	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || going || m.Want().Canary == 0 && !m.StillRouted(m.view)
 	switch {
-	case m.Fresh.Ready() == 0, at == promoting && m.Live.Hash == m.Stable.Hash: // the object has stable's template
+	case m.Fresh.Ready() == 0, at == promoting && m.Live.Hash == m.Stable.Hash: // the object has the stable template
 		return none
 	case (at == atSteps || at == shared) && idle:
 		return some
@@ -200,8 +200,8 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 	}
 }
 
-// stableReadiness returns stable's readiness. Between steps one ready pod that stays is enough. In a rollback
-// neededStable ready pods are enough. Pods that are about to be removed do not count.
+// stableReadiness returns the stable version's readiness. At a step, one ready pod that stays is enough. A rollback
+// needs as many ready pods as neededStable returns. Pods that are about to be removed are ignored.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
 	ready, want := min(m.Stable.Ready(), m.Stable.Desired), m.Want()
 	stays := want.Stable
@@ -228,7 +228,7 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 }
 
 // draining reports whether the controller may still remove the last stable pods. This can happen if the rollback began
-// during the promotion or at a step without stable pods. It ends when the controller has seen stable's template.
+// during the promotion or at a step without stable pods. It is over once the controller has seen the stable template.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false
@@ -237,21 +237,21 @@ func (m pinning) draining() bool {
 	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
-// isUntouched reports whether stable kept all requests and the recorded step is from another list of steps. Such a step
-// has no meaning in a rollback, because a rollback uses the list of the stable commit.
+// isUntouched reports whether the new version had weight 0 at a step of another list of steps. Such a step has no
+// meaning in a rollback, because a rollback uses the list of the stable commit.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods must be ready before a rollback sends them all requests. All pods must be
-// ready if the new version had all requests. One pod is enough if stable kept its pods.
+// neededStable returns how many stable pods must be ready before all requests return to them in a rollback. All pods
+// must be ready if the new version had all requests. One ready pod is enough if no stable pod was removed.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():
 		return 1
 	case m.isShared(): // users reach both versions until at most one stable pod is missing
 		return max(1, m.N-1)
-	case m.IsDynamic(): // stable has as few pods as its share of traffic needed
+	case m.IsDynamic(): // the stable version has only the pods that its share of traffic needed
 		return max(1, m.N-m.Spec.MaxUnavailable.RoundDown(m.N))
 	case m.Step >= len(m.Stages) || m.HasSwitched(m.Step) || m.Want().Stable == 0:
 		return max(1, m.N)

@@ -82,7 +82,7 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 	return r
 }
 
-// Within returns the weight that the ready pods can bear, so that missing new pods do not raise the load of the others.
+// Within returns the weight that the ready new pods can serve. Missing new pods must not raise the other pods' load.
 // For example, weight 50 is planned for 5 new and 10 stable pods. If 4 new pods are ready, they get 4/5 of the planned
 // requests, and the weight is 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {

@@ -61,7 +61,7 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	return all
 }
 
-// roomOnNodes returns how many more nodes may be without a serving pod. It is negative if too many nodes lack one.
+// roomOnNodes returns how many more nodes may be without a serving pod. It is negative if too many nodes lack a pod.
 func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
 	room := max(1, spec.MaxUnavailable.RoundUp(live.Replicas)) - live.Replicas
 	for _, r := range live.Revisions {
@@ -71,7 +71,7 @@ func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time
 }
 
 // inNodeOrder sorts pods by the first selector that matches their node, and then by a digest, so that each release
-// begins on other nodes. Nodes without a match come last. If broken is set, pods that are not ready come first.
+// begins on other nodes. Nodes without a match come last. If broken is true, pods that are not ready come first.
 func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting, broken bool) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		if broken && p.Ready {

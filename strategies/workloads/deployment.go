@@ -31,8 +31,8 @@ func (f Limits) limit(o rollout.Object) {
 	}
 }
 
-// turn pauses a rollback's Deployment while stable's ReplicaSet reports more available pods than replicas, because the
-// controller could stop too many new pods. For example, stable is scaled from 5 to 2 beside 6 new pods, and 6 pods must
+// turn pauses a rollback's Deployment while the stable ReplicaSet reports more available pods than replicas, because
+// the controller could stop too many new pods. For example, 5 stable pods are scaled to 2 beside 6 new pods, and 6 must
 // be available. The controller counts 2-5 = -3 unavailable stable pods (NewRSUnavailablePodCount). So it may stop
 // 2+6-6-(-3) = 5 new pods. The surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
@@ -45,7 +45,7 @@ func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	switch {
 	case m.Stable.Hash == "" || m.Stable.Desired >= n || rollout.In(o, "spec.strategy.type") == "Recreate":
 	case m.Stable.Current && !m.Live.Synced:
-		return nil // the controller has yet to see the pause or its end
+		return nil // the controller has not seen the pause or its end yet
 	case !isReported, !m.Stable.Current && m.Stable.Desired > to.Stable:
 		f := paused(m, n)
 		surge := max(m.Spec.MaxSurge.RoundUp(n), to.Stable+to.Canary-n)
@@ -56,7 +56,7 @@ func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	return o
 }
 
-// paused returns limits for n replicas at which no pod starts or stops.
+// paused returns limits that let no pod start or stop. The parameter n is the number of replicas.
 func paused(m Staged, n int) Limits {
 	total := m.Stable.Desired + m.Fresh.Desired
 	return Limits{Surge: max(0, total-n), Unavailable: min(1, max(0, 1+n-total)), Replicas: n, still: true}
@@ -100,12 +100,12 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 }
 
 // Limits returns the surge and unavailable pods of the next move. The Deployment controller never stops pods of its
-// newest ReplicaSet and never starts pods of older ones. So a canary that is too large shrinks under the stable
-// template, which is still held (Limits.Back).
+// newest ReplicaSet and never starts pods of older ones. So to remove new pods, the stable template is
+// applied while the release stays at its step (Limits.Back).
 //
-// The controller removes all new pods if stable pods count as available. So stable's template is first applied with
-// paused limits (Limits.still), until no stable pod counts. If n new pods count as available, one is removed first,
-// because n pods look like a whole release. If only some new pods count, for example by a manual change, no pod moves.
+// The controller removes all new pods if it sees available stable pods. So the stable template is first applied with
+// paused limits (Limits.still), until no stable pod is available. If n new pods are available, one is removed first,
+// because n pods look like a whole release. If only some are, for example by a manual change, no pod moves.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N
@@ -162,7 +162,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 //	N=10, maxSurge 1, maxUnavailable 0, from 9 stable and 5 new pods (4 of them ready) to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
-// Removed old pods stay away, so that the limits do not flap. Pods that terminate, or soon will, do not count as ready.
+// Removed old pods stay removed, so that limits do not flap. Pods that terminate, or soon will, do not count as ready.
 func (m Staged) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (Limits, bool) {
 	unavailable := m.Spec.MaxUnavailable.RoundDown(m.N)
 	if surge == 0 && unavailable == 0 {

@@ -18,7 +18,7 @@ type kind interface {
 	// Hold writes limits into the workload's object.
 	Hold(o rollout.Object, f Limits)
 
-	// Reached returns the counts at which a stage is done. They include surplus new pods that the controller keeps.
+	// Reached returns the counts at which a stage is done, with the surplus new pods that the controller keeps.
 	Reached(m Staged, want plan.Counts) plan.Counts
 }
 
@@ -28,9 +28,9 @@ type evictor interface {
 	evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
 }
 
-// turner is a kind whose controller must come to rest before a rollback moves pods.
+// turner is a kind whose controller must finish its work before a rollback moves pods.
 type turner interface {
-	// turn returns the object for a rollback. If it is nil, the object in the cluster stays unchanged.
+	// turn returns the object for a rollback. A nil result leaves the object in the cluster unchanged.
 	turn(m Staged, o rollout.Object) rollout.Object
 }
 
@@ -106,7 +106,7 @@ type Limits struct {
 	asIs                         bool // the object stays until the controller has seen the last write
 }
 
-// LimitsOf returns the limits of a stage. It returns false while no canary pod is wanted or stable has too few pods.
+// LimitsOf returns the limits of a stage. It returns false while no new pod may start, so that only stable pods run.
 func LimitsOf(m Staged, v View) (Limits, bool) {
 	want := m.resting(v)
 	known := m.Stable.Hash != ""
@@ -115,7 +115,7 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 		// Stable's ReplicaSet has no hash yet, so the number of old pods and the Services' selector are unknown.
 		return Limits{}, false
 	case want.Stable > 0 && m.Stable.Desired == 0 && m.Fresh.Ready() == 0:
-		// The workload scales up from 0. While held, all its pods would be canaries.
+		// The workload scales up from 0. The limits would make all its pods new pods.
 		return Limits{}, false
 	case m.HasStrangers(want) && !m.HasMoved(m.Progress):
 		// Pods of a third ReplicaSet, from an image set by hand, would stay for ever in place of stable pods.
@@ -126,8 +126,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit of the template may make a second
-// ReplicaSet with the new version's hash. If neither is current, the older one is trusted if it has the higher revision
-// number and the other has no pods. In a StatefulSet, it checks only pods below the partition.
+// ReplicaSet with the new version's hash. Without a current one, the older one is trusted if its revision number is
+// higher and the other one has no pods. In a StatefulSet, only pods below the partition are checked.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
@@ -161,7 +161,7 @@ func (m Staged) resting(v View) plan.Counts {
 		kept = min(kept, m.borne())
 	}
 	if m.SharesPods() {
-		kept = min(kept, 1) // for matched requests only, as other requests reach any pod
+		kept = min(kept, 1) // only matched requests need a new pod, because other requests reach any pod
 	}
 	if kept <= want.Canary {
 		return want

@@ -56,7 +56,7 @@ func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Objec
 	return stable
 }
 
-// sizes returns the fields of spec that hold an object's Count and Least.
+// sizes returns the names of the fields in spec that hold the number of replicas and its minimum.
 func sizes(ref rollout.Ref) (count, least string) {
 	switch {
 	case ref.Group == "keda.sh" && ref.Autoscales():
@@ -139,8 +139,8 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 	return o
 }
 
-// roomy is a kind whose objects limit missing and extra pods. For a staged workload, room sets Kubernetes' default if
-// Git sets no limit. So no manual change decides how many pods a promotion replaces at a time.
+// roomy is a kind whose objects limit missing and extra pods. For a staged workload, the method room sets the
+// default limits if Git sets none, so that no manual change decides how many pods a promotion replaces at a time.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }

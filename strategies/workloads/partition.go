@@ -55,7 +55,7 @@ func (p partitioned) Own(o rollout.Object) {
 	}
 }
 
-// room sets the limits beside the partition, for the built-in Kruise kinds only.
+// room sets default limits of missing and extra pods next to the partition, for the built-in Kruise kinds only.
 func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	at := p.Partition[:max(0, strings.LastIndex(p.Partition, "."))]
 	switch {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// SettledAt returns when all proxies have learnt a route. It counts from the record or the apply, whichever is later.
+// SettledAt returns when all proxies have learnt a route. The settle time starts at the later of record and apply.
 func SettledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 	return rollout.Later(recorded, applied).Add(settle)
 }
@@ -65,7 +65,7 @@ func (m Staged) IsRouted() bool {
 	return m.Routed != nil && m.Routing != nil && (m.Routed.Weight > 0 || len(m.RoutesAt(m.Routed.Step)) > 0)
 }
 
-// StillRouted reports whether a proxy may still send requests to the new version. Then none of its pods may go.
+// StillRouted reports whether a proxy may still send requests to the new version. If so, no new pod may go.
 func (m Staged) StillRouted(v View) bool {
 	return m.IsRouted() || m.Routed != nil && m.Routing != nil && !m.isSettled(v)
 }
@@ -76,7 +76,7 @@ func (m Staged) isSettled(v View) bool {
 }
 
 // Drained returns how many stable pods may be gone. No further pod may go until all proxies know the step's weight.
-// After that, the step's number may go, but not more than the new version's serving pods plus maxUnavailable.
+// The step's surplus pods may then go, but no more than the new version's serving pods plus maxUnavailable.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)

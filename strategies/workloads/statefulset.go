@@ -15,7 +15,7 @@ import (
 type statefulSet struct{ inTurn }
 
 // Limits returns the new pods of the stage. Each pass counts anew, because an autoscaler may change n. No stable pod is
-// replaced while another pod does not serve, because Parallel does not wait for that pod. New pods are not taken back.
+// replaced while another stable pod does not serve, because the policy Parallel does not wait for this pod.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -32,7 +32,7 @@ func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// onTop counts the new pods from the highest ordinal down to the first other pod.
+// onTop returns how many pods from the highest ordinal down are new, without a gap.
 func onTop(m Staged) (n int) {
 	isNew := func(at int) bool {
 		return slices.ContainsFunc(m.Fresh.Members, func(p rollout.Pod) bool { return ordinal(p) == at })
@@ -44,8 +44,8 @@ func onTop(m Staged) (n int) {
 }
 
 // IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that. This can
-// happen because a partition has no effect without pods. Then only the stable object is applied until stable is the
-// base version again.
+// happen because a partition has no effect while no pod exists. The stable template is then applied, and steps wait,
+// until Kubernetes uses the stable version again.
 func (m Staged) IsTakenForAll() bool {
 	isByPartition := m.Kind() == (statefulSet{}) || m.Spec.Partition != nil
 	return isByPartition && m.N > 0 && m.Fresh.Base && m.Fresh.Hash != m.Stable.Hash && !m.hasAsked(m.N)
@@ -60,7 +60,7 @@ func (m Staged) hasAsked(pods int) bool {
 	return false
 }
 
-// isNextDown reports whether the next stable pod to replace is not ready. Its replacement costs no capacity.
+// isNextDown reports whether the next stable pod to replace is not ready. If so, a replacement costs no capacity.
 func (m Staged) isNextDown() bool {
 	if len(m.Stable.Members) == 0 {
 		return false
@@ -82,7 +82,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached waits until rebalance has evicted surplus new pods, except if they would return because the base is new.
+// Reached waits for the eviction of surplus new pods if "rebalance" is set, unless the pods would return as new pods.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -90,7 +90,7 @@ func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	return k.inTurn.Reached(m, want)
 }
 
-// Surplus returns why there are more new pods than the step asks for. It is empty if there are not.
+// Surplus returns why more new pods exist than the step asks for. The text is empty if no more exist.
 func (m Staged) Surplus() string {
 	asked, n := m.Want().Canary, m.Fresh.Desired
 	if m.Kind() == (deployment{}) || asked == 0 || n <= asked {
@@ -121,7 +121,7 @@ func (m Staged) Surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.N, asked, why)
 }
 
-// evict returns at most one pod: a new pod below the partition with rebalance, or a pod that blocks the controller.
+// evict returns at most one pod: a new pod below the partition, if "rebalance" is set, or a pod that blocks others.
 func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
 	spec, _ := in.spec(w)
@@ -137,8 +137,8 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 // evictInOrder returns the highest pod that is not ready and of an older version. With OrderedReady the controller
 // replaces no pod while another pod is not ready (kubernetes#67250).
 //
-// In a rollback, and at a step without new pods, the pod has the release's version. It is evicted after the cluster has
-// the stable template, because it would return otherwise. At other steps, its ordinal is not below the partition.
+// In a rollback, and at a step without new pods, the pod has the release's version. The pod is evicted only after the
+// cluster has the stable template, or it would return. At other steps, only pods from the partition on are evicted.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
@@ -167,7 +167,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the lowest new pod below the partition, for rebalance to evict. It prefers pods that are not ready.
+// above returns the new pod below the partition that "rebalance" evicts next. Pods that are not ready come first.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {

@@ -99,7 +99,7 @@ func (m Staged) Want() plan.Counts {
 // IsThrough reports whether all steps are done.
 func (m Staged) IsThrough() bool { return m.Step >= m.Of }
 
-// labelOf returns the prefix of a workload's run names, such as web. It is web@east if two namespaces have a web.
+// labelOf returns the prefix of a workload's run names, such as "web", or "web@east" if two namespaces have a web.
 func labelOf(s rollout.State, w rollout.Workload) string {
 	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
 	if slices.ContainsFunc(s.Progress, namesake) {
@@ -155,7 +155,7 @@ func IsHeld(s rollout.State) bool {
 	}
 }
 
-// commitOf returns the commit of a staged template's release. Others get none, so that no push writes them.
+// commitOf returns the commit of a staged template's release. Other templates get none, so that a push keeps them.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
