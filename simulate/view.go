@@ -12,7 +12,7 @@ import (
 )
 
 // View is the cluster as one process reads and writes it. If the field Stale is true, a read returns the state of the
-// last refresh, plus the later writes that Cluster.wrote adds. The field Unseen says why the view is stale, if known.
+// last refresh, and any later writes that Cluster.wrote adds. The field Unseen says why the view is stale, if known.
 type View struct {
 	Stale  bool
 	Unseen string
@@ -199,7 +199,7 @@ func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error
 	return v.act(Effect{Verb: "evict", Object: "Pod/" + pod.Name}, func() { v.cluster.Kube.Evict(namespace, pod) })
 }
 
-// act runs the function do, unless the gate fails before the effect e.
+// act runs the function do, unless the gate returns an error before the effect e.
 func (v *View) act(e Effect, do func()) error {
 	outcome := v.gate(e)
 	if outcome.Err == nil || outcome.After {

@@ -131,7 +131,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or a new
-// number of consecutive errors. Good measurements matter only if the parameter all is true, as a restart repeats them.
+// number of consecutive errors. The parameter all adds good measurements, which a restart would otherwise repeat.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true

@@ -30,7 +30,7 @@ func (d deadline) earlier(other deadline) deadline {
 	return d
 }
 
-// deadlineOf returns a step's deadline: the parameter seconds after the time since, when progress was last seen.
+// deadlineOf returns a step's deadline: the given number of seconds after the last progress, at the time since.
 func deadlineOf(since time.Time, seconds int, step, missing, problem string) deadline {
 	d := deadline{at: since.Add(time.Duration(seconds) * time.Second)}
 	d.reason = fmt.Sprintf("no progress for %ds at %s", seconds, step)
@@ -105,7 +105,7 @@ func lateToAbort(in Input) (first deadline, is bool) {
 }
 
 // deadlines returns the deadlines of the workloads that wait for pods. Entering a step and each new peak of ready pods
-// count as progress. A workload that is paused, held or behind another workload has no deadline.
+// count as progress. A workload that is paused, is held or waits for another workload has no deadline.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Draining != nil {
@@ -165,7 +165,7 @@ func deadlines(in Input) (all []deadline) {
 	return all
 }
 
-// refused returns the deadline after which refused objects make a release late, if the release has passed its steps.
+// refused returns the deadline of a release that has passed its steps, while the cluster refuses an object.
 func refused(in Input) (first deadline) {
 	const missing = "the cluster refuses objects"
 	if isContent(in.State.Release) {

@@ -257,7 +257,7 @@ func Emptied(r *rollout.Render, has int) error {
 }
 
 // withQuestion sets a decision's next question. Rollbacks and stale decisions ask nothing. Ask.Heal is first, because
-// the other answers describe the healed cluster. Ask.Accept is last, because other answers may make it unnecessary.
+// the other answers describe the healed cluster. Ask.Accept is last, because other answers may keep the old commit.
 func withQuestion(in, _ Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {

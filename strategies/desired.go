@@ -14,7 +14,7 @@ import (
 )
 
 // Desired returns the objects that the cluster should hold: the source's objects, changed by the state. For example, a
-// Service gets a selector for one version. A router may return an error, but render already refuses such a router.
+// Service gets a selector for one version. A router may return an error, but package render refuses such a router.
 func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	v.Plans, s = v.Plans.OrNew(), workloads.Reopened(s)
 	pins := routes.Pins(s, v)
@@ -40,7 +40,7 @@ func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	return append(objects, experimentObjects(s, v)...), err
 }
 
-// NeedsStable reports whether Desired needs the stable version's objects, for an experiment or a workload's old pods.
+// NeedsStable reports whether Desired needs the stable commit's objects, for an experiment or a stable pod template.
 func NeedsStable(s rollout.State, v workloads.View) bool {
 	s = workloads.Reopened(s)
 	if !workloads.IsHeld(s) {
@@ -116,7 +116,7 @@ func Watched(r *rollout.Render) []rollout.Ref {
 }
 
 // Ahead returns the objects that later steps of a render's release apply, so that the API server can check them now.
-// It returns the objects of experiments, the routers' objects for each step, and workloads with a template that waits.
+// It returns the objects of experiments, the routers' objects for each step, and workloads that change at a later step.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)

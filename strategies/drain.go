@@ -68,8 +68,8 @@ func hasArrived(m workloads.Staged, in Input) bool {
 		isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether the applied routes send all requests to the release in flight, and no analysis is left. Such
-// a release ends before the next release starts. Workloads without replicas are ignored.
+// isMoving reports whether routes or a switch already send all requests to the release in flight, and no analysis is
+// left. Such a release ends before the next release starts. Workloads without replicas are ignored.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range stagedIn(in) {

@@ -25,7 +25,7 @@ type Explanation struct {
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
-	Surplus   string    // why more new pods exist than the step requests; "" if no more exist
+	Surplus   string    // why more new pods exist than the step requests; "" without such pods
 	Waiting   string    // the present wait, "" if none
 	Due       time.Time // when a timed wait ends, zero if it is not timed
 }

@@ -196,7 +196,7 @@ func (c *forecaster) waitForTime(w plan.TimerWait, s *ForecastStage) {
 		s.AtLeast = w.Duration
 	case c.known:
 		switch next, err := plan.NextOf(w.Until, w.Zone, c.at); {
-		case err != nil: // render refuses an invalid schedule
+		case err != nil: // package render refuses an invalid schedule
 		case next.IsZero():
 			c.known = false
 		default:
@@ -231,7 +231,7 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration((missing+turn-1)/turn) * plan.MinReady(spec)
 }
 
-// GoesOn returns each workload's progress after the release in flight continues with the version of head. If the result
+// GoesOn returns each workload's progress after the release in flight continues with the steps in head. If the result
 // back is true, the release is first rolled back to the stable version, and then starts at its first step.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())

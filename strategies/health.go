@@ -24,9 +24,9 @@ const (
 type Health struct {
 	HealthySince time.Time // zero if the app is not healthy
 	Unhealthy    map[rollout.Ref]Unhealthy
-	Why          string    // why the last apply failed, in or between releases; "" if it succeeded
+	Why          string    // why the last apply failed, also in a release; "" if it succeeded
 	Lasts        bool      // the apply failed because another manager keeps overwriting an object
-	Taken        time.Time // when applies first succeeded after the failure; zero if none did, or takenFor later
+	Taken        time.Time // when applies first succeeded after Why; reset to zero after takenFor
 }
 
 // Unhealthy records when an object became unhealthy.
@@ -60,7 +60,7 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. A success does not clear an earlier failure, because Seen does so later.
+// Applied returns the health after an apply. A success keeps an earlier failure, which Seen removes after takenFor.
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:

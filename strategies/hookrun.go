@@ -235,7 +235,7 @@ func isLate(now time.Time, run rollout.HookRun, h hook.Hook, state rollout.JobSt
 	return !state.Suspended && !now.Before(began.Add(h.Deadline()+time.Minute))
 }
 
-// endOf returns a run with the result of its Job. isOver is false while the Job runs.
+// endOf returns a run with the result of its Job. The result isOver is false while the Job runs.
 func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout.HookRun, isOver bool) {
 	run.Phase, run.Log = rollout.HookFailed, state.Log
 	switch {

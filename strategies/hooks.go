@@ -30,7 +30,7 @@ type HookJob struct {
 // Key returns the Job's namespace and name.
 func (j HookJob) Key() string { return j.Object.Namespace() + "/" + j.Object.Name() }
 
-// startsWithin is the time that a Job has to start a pod, while another release's Job waits. Then the Job is deleted.
+// startsWithin limits the time in which a Job must start a pod if another release's Job waits. A slower Job is deleted.
 const startsWithin = 10 * time.Second
 
 const again = 2 * time.Second // the interval at which a running Job is observed

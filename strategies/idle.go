@@ -91,7 +91,7 @@ func standing(in Input) *rollout.Release {
 		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: templates}
 }
 
-// unstaged returns the running pod template of each workload with one version whose first Rollout document is new.
+// unstaged returns the pod templates of running workloads that get a first Rollout document now and run one version.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {
@@ -149,7 +149,7 @@ func joined(in Input) rollout.State {
 	}
 	for w, hash := range s.Stable.Templates {
 		if in.Source.Templates[w] != hash {
-			return s // the app does not run stable
+			return s // the app does not run the stable version
 		}
 	}
 	stable := *newestStable(in)
@@ -159,7 +159,7 @@ func joined(in Input) rollout.State {
 	return s
 }
 
-// noneRuns reports whether no staged workload of the head has a stable version. Such new workloads have no steps.
+// noneRuns reports whether no staged workload of the head has a stable version. If so, all are new, without steps.
 func noneRuns(in Input) bool {
 	return len(in.Head.Render.Specs) > 0 && !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
 		return in.State.StableHash(spec.Workload) != ""

@@ -216,7 +216,7 @@ func verdictAt(m workloads.Staged, in Input) verdict {
 	return gates.verdict(in, m)
 }
 
-// suspended records that a workload has lost its replicas or has replicas again. In both cases its step begins anew.
+// suspended records that a workload has lost its replicas or has replicas again. The step begins anew in both cases.
 func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil

@@ -14,7 +14,7 @@ import (
 )
 
 // A promotion file opens gates during one attempt of one release. The file names the release's hash, and may name
-// workloads and steps. State.Spent is the digest of a file that no longer counts, because the file is for an earlier
+// workloads and steps. State.Spent is the digest of a file that has no effect now, because the file is for an earlier
 // attempt, for changed steps or names, or for a version that already serves.
 
 // prepared removes an unusable head or promotion file from the input, and adds a cache of compiled specs.
@@ -67,7 +67,7 @@ func isSpent(in Input) bool {
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate drops a promotion of the stable version. It records the file as spent, so that no later release uses it.
+// withoutLate drops a promotion file for the stable version, and records it as spent, so that no later release uses it.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash && p.Decision != rollout.Retry {
 		in.State.Spent, in.Promotion = p.Digest, nil

@@ -44,7 +44,7 @@ func withReplicas(in, _ Input, d Decision) Decision {
 	return d
 }
 
-// isScaled reports whether an autoscaler in a render scales an object. Then withReplicas does not record new replicas.
+// isScaled reports whether an autoscaler in a render scales an object. If so, withReplicas records no new replicas.
 func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		ref, target := o.Ref(), o.Map("spec", "scaleTargetRef")

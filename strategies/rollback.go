@@ -106,8 +106,8 @@ func decideAborting(in Input) Decision {
 	return d
 }
 
-// CanOvertake reports whether a full promotion of Git's version would end the rollback in progress. If the head's
-// version may start only after a retry, a promotion file cannot do so, because the file would replace the retry.
+// CanOvertake reports whether a full promotion of Git's version would end the rollback in progress. A version that
+// starts by a retry cannot be promoted, because the promotion file would replace the retry.
 func CanOvertake(in Input) bool {
 	if in.State.Phase != rollout.Aborting || in.Head.Render == nil {
 		return false

@@ -12,7 +12,7 @@ import (
 )
 
 // adopt follows a commit without a new version. After a change of steps, the release continues at the first changed
-// step or its present step, whichever is earlier. A change of the strategy or of Services first rolls the release back.
+// step or its present step, whichever is earlier. A new strategy or routed Service first rolls the release back.
 func adopt(in Input) Decision {
 	if endsByOldList(in) {
 		if in.Head.Render = followed(in); workloads.IsPromoting(in.State) {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// waitForPods waits until enough new pods serve, for minReadySeconds and known to proxies, and surplus pods are gone.
+// waitForPods waits until enough pods have served for minReadySeconds, proxies know them, and no surplus pod is left.
 func waitForPods(in Input, m workloads.Staged) verdict {
 	want := m.Kind().Reached(m, m.Want())
 	ready := plan.MinReady(m.Spec)
@@ -129,7 +129,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 		return v
 	}
 	due := w.End(m.Entered)
-	if due.IsZero() { // render refuses a schedule without a next time
+	if due.IsZero() { // package render refuses a schedule without a next time
 		return verdict{paused: true, text: "a promotion: " + m.Stage().Text + " never comes"}
 	}
 	if _, lacks := lacksPods(m, in.Now); lacks {
@@ -207,7 +207,7 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	}
 }
 
-// withoutPods waits for the new pod that an analysis needs. If no step so far starts such a pod, the wait is broken.
+// withoutPods waits for the new pod that an analysis needs. If no step so far starts such a pod, the wait cannot end.
 func withoutPods(m workloads.Staged, who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.Want().Canary == 0 && m.N > 0 {

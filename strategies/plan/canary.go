@@ -76,7 +76,7 @@ func canaryStages(spec rollout.Spec) []Stage {
 		s.Scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
 		s.Counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		if c.Traffic != nil && taken && s.Counts(100).Canary == 0 {
-			s.Weight, s.Routes = 0, nil // without canary pods, no request may go to the new version
+			s.Weight, s.Routes = 0, nil // no canary pod can get requests, and a later setWeight waits for ever
 		}
 		stages = append(stages, s)
 	}
@@ -209,7 +209,7 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// inPlace rounds the counts to numbers that can be kept. A Deployment's maxUnavailable must be a percentage, because
+// inPlace returns counts that the controller can keep. A Deployment's maxUnavailable must be a percentage, because
 // an integer would remove too many pods when an autoscaler halves n. So a Deployment may keep more stable pods: 53 % of
 // 147 removes 77 pods, and no percentage removes 78. Other kinds keep one stable pod unless all pods become new.
 func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {

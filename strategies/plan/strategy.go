@@ -293,7 +293,7 @@ func (s Stage) AsksAs(o Stage) bool {
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
 // LeftServices returns the Services that have lost their role: the Services in the parameter known and in the old plan,
-// without this plan's Services. Without a router, the result has the users' former Service even in its new role.
+// without this plan's Services. Without a router, the users' former Service stays, even if it is the new version's now.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known

@@ -25,7 +25,7 @@ type NoWait struct{}
 
 func (NoWait) Traits() traits { return traits{Number: 4} }
 
-// PodsWait waits until enough new pods have served for minReadySeconds and are routed, and surplus pods are gone.
+// PodsWait waits until enough new pods have served for minReadySeconds, proxies know them, and no surplus pod is left.
 type PodsWait struct{}
 
 func (PodsWait) Traits() traits { return traits{} }

@@ -19,7 +19,7 @@ const (
 	newestPin                 // the new version, or the stable version if the new version has no ReplicaSet
 )
 
-// trafficPhase is the part of a release's course that determines which pods its Services select.
+// trafficPhase is a phase of a release. It determines which pods the release's Services select.
 type trafficPhase int
 
 const (
@@ -154,7 +154,7 @@ func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side 
 	}
 	at := m.phase()
 	if (at == atSteps || at == shared) && m.HasStrangers(m.Want()) && m.Fresh.Ready() == 0 {
-		return main, m.Stable.Pin // pods of other versions serve until stable's pods serve
+		return main, m.Stable.Pin // pods of other versions serve until stable pods serve
 	}
 	rows := pinRows[m.Pins]
 	i := firstFit(rows, at, m.freshReadiness(at), m.stableReadiness(at))
@@ -228,7 +228,7 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 }
 
 // draining reports whether the controller may still remove the last stable pods. This can happen if the rollback began
-// during the promotion or at a step without stable pods. It is over once the controller has seen the stable template.
+// during the promotion or at a step without stable pods. It cannot once the controller has seen the stable template.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false

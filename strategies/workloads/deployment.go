@@ -105,7 +105,7 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 //
 // The controller removes all new pods if it sees available stable pods. So the stable template is first applied with
 // paused limits (Limits.still), until no stable pod is available. If n new pods are available, one is removed first,
-// because n pods look like a whole release. If only some are, for example by a manual change, no pod moves.
+// because n pods look like a whole release. If only some are available, for example by a manual change, no pod moves.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N

@@ -106,7 +106,7 @@ type Limits struct {
 	asIs                         bool // the object stays until the controller has seen the last write
 }
 
-// LimitsOf returns the limits of a stage. It returns false while no new pod may start, so that only stable pods run.
+// LimitsOf returns the limits of a stage. It returns false if the workload needs the stable template without limits.
 func LimitsOf(m Staged, v View) (Limits, bool) {
 	want := m.resting(v)
 	known := m.Stable.Hash != ""
@@ -150,7 +150,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 	})
 }
 
-// resting returns the counts at the stage's end. It keeps new pods that proxies may still reach.
+// resting returns the counts at the stage's end, with the new pods that proxies may still reach.
 func (m Staged) resting(v View) plan.Counts {
 	want := m.Want()
 	if m.N == 0 || !m.StillRouted(v) {

@@ -14,8 +14,8 @@ type partitioned struct {
 	rollout.Partitioned
 }
 
-// Limits returns the new pods of the stage. With one pod per node, it adds only as many nodes as may be unavailable,
-// because the controller does not count other nodes. It adds none until all earlier nodes have new pods.
+// Limits returns the new pods of the stage. With one pod per node, it adds only as many nodes as may lack a pod,
+// because the controller ignores failed pods on other nodes. It adds no node until all earlier nodes have new pods.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false

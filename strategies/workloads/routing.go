@@ -36,7 +36,7 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns the new pods that the routed weight needs. If users edit its step, it is at least the weight's share.
+// borne returns the new pods that the routed weight needs. After a user's edit of the step, more may be needed.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if s, _ := m.At(m.Routed.Step); m.RoutedWeight(s) != m.Routed.Weight {

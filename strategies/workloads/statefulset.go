@@ -15,7 +15,7 @@ import (
 type statefulSet struct{ inTurn }
 
 // Limits returns the new pods of the stage. Each pass counts anew, because an autoscaler may change n. No stable pod is
-// replaced while another stable pod does not serve, because the policy Parallel does not wait for this pod.
+// replaced while another stable pod does not serve, because the policy Parallel does not wait. New pods stay new.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -90,7 +90,7 @@ func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	return k.inTurn.Reached(m, want)
 }
 
-// Surplus returns why more new pods exist than the step asks for. The text is empty if no more exist.
+// Surplus returns why more new pods exist than the step asks for. The text is empty without such pods.
 func (m Staged) Surplus() string {
 	asked, n := m.Want().Canary, m.Fresh.Desired
 	if m.Kind() == (deployment{}) || asked == 0 || n <= asked {
@@ -121,7 +121,7 @@ func (m Staged) Surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.N, asked, why)
 }
 
-// evict returns at most one pod: a new pod below the partition, if "rebalance" is set, or a pod that blocks others.
+// evict returns at most one pod: a new pod below the partition for "rebalance", or a pod that blocks the controller.
 func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
 	spec, _ := in.spec(w)

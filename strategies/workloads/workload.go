@@ -155,7 +155,7 @@ func IsHeld(s rollout.State) bool {
 	}
 }
 
-// commitOf returns the commit of a staged template's release. Other templates get none, so that a push keeps them.
+// commitOf returns the commit of a staged template's release. Other objects get none, so pushes do not change them.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
