@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alb is the AWS Load Balancer Controller. A backend of an Ingress names an action instead of a Service if the port's
-// name is "use-annotation". The action is an annotation with two Services and their weights
+// alb is the AWS Load Balancer Controller. If a backend of an Ingress has the port name "use-annotation", the backend's
+// name is an action and not a Service. The action is an annotation with two Services and their weights
 // (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). A weight
 // from 0 to 999 is a share of the sum of weights (ELBv2 TargetGroupTuple).
 var alb = router{
@@ -36,13 +36,13 @@ type albConfig struct {
 	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // also in effect between releases
 }
 
-// albStickiness keeps each user at one Service with the load balancer's cookie AWSALBTG.
+// albStickiness keeps each user at one Service. The load balancer does this with the cookie AWSALBTG.
 type albStickiness struct {
 	Enabled         bool  `json:"enabled"`
 	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
 }
 
-// albAction is the annotation's value. The keys have the names and the order that Argo Rollouts writes.
+// albAction is the value of an action's annotation. Argo Rollouts writes the same keys in the same order.
 type albAction struct {
 	Type          string     `json:"Type"`
 	ForwardConfig albForward `json:"ForwardConfig"`
@@ -160,7 +160,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns a third Service or target group that has a weight in the user's annotation, "" if there is none.
+// albOther returns the name of a target group that is neither stable nor canary but has a weight, or "" if none exists.
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {

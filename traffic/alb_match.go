@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions returns the conditions for a match without the path. A request must meet all conditions
+// albConditions turns the match m into conditions, but leaves out the path. A request must meet all conditions
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have the
 // wildcards * and ?. The load balancer ignores the case of headers and query parameters.
 func albConditions(m rollout.Match) []any {
@@ -25,8 +25,8 @@ func albConditions(m rollout.Match) []any {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// A condition allows three values. They are too few to check both ends of a cookie. An exact value checks the end, so
-		// beta=on also matches the cookie xbeta=on. A prefix checks the start.
+		// A condition allows only three values, which are too few to check the start and the end of a cookie. An exact value
+		// is checked only at the end, so beta=on also matches the cookie xbeta=on. A prefix is checked only at the start.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -71,7 +71,7 @@ func albSource(m rollout.StringMatch) string {
 	}
 }
 
-// paths adds copies of the split paths to the map added. The copies match only the requests that m matches.
+// paths copies each split path into the parameter "added". The copies match only the requests that m matches.
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {
@@ -125,7 +125,7 @@ func (c *albConfig) paths(
 // albPath is an Ingress path. The kind is Exact, Prefix (by whole elements), or a kind that allows wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns the paths for requests that match own and m, or false if own has a wildcard other than a final /*.
+// albBoth returns paths that match a request only if own and m do. It returns false for wildcards before a final /*.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -166,7 +166,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether another path in own's rule receives the requests for f. The path f is a narrower copy of own.
+// taken reports whether the rule sends f's requests to another path, not to own. The path f is a narrower copy of own.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {
@@ -182,7 +182,7 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits returns why a rule is too large. A rule may have 5 wildcards and 5 values, including the host and the path
+// limits returns a message if a rule is too large. A rule may have 5 wildcards and 5 values, including host and path
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string

@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ambassador is Emissary-ingress, formerly Ambassador. A release copies a Mapping and gives the copy the canary's
-// weight in percent (Mapping.spec.weight). The original has no weight and gets the rest. Matched requests get Mappings
+// ambassador is Emissary-ingress, formerly Ambassador. A release copies a Mapping. The copy has the canary's weight in
+// percent (Mapping.spec.weight). The original has no weight and gets the other requests. Matched requests need a copy
 // with more constraints: "those that are more highly constrained are evaluated before those less highly constrained"
-// (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need 1.5.
+// (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need version 1.5.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
 	features: features{splits: can, byHeader: anyText, byCookie: anyText, byQuery: anyText, byMethod: anyText},
@@ -52,7 +52,7 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping generates a release's Mappings. It also sets the base's Service, because pingPong swaps Services.
+// ambassadorMapping copies the Mapping base. It also sets the Service in base, because pingPong swaps the two Services.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])
@@ -121,8 +121,8 @@ func suffixed(base, suffix string) string {
 	return base + "-" + suffix
 }
 
-// ambassadorService replaces the Service's name in a Mapping's service, such as https://shop.store:8443. It returns
-// false if the name is neither the stable nor the canary Service.
+// ambassadorService replaces the Service name in an address, such as shop in https://shop.store:8443. It returns false
+// if the name is neither the stable nor the canary Service.
 func ambassadorService(service string, r Route, to string) (string, bool) {
 	scheme, rest, ok := strings.Cut(service, "://")
 	if ok {

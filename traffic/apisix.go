@@ -8,9 +8,9 @@ import (
 )
 
 // apisix is the ingress controller of Apache APISIX. A backend's weight (default 100) is a share of the sum of weights.
-// A release generates a second ApisixRoute for matched requests. Its rules are copies with more match.exprs. Their
-// priority is higher, because the priority decides between rules with the same path
-// (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). apisix.apache.org/v2 needs 1.5.
+// A release generates ApisixRoutes for matched requests, with copies of the rules. The copies have more match.exprs and
+// a higher priority, because the priority decides between rules with the same path
+// (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). The API version v2 needs 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
 	features: features{
@@ -28,7 +28,7 @@ type apisixConfig struct {
 	Route struct {
 		Name string `json:"name"`
 
-		// Rules to split. Default: the rule with the route's name. If there is none: all rules with the stable Service.
+		// Rules to split. The default is the rule with the route's name, or else all rules with the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }

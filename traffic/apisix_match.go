@@ -61,7 +61,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 		}
 	}
 	if m.Path != nil {
-		// The controller ignores the name. The CRD of version 2 requires a name. Version 1 rejects an empty name.
+		// The controller ignores this name. But the CRD of version 2 requires a name, and version 1 rejects an empty name.
 		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path", "name": "path"}, *m.Path))
 	}
 	if len(exprs) > 0 {
@@ -98,7 +98,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources returns the addresses of a rule's list that are also in a network. An empty list allows all addresses.
+// apisixSources returns the addresses that are both in the list own and in the network. An empty list allows all.
 func apisixSources(own []any, network string) ([]any, error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -34,7 +34,7 @@ type gatewayConfig struct {
 	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty"`
 	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty"`
 
-	// In Argo Rollouts, this label keeps other tools from changing weights. The fields have no effect here.
+	// Argo Rollouts labels a route so that other tools do not change the weights. Here, these fields have no effect.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
 	InProgressLabelValue   string `json:"inProgressLabelValue,omitempty"`
 	DisableInProgressLabel bool   `json:"disableInProgressLabel,omitempty"`
@@ -43,11 +43,11 @@ type gatewayConfig struct {
 type gatewayName struct {
 	Name string `json:"name"`
 
-	// UseHeaderRoutes has no effect, because every route that supports headers gets the header routes.
+	// UseHeaderRoutes has no effect, because every route that supports headers gets rules for matched requests.
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
-// gatewayRoute is a configured route and the configuration field with its name.
+// gatewayRoute is a route in the configuration. The string "field" locates the name, as in httpRoutes[0].name.
 type gatewayRoute struct {
 	kind, field string
 	name        *string

@@ -15,7 +15,7 @@ func ingressRef(namespace, name string) rollout.Ref {
 
 type namedIngress struct{ field, name string }
 
-// ingressNames returns Ingress names from a field for one name or a field for a list. Only one field may be set.
+// ingressNames returns the single name or the list of names, and refuses both. The texts one and many are their fields.
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:

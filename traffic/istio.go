@@ -33,7 +33,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil if the versions are Services
 }
 
-// istioVirtualService names a VirtualService and the routes to split. The default is the only http, tls or tcp route.
+// istioVirtualService is a VirtualService and the routes to split. A VirtualService with only one route needs no list.
 type istioVirtualService struct {
 	Name      string       `json:"name"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -52,7 +52,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// Destinations with these subsets keep their weights. The stable weight is reduced by these weights.
+	// The overlay does not change the weights of these subsets. It subtracts their weights from the stable weight.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -132,7 +132,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets the pod label of both subsets for a release, and removes it between releases. It returns the host.
+// label sets the pod label of both subsets during a release, and removes it afterwards. It returns spec.host.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
@@ -276,7 +276,7 @@ func (r istioRoute) String() string {
 }
 
 func (r istioRoute) is(route map[string]any) bool {
-	// As in Argo Rollouts, all matches must have the same port, and together exactly r's SNI hosts.
+	// As in Argo Rollouts, all matches must have the same port. If r has SNI hosts, the matches must have the same hosts.
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
 		port, _ := number(mapping(m)["port"])

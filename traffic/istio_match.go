@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns the routes to insert before a route: one for sticky users of the canary, then one for each managed
-// route. Each is a copy of the route with a further match. The names of the second and later copies get a number.
+// matched returns copies of a route with a further match, to insert before the route. The first copy is for sticky
+// users of the canary. Each managed route then needs one copy. A number makes a repeated name unique.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
 	managed := t.Managed
 	if t.sticks() {
@@ -40,8 +40,8 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	return routes, nil
 }
 
-// managed returns a copy of a route that sends all requests to the canary. With Mirror, the copy keeps the weights and
-// mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
+// managed copies a route. The copy sends all requests to the canary. But if m.Mirror is set, the copy keeps the weights
+// and mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
 	out, canary := copyMap(route), t.destination(route)
 	if m.Mirror == nil {
@@ -64,7 +64,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 }
 
 func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
-	// own is a route's HTTPMatchRequest. The result is false if no request can match both own and m.
+	// The map own is an HTTPMatchRequest of a route. The result is false if no request can match both own and m.
 	out := copyMap(own)
 	for _, named := range []struct {
 		field string

@@ -35,7 +35,7 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 }
 
 // sameHost reports whether two hosts are the same Service. As in Istio, a host without a namespace is in the
-// VirtualService's namespace. If other has no namespace, it is in the Rollout's namespace.
+// VirtualService's namespace. The parameter other, without a namespace, is in the Rollout's namespace.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -115,7 +115,7 @@ func istioName(destination map[string]any) string {
 	return name
 }
 
-// destination returns a copy of the route's canary destination. If there is none, it copies the stable destination.
+// destination copies the route's canary destination. If the route has none, it adapts a copy of the stable destination.
 func (t istioTarget) destination(route map[string]any) map[string]any {
 	destinations := list(route["route"])
 	if i := t.find(route, t.canary); i >= 0 {

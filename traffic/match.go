@@ -27,7 +27,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
-// CannotStick returns why a router does not support sticky. It returns "" if the router supports sticky.
+// CannotStick returns why a router does not support the setting "sticky". It returns "" if the router supports sticky.
 func CannotStick(kind string) string {
 	if r, ok := find(kind); ok && r.features[sticks] == 0 {
 		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, can))
@@ -51,7 +51,7 @@ func (r router) unsupported(m rollout.Match) (field, why string) {
 	return "", ""
 }
 
-// able lists the routers that support a feature with a comparison.
+// able lists the routers whose feature f allows the comparison h.
 func able(f feature, h comparison) string {
 	var kinds []string
 	for _, r := range table {
@@ -121,7 +121,6 @@ func cookiePattern(c rollout.NamedMatch) string {
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
 }
 
-// cookieHeaders turns matches of cookies into matches of the header Cookie.
 func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	var headers []rollout.NamedMatch
 	for _, c := range cookies {
@@ -164,7 +163,7 @@ func matches(m rollout.StringMatch, s string) bool {
 	}
 }
 
-// combine combines each match in own with each match in matches. It leaves out pairs that no request can match.
+// combine combines each match of a rule (own) with each match of a step. It leaves out pairs that no request can match.
 func combine(
 	place string, own []any, matches []rollout.Match,
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
@@ -186,7 +185,7 @@ func combine(
 	return combined, nil
 }
 
-// Managed returns the managed routes in force after steps, in their order of precedence.
+// Managed returns the managed routes that are in force after the steps. Earlier routes in the result have precedence.
 func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 	var routes []rollout.ManagedRoute
 	for _, step := range steps {

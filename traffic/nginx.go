@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginx is ingress-nginx. A release generates a second Ingress with the same hosts and paths. The annotation canary
+// nginx is ingress-nginx. A release generates a second Ingress with the same hosts and paths. Its annotation "canary"
 // (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary) splits the requests.
 // The source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer) shows:
 //
@@ -36,7 +36,7 @@ type nginxConfig struct {
 	// The prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// Annotations of the canary Ingress. The second map overrides the first map, which may have keys without the prefix.
+	// Annotations of the canary Ingress. The second map overrides the first map. Keys of the first map need no prefix.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -79,7 +79,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !nginxSticks(r) {
-			// Apply the weight before the cookies are removed, so that users of the canary do not return to stable.
+			// Apply the canary Ingress before the stable Ingress loses the cookie, so that users of the canary stay there.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -149,7 +149,7 @@ func nginxName(by, ingress string) string {
 	return name[:min(len(name), 253-len(suffix))] + suffix
 }
 
-// annotations returns the canary Ingress's annotations. The weight's annotations override configured annotations.
+// annotations returns the canary Ingress's annotations. Annotations for the weight override configured annotations.
 func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
 	out := map[string]any{}
 	if class := stable.Annotation(ingressClass); class != "" {
@@ -199,9 +199,9 @@ func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
-// stick turns on session affinity at the stable Ingress, and the canary Ingress inherits it. The cookie keeps each user
-// at one version, so that the weight is the canary's share of new users. The cookie's name has the pod hash, so that it
-// differs for each release. stick keeps an affinity from Git, because it has the same effect.
+// stick turns on session affinity at the stable Ingress. The canary Ingress inherits the affinity. The cookie keeps a
+// user at one version, so that the weight is the canary's share of new users. The cookie's name has the pod hash, so
+// that each release has another cookie. stick keeps an affinity from Git, because the effect is the same.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -218,8 +218,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether an Ingress has one port of a Service, and no other Service on the same hosts. If so, one
-// cookie serves all paths. If not, each path needs a cookie, because other Services would replace a shared cookie.
+// nginxAlone reports whether one cookie can serve all paths. The Ingress must have one port of the Service. The same
+// hosts must have no other Service, because other Services would replace a shared cookie.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginxUsers sends users to the canary at any weight. A canary Ingress supports one header with a value or pattern, and
-// one cookie with the value "always". Other cookies are matched in the header Cookie.
+// nginxUsers are the users who get the canary at any weight. A canary Ingress can match one header by value or pattern,
+// and one cookie by the value "always". A pattern for the header Cookie can match any other cookie.
 type nginxUsers struct {
 	header   string // name of the header, "" if no match uses one
 	exact    string // value of the header, "" if patterns are used
@@ -17,7 +17,7 @@ type nginxUsers struct {
 	cookie   string
 }
 
-// nginxUsersOf returns the annotations for all routes. Their order does not matter, because all lead to the canary.
+// nginxUsersOf returns the annotations for the routes. Every route leads to the canary, so the order does not matter.
 func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 	if err := carried("nginx", routes); err != nil {
 		return nil, err

@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject is any other router. The Rollout gives the paths of the weights in objects. In Git, the objects must have
-// these fields, with 0 for the canary. Otherwise a misspelt path would add a field that no router reads, and the
-// release would advance without requests. anyObject does not detect a third backend with a weight.
+// anyObject supports any other router. The Rollout gives the paths of the weight fields in objects. The objects in Git
+// must have these fields, with 0 for the canary. Otherwise a misspelt path would add a field that no router reads, and
+// the release would advance without requests. anyObject does not detect a third backend with a weight.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -23,7 +23,7 @@ var anyObject = router{
 
 type objectConfig []objectEntry
 
-// objectEntry is one object and the paths of its fields (see path). Paths can contain {{.stable}} and {{.canary}} for
+// objectEntry is one object and the paths of its fields (type path). Paths can contain {{.stable}} and {{.canary}} for
 // the current Services, and {{.name}} and {{.namespace}} for the Rollout.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
@@ -42,7 +42,7 @@ type objectEntry struct {
 	Verify *objectVerify `json:"verify,omitempty"` // nil: the object's status is not checked
 }
 
-// objectVerify names a status field, and the value of the field once the weights are in force.
+// objectVerify is a status field, and the value that the field has once the weights are in force.
 type objectVerify struct {
 	Path  string `json:"path"` // below status, as in status.currentStatus
 	Value any    `json:"value"`
@@ -109,7 +109,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	for _, w := range []struct {
 		field, path string
 		value       any
-		optional    bool // the object may lack the field; "" removes it
+		optional    bool // the object may lack the field; the value "" removes the field
 	}{
 		{"canaryService", e.CanaryService, r.Canary, false}, {"stableService", e.StableService, r.Stable, false},
 		{"canaryWeight", e.CanaryWeight, canary, false}, {"stableWeight", e.StableWeight, stable, false},
@@ -147,7 +147,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	}
 }
 
-// weight returns a weight in the entry's Format. The percentage is relative to the total weight, all.
+// weight writes a weight in the entry's Format. A percentage is relative to the parameter all, the total weight.
 func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	switch e.Format {
 	case "", "int":
@@ -215,7 +215,7 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the status with Verify. An observedGeneration in the status, or next to the field, must be current.
+// verify checks the status field in Verify. An observedGeneration in the status, or next to the field, must be current.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {
