@@ -14,7 +14,7 @@ type shares struct {
 	stable, canary int    // -1 if absent
 }
 
-// sharesOf finds the entries with the names of the Rollout's Services. The function, unless nil, must accept an entry.
+// sharesOf finds the entries of the Rollout's two Services by name. The function "is" can refuse an entry, or is nil.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -25,8 +25,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone returns an error for a third entry with a weight. In the message, the words in what (such as "backend") name
-// the entry. The words in owner (such as "a rule") name a new place for the entry.
+// alone returns an error for a third entry with a weight. The error calls the entry by the text "what", for example
+// "backend". It suggests a new place by the text "owner", for example "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])
@@ -44,7 +44,7 @@ func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidErr
 		WithFix("move this entry into %s without other entries, or set weight: 0", owner)
 }
 
-// forCanary returns a copy of the canary's entry with a weight. Without a canary entry, it copies the stable entry.
+// forCanary copies the canary's entry and sets the weight. If there is no canary entry, it adapts the stable entry.
 func (s shares) forCanary(r Route, weight int) map[string]any {
 	i := s.canary
 	if i < 0 {

@@ -17,7 +17,7 @@ var smi = router{
 
 const smiGroup = "split.smi-spec.io"
 
-// smiConfig is Argo Rollouts' trafficRouting.smi, with apiVersion.
+// smiConfig is Argo Rollouts' trafficRouting.smi. Argo Rollouts does not have the field apiVersion.
 type smiConfig struct {
 	RootService      string `json:"rootService,omitempty"`      // the Service that clients call; default: stable
 	TrafficSplitName string `json:"trafficSplitName,omitempty"` // default: the Rollout's name

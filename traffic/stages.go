@@ -2,7 +2,7 @@ package traffic
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Stages returns a spec's Routes between releases and at each step, so that renders find errors early. Hashes are fake.
+// Stages returns a spec's Routes between releases and at each step, for an early check. The pod hashes are fake.
 func Stages(spec rollout.Spec) []Route {
 	c := spec.Canary
 	t := c.Traffic

@@ -16,7 +16,7 @@ type router struct {
 	since    string   // the oldest version with the features that the overlay uses
 	features features //
 	config   func() editor
-	list     bool // the configuration is a list; a single mapping stands for a list of one
+	list     bool // the configuration is a list; users may write a single mapping instead
 }
 
 func (r router) name() string {
@@ -26,7 +26,7 @@ func (r router) name() string {
 	return r.title
 }
 
-// editor is one router's configuration with its overlay. It has no other state.
+// editor is one router's configuration. The method overlay applies the configuration to objects.
 type editor interface {
 	// names visits the object names in the configuration, so that kustomize's new names can replace them.
 	names(visit func(kind string, name *string))
@@ -62,7 +62,7 @@ const (
 	reports  feature = "verify"           // the status of objects says whether the router accepts them
 )
 
-// comparison is a set of flags. The flag "can" means a supported feature. Other flags are supported comparisons.
+// comparison is a set of flags for a feature. The flag "can" is for a feature without comparisons, such as a mirror.
 type comparison uint8
 
 const (

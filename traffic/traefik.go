@@ -15,9 +15,9 @@ import (
 // requests get routes in the IngressRoutes. The source of Traefik v3.7 shows (pkg/provider/kubernetes/crd,
 // pkg/server/service/loadbalancer/wrr):
 //
-//   - An entry with weight 0 counts as absent, also for users with a cookie.
+//   - Traefik ignores an entry with weight 0, also for users with a cookie.
 //   - Without allowEmptyServices, one entry without endpoints breaks the whole TraefikService.
-//   - With sticky, a cookie also keeps users at stable. So the weight is the canary's share of new users.
+//   - A sticky cookie also keeps users at stable. So the weight is the canary's share of new users.
 var traefik = router{
 	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
 	features: features{
@@ -33,7 +33,7 @@ const (
 	traefikOld   = "traefik.containo.us" // in v2 only
 )
 
-// traefikConfig is Argo Rollouts' trafficRouting.traefik. The field IngressRoutes is added for match steps.
+// traefikConfig is Argo Rollouts' trafficRouting.traefik. Only gitrollout has the field IngressRoutes, for match steps.
 type traefikConfig struct {
 	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName"`
 	IngressRoutes              []string `json:"ingressRoutes,omitempty"`
@@ -136,7 +136,7 @@ func (e *traefikEdit) stick() {
 	}, "spec", "weighted", "sticky", "cookie")
 }
 
-// routes inserts routes for matched requests into an IngressRoute, before each route to the TraefikService or stable.
+// routes inserts routes for matched requests before each route that leads to the TraefikService or the stable Service.
 func (e *traefikEdit) routes(object rollout.Object) error {
 	ref := object.Ref()
 	own := list(object.Map("spec")["routes"])
@@ -201,8 +201,8 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror generates a TraefikService that sends requests to service and mirrors them to the canary. service is the
-// weighted TraefikService or stable. mirror returns the name, and reuses an equal TraefikService.
+// mirror returns the name of a TraefikService that mirrors requests. The requests go to the parameter "service", and
+// copies go to the canary. mirror generates the TraefikService, unless an earlier route has an equal TraefikService.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// traefikCopy returns the match and priority of the copy of route own[i] for the managed route k. The highest priority
+// traefikCopy returns the match and priority for a copy of route own[i] for the managed route k. The highest priority
 // wins; the default is the match's length in bytes (Traefik's pkg/muxer/http/mux.go, GetRulePriority). The last copy
-// has the original's priority plus 1, and earlier copies have higher priorities. A copy must not take requests from a
-// route that had precedence over the original, so its match excludes this route's requests if necessary.
+// has the original's priority plus 1, and earlier copies have higher priorities. If another route had precedence over
+// the original but not over the copy, the copy's match excludes the other route's requests.
 //
 //	Host(`shop`)                   own priority    12
 //	(Host(`shop`)) && …            two copies  14, 13

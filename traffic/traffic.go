@@ -29,7 +29,7 @@ type Route struct {
 	Active  bool                   `json:"active,omitempty"` // a release is in flight, so that generated objects exist
 }
 
-// cookie returns the name of the cookie for Sticky. If the pod hash is known, the name differs for each release.
+// cookie returns the name of the sticky cookie. If the pod hash is known, the name ends in the hash.
 func (r Route) cookie() string {
 	if r.CanaryPods == "" {
 		return r.Sticky.Cookie
@@ -40,8 +40,8 @@ func (r Route) cookie() string {
 // rest returns the weight of the stable version.
 func (r Route) rest() int { return r.Max - r.Weight }
 
-// Parse reads one router's block of trafficRouting strictly. rename returns an object's name after kustomize has
-// renamed the object; rename may be nil. Errors are InvalidErrors with a Field below trafficRouting.
+// Parse reads one router's block of trafficRouting strictly. The function rename, unless nil, returns the name that an
+// object has after kustomize. Errors are InvalidErrors, and their Field is a path below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -73,7 +73,7 @@ func decode(r router, raw any) (editor, error) {
 	return e, nil
 }
 
-// Overlay applies a Route to the objects of each router. A render applies the Routes of Stages to find errors early.
+// Overlay applies a Route to the objects of each router.
 func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	for _, service := range []string{r.Stable, r.Canary} {
 		if service == "" {
@@ -133,8 +133,8 @@ type Verdict struct {
 	Text     string // why the routes are not in force
 }
 
-// Verify returns the verdict for the first rejected object. If there is none, it returns the verdict for the first
-// object that is not yet in force.
+// Verify returns the verdict for the first rejected object. If no object is rejected, it returns the verdict for the
+// first object that is not yet in force.
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, configured := range routers {

@@ -33,7 +33,7 @@ func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a 
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	// The commit follows the branch's newest commit. It cannot approve a newer release, because it has the release's hash.
+	// The commit cannot approve a newer release on the branch, because the edits contain the hash of this release.
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
 	})

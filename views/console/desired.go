@@ -18,7 +18,7 @@ func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.In
 	return w.marked(app, objects), nil
 }
 
-// Wanted returns the desired objects of an app. If the app has no record, it returns the objects of the app's head.
+// Wanted returns the desired objects of an app. Before the app's first record, these are the objects at the app's head.
 func (w *Session) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	switch {
 	case in.State.Source != "":

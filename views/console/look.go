@@ -43,7 +43,7 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	return l, errors.Join(errs...)
 }
 
-// look returns an app's status. The status of a healthy app is cached until Touch, or until a head changes.
+// look returns an app's status. It caches a healthy app's status until a call of Touch, or until a branch changes.
 func (w *Session) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
 	w.mu.Lock()
 	a, known := w.seen[app.Name]
@@ -102,7 +102,7 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	return a, nil
 }
 
-// proposals returns the proposal branches. With Detail, it checks the merges and omits outdated proposals.
+// proposals returns the proposal branches. If w.Detail is set, it omits outdated proposals for the app.
 func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
@@ -120,7 +120,7 @@ func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string
 	return all
 }
 
-// restores reports whether a merge brings back stable. If a user chose another version, a clean merge suffices.
+// restores reports whether a merge restores the stable version. If it cannot compare, the merge must only be clean.
 func (w *Session) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantedBy(in).Revert || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Hashes returns the hashes of an app's releases, each with a tab and a text that begins with the role, such as stable.
+// Hashes returns a line for each hash of an app's releases: the hash, a tab, and a text such as "stable: SUBJECT".
 func (w *Session) Hashes(app string) []string {
 	s, err := w.States.Of(app)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits the edits from change to the state branch. After a conflict, it calls change with a new snapshot.
+// Record commits edits to the state branch. The function "change" returns the edits, and runs again after a conflict.
 func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -24,8 +24,8 @@ func (w *Session) Record(
 	})
 }
 
-// Repaired reads an app's record from the state branch, or from an older commit if from is set. It checks and seals the
-// record. The new serial exceeds the cluster's serial. It returns nil if the record needs no repair and sign is false.
+// Repaired reads an app's record from the state branch, or from the older commit "from". It checks the record, and sets
+// a new checksum and a serial above the cluster's serial. It returns nil if no repair is needed and sign is false.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State

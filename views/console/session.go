@@ -28,7 +28,7 @@ type Options struct {
 	Own      string           // gitrollout's own namespace, forbidden to apps; "" if it has none
 	Now      func() time.Time
 	Command  func(line string) string // completes a command line so that users can copy it
-	// Detail reads the commits of an app's record even if no decision needs them. This is slow with many apps.
+	// Detail reads the commits of an app's record even if no decision needs these commits. It is slow for many apps.
 	Detail bool
 
 	Signers  git.Verifier // verifies that a new commit has a signed parent; nil for no check
@@ -141,13 +141,13 @@ func (w *Session) warned(text string) string {
 	return strings.TrimSuffix(text+"\nwarning: "+w.Warning(), "\nwarning: ")
 }
 
-// Config returns the cluster's configuration, or the last readable one.
+// Config returns the cluster's configuration, or the last readable configuration.
 func (w *Session) Config() *rollout.Config { return w.Tip.Config }
 
 // Names lists the apps.
 func (w *Session) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
-// Selected returns the app named in args, and sets Detail. If args is empty, it returns all apps.
+// Selected returns the app named in args, and sets w.Detail to true. If args is empty, it returns all apps.
 func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
@@ -157,7 +157,7 @@ func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	return []rollout.App{app}, err
 }
 
-// Namespaces returns the sorted namespaces in apps' entries and records.
+// Namespaces returns the sorted namespaces from the apps' configurations and records. It omits patterns.
 func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
 	for name, app := range apps {
 		state, _ := states.Of(name) // an unreadable record is reported later
@@ -217,7 +217,7 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// Read the recorded commit, because the head of a held or rejected release may have workloads that must not exist.
+	// If a release is held or rejected, the head may have workloads that must not exist. So read the recorded commit.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
@@ -225,11 +225,11 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 	return in, errors.Join(err, failed)
 }
 
-// errNotNeeded is the error for a commit on which no decision depends.
+// errNotNeeded is the error for a commit that no decision needs.
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer returns the Gatherer of one app. head is the app's newest render. needed allows reads of other commits.
-// failed receives an error of Git or the cluster, but no error for a missing or unrenderable commit.
+// gatherer returns the Gatherer of one app. The render head needs no read of Git. If "needed" is false, the Gatherer
+// refuses other commits. It stores an error of Git or the cluster in *failed, but not for a missing or invalid commit.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {
@@ -279,7 +279,7 @@ func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) 
 	return w.reader.Render(tree, app)
 }
 
-// Unlisted returns apps with a record that are not in Git.
+// Unlisted returns the apps that have a record but are not in the configuration.
 func (w *Session) Unlisted() []string {
 	return slices.DeleteFunc(w.Names(), func(name string) bool {
 		_, listed := w.Tip.Find(name)

@@ -115,7 +115,7 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	return o, nil
 }
 
-// renders returns the renders of the branch's apps that can be built.
+// renders returns the rendered manifests of each app on the branch. It omits apps with errors.
 func (b undoing) renders() []*rollout.Render {
 	var all []*rollout.Render
 	for _, name := range b.Names() {

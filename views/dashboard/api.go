@@ -11,7 +11,7 @@ func (s *Server) listApps(w http.ResponseWriter, _ *http.Request) {
 	send(w, http.StatusOK, s.Board.Listing())
 }
 
-// ofApp returns a handler that calls answer with the app in the path, or responds 404.
+// ofApp returns a handler that reads the app's name from the path. The handler calls "answer", or responds with 404.
 func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app Detail)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d, _, found := s.Board.app(r.PathValue("app"))

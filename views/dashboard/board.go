@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds each app's status and numbers the changes. Watchers have no queue. They read all changes after a number.
+// Board holds each app's status, and gives each change a number. A watcher asks for all changes after its last number.
 type Board struct {
 	cluster string
 	epoch   string // this process's id: numbers of other processes are invalid
@@ -53,7 +53,7 @@ func NewBoard(cluster, note string) *Board {
 // Cluster returns the cluster's name.
 func (b *Board) Cluster() string { return b.cluster }
 
-// Show adds or updates apps, removes the apps in gone, and replaces the note. now is the time of the new samples.
+// Show adds or updates apps, removes the apps in gone, and replaces the note. The new samples get the time now.
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	type update struct {
 		app       status.App
@@ -180,7 +180,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after number, and the newest number. whole means that f has all apps: number is too old.
+// since returns the changes after a number, and the newest number. If the number is too old, f has all apps (whole).
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Client reads a reconciler's dashboard. Its data includes measurements that are not recorded in Git yet.
+// Client reads a reconciler's dashboard. The dashboard also has measurements that are not recorded in Git yet.
 type Client struct {
 	base   *url.URL
 	client *http.Client

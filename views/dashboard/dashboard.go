@@ -20,7 +20,7 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records reads page data that the Board does not hold. The pages show the errors.
+// Records reads page data that the Board does not hold. The pages show the errors of these reads.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	History(ctx context.Context, app string) (History, error)

@@ -19,7 +19,7 @@ type Sample struct {
 	Want   int       `json:"want"`   // desired pods
 }
 
-// maxSamples limits a workload's samples. Only the maxDrawn apps that moved last have samples. All need about 3 MB.
+// maxSamples limits the samples of a workload. maxDrawn limits the apps with samples. All samples need about 3 MB.
 const (
 	maxSamples = 240
 	maxDrawn   = 200
@@ -42,7 +42,7 @@ func (m *moves) add(now time.Time, a status.App) *moves {
 		return m
 	}
 	if !moving {
-		m.release = "" // this sample is the last one
+		m.release = "" // this sample is the last sample
 	}
 	m.last = now
 	for _, w := range a.Workloads {

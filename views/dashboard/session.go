@@ -44,7 +44,7 @@ func newSessions(now func() time.Time, secure bool) (*sessions, error) {
 	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}, err
 }
 
-// seal encodes data with a MAC for one purpose. open refuses the result for another purpose or in another process.
+// seal encodes data with a MAC for one purpose. The method open refuses data for another purpose or of another process.
 func (s *sessions) seal(purpose string, data any) (string, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -116,8 +116,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns the user of a request with a session cookie or a bearer token. A request with a bearer token has no
-// session, because it needs no CSRF check: other sites cannot make a browser send the token.
+// signedIn returns the user of a request with a session cookie or a bearer token. With a bearer token, the session is
+// nil, because no CSRF check is needed: other sites cannot make a browser send the token.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)

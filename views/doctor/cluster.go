@@ -78,7 +78,7 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, err
 }
 
-// Examine checks the cluster and adds its findings to e. now reads this machine's clock.
+// Examine checks the cluster and adds findings to e. The function now reads this machine's clock.
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
@@ -133,7 +133,7 @@ func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, n
 	Clock(ctx, e, "clock.cluster", "the API server", client, host.JoinPath("version").String(), now)
 }
 
-// examineHands reports other controllers that own the apps' objects. They would overwrite gitrollout's changes.
+// examineHands reports other controllers that own the apps' objects. These controllers would overwrite our changes.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.OtherOwners == nil {
 		e.Add("cluster.controllers", Unknown, "", "whether other controllers own objects of the apps cannot be determined")
@@ -211,7 +211,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp adds the rights that an app needs, and adds unknown kinds to missing.
+// needsOfApp adds the rights that an app needs. It adds kinds that the cluster does not know to the map "missing".
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {

@@ -1,4 +1,4 @@
-// Package doctor checks a tree for the command validate, and Git, the cluster and the clocks for the command doctor.
+// Package doctor has the checks of two commands. "validate" checks a tree. "doctor" checks Git, the cluster and clocks.
 package doctor
 
 import (
@@ -34,7 +34,7 @@ const (
 	Unknown Health = "unknown" // could not be checked from this machine
 )
 
-// Add records a check's result. fix is "" if there is nothing to do.
+// Add records a check's result. The text fix is "" if there is nothing to do.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
 	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// right is one permission. account is an app's service account, or "" for gitrollout's. A resource can be pods/log.
+// right is one permission. The account is an app's service account, or "" for gitrollout's own account.
 type right struct{ account, namespace, group, resource, verb string }
 
 // asked converts the right for an access review.

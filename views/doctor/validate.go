@@ -53,8 +53,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. own is gitrollout's namespace. rules is a policy in addition to the
-// configuration, or nil. An error means that the tree cannot be read.
+// Check checks a cluster's part of a tree. The namespace own is gitrollout's namespace. The policy rules, unless nil,
+// restricts apps further than the configuration. Check returns an error only if the tree cannot be read.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 ) (ClusterReport, error) {
@@ -106,7 +106,7 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-// unmatched warns about paths that match no folder. It warns about globs only if no entry matches a folder.
+// unmatched warns about each path without wildcards that matches no folder, or once if no path matches a folder.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
 	if len(folders) == 0 {
@@ -138,7 +138,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. Two apps may only share an equal object of a kind that is never deleted.
+// claim makes an app the owner of its objects. It refuses a second owner, except for an equal object with users' data.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()
@@ -165,7 +165,7 @@ func (a *AppReport) refuse(err error) {
 	}
 }
 
-// allowing returns the entries with forbidden objects, and for each entry the lines that would allow these objects.
+// allowing returns YAML that allows the forbidden objects: the path of each entry, and the lines to add to the entry.
 func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Violations) (lines []string) {
 	for i := range config.Apps {
 		entry := &config.Apps[i]

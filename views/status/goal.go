@@ -89,7 +89,7 @@ func (g Goal) overtaken(in strategies.Input) bool {
 	return isFollowed || s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
 }
 
-// held reports whether the app waits for a user. A Held of an older commit may be outdated and does not count.
+// held reports whether the app waits for a user. It ignores State.Held of an older commit, which may be outdated.
 func (g Goal) held(in strategies.Input) bool {
 	h := in.State.Held
 	return in.Head.Err != nil || h != nil && !h.Waits() && (h.Commit == "" || h.Commit == in.Head.Commit.ID)

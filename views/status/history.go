@@ -30,7 +30,7 @@ const (
 	Recorded   Outcome = "recorded"   // it was stable before the first record
 )
 
-// History is the JSON or YAML output of history.
+// History is the JSON or YAML output of the command "history".
 type History struct {
 	App      string `json:"app"`
 	Cluster  string `json:"cluster"`
@@ -68,7 +68,7 @@ type Transition struct {
 	back   Outcome       // the release's outcome if the rollback completes; "" without a rollback
 }
 
-// Releases returns the releases, newest first. The first event is the oldest. whole means that no event is missing.
+// Releases returns the releases, newest first. The events begin with the oldest. If whole is true, no event is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -154,7 +154,7 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// is compares the hash and the start, because a retry has the same hash.
+// is reports whether p is the release r. It also compares the start, because a retry has the same hash.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) {

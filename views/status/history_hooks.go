@@ -33,7 +33,7 @@ func (h *chronicle) wait(e Event) (ended *Past) {
 	return ended
 }
 
-// waitsFor returns the newest Job for which a release waits before it begins.
+// waitsFor returns the newest Job of the hooks that must end before a release can begin.
 func (h *chronicle) waitsFor(s rollout.State) (run rollout.HookRun, waits bool) {
 	if len(s.Hooks) == 0 || s.Release != nil || s.Held == nil || h.waiting == nil && s.Held.Reason != rollout.HeldHook {
 		return run, false

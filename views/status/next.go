@@ -59,7 +59,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	return out
 }
 
-// nextInFlight adds the commands for a release in flight that can go back to a stable version.
+// nextInFlight adds the commands for a release in flight. The app must have a stable version.
 func nextInFlight(in strategies.Input, merge func(to string, kind rollout.ProposalKind),
 	add func(to string, commands ...string)) {
 	app, s, head := in.App.Name, in.State, in.Head.Render
@@ -79,7 +79,7 @@ func nextInFlight(in strategies.Input, merge func(to string, kind rollout.Propos
 	}
 	merge("go back", rollout.ProposeRevert)
 	stands := s.Phase == rollout.Paused || s.Phase == rollout.Stalled
-	// An undo cannot fix an unreadable or unlisted head. If a newer commit waits, an undo would revert that commit.
+	// An undo needs a readable head. If the head has a newer release that waits, an undo would revert this newer release.
 	if head != nil && (stands || head.Release() == s.Release.Hash) {
 		add("go back", "gitrollout undo "+app) // not git revert: the release's commits may also have changed other apps
 	}

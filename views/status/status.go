@@ -1,6 +1,6 @@
-// Package status describes an app's state for the commands get and list and for the dashboard. The types define the
-// JSON. Fields are added, but never changed or removed. The package is pure. Package strategies explains decisions.
-// cmd/gitrollout and views/dashboard show the App.
+// Package status describes an app's state for the commands "get" and "list" and for the dashboard. The types define the
+// JSON output. A new version can add fields, but never changes or removes a field. The package has no side effects.
+// Package strategies explains decisions. cmd/gitrollout and views/dashboard show the App.
 package status
 
 import (
@@ -17,15 +17,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Listing is the JSON or YAML output of list, and of get without a name.
+// Listing is the JSON or YAML output of the commands "list" and "get" (without a name).
 type Listing struct {
 	Cluster string `json:"cluster"`
 	Note    string `json:"note,omitempty"` // why the cluster is not shown
 	Apps    []App  `json:"apps"`
 }
 
-// App is one app's state, and the JSON or YAML output of get. It does not change while nothing happens, because views
-// compute ages and countdowns. Fields are only added.
+// App is one app's state, and the JSON or YAML output of the command "get". It has no ages and countdowns, so that it
+// changes only if something happens. The views compute ages and countdowns.
 type App struct {
 	App       string          `json:"app"`
 	Cluster   string          `json:"cluster"`
@@ -169,7 +169,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth sets an unhealthy app's phase at rest. It is Degraded if the record is unhealthy, otherwise Progressing.
+// showHealth sets the phase of an unhealthy app at rest: Degraded if the record has a reason, otherwise Progressing.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {

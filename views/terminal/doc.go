@@ -1,2 +1,2 @@
-// Package terminal draws the commands' output as text. A view depends on its data and a Look. Screen redraws views.
+// Package terminal draws the commands' output as text. Each function draws data with a Look. A Screen redraws the text.
 package terminal

@@ -64,7 +64,7 @@ func searchText(a status.App) string {
 	return strings.Join(parts, "\n")
 }
 
-// byUrgency lists the phases, most urgent first. "held" stands for an app that a problem holds.
+// byUrgency lists the phases, most urgent first. The value "held" is for apps that a problem holds in any phase.
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 

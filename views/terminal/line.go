@@ -35,7 +35,7 @@ func Line(a status.App) string {
 	return Clean(text)
 }
 
-// watchLine returns Line with ready pods and analyses.
+// watchLine returns the text of Line, with ready pods and analyses.
 func watchLine(a status.App) string {
 	line := Line(a)
 	_, _, _, ready := summary(a)
@@ -56,7 +56,7 @@ type News struct {
 	note  string
 }
 
-// Of returns a listing's changes since the last call. The first call, and changes with Wide, return the whole listing.
+// Of returns a line per change. The first call returns the whole listing instead, as does a change if k.Wide is set.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws one aligned line per app. If k.Rows is set, it limits the lines, and a first line counts the apps.
+// List draws one aligned line per app. If k.Rows is set, List draws at most k.Rows lines, and counts the apps above.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0
@@ -93,7 +93,7 @@ func listRow(a status.App) []span {
 	}
 }
 
-// summary totals an app's workloads. step and weight belong to the moving workload with the lowest weight.
+// summary adds up an app's workloads. It shows the step and weight of the moving workload with the lowest weight.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight = "-", "-", "-"
 	have, want := 0, 0

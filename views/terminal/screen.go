@@ -17,7 +17,7 @@ type Screen struct {
 	last    []string
 }
 
-// Draw draws the result of text on a terminal of the given size. If the result does not fit, Draw omits pods first.
+// Draw calls the function text, and draws the returned text. If the terminal is too small, Draw omits pods first.
 func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	k.Rows = rows - 1
 	var drawn string

@@ -62,7 +62,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws spans, at least two spaces, and another span at the right edge. It cuts the longest span to make room.
+// apart draws spans on the left and one span at the right edge. It cuts the longest span to keep a gap of two spaces.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -80,7 +80,7 @@ func (l Look) apart(right span, spans ...span) string {
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
 }
 
-// columns returns the width of aligned output. It is Width, at most 100, or 80 if Width is unlimited.
+// columns returns the width of aligned output: Width, but at most 100. If Width is unlimited, columns returns 80.
 func (l Look) columns() int {
 	if l.Width <= 0 {
 		return 80
@@ -97,7 +97,7 @@ func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside returns left and a text to the right. It wraps the text to fit into columns, and indents further lines.
+// beside draws the spans "left" and then a text. It wraps the text to fit into columns, and indents further lines.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0
