@@ -125,7 +125,7 @@ func (c *albConfig) paths(
 // albPath is an Ingress path. The kind is Exact, Prefix (by whole elements), or a kind that allows wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns paths that match a request only if own and m do. It returns false for wildcards before a final /*.
+// albBoth combines the Ingress path own with the path match m. It returns false for wildcards before a final /*.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":

@@ -52,7 +52,7 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping copies the Mapping base. It also sets the Service in base, because pingPong swaps the two Services.
+// ambassadorMapping generates copies of a Mapping (base). It also sets base's Service, because pingPong swaps Services.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])

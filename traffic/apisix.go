@@ -8,7 +8,7 @@ import (
 )
 
 // apisix is the ingress controller of Apache APISIX. A backend's weight (default 100) is a share of the sum of weights.
-// A release generates ApisixRoutes for matched requests, with copies of the rules. The copies have more match.exprs and
+// A release generates ApisixRoutes for matched requests, with copies of the rules. A copy has further conditions and
 // a higher priority, because the priority decides between rules with the same path
 // (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). The API version v2 needs 1.5.
 var apisix = router{

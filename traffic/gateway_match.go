@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayManaged copies rule for matched requests. Each match of the copy combines a match of rule and one of managed.
+// gatewayManaged copies a rule for matched requests. It combines each match of the rule with each match of managed.
 func gatewayManaged(
 	ref rollout.Ref, place string, object rollout.Object, rule map[string]any, managed rollout.ManagedRoute, r Route,
 ) ([]any, error) {
@@ -170,7 +170,7 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-// repeated returns a header name that occurs twice, or "". Two names are equal if form returns the same text.
+// repeated returns a header name that occurs twice, or "". Two names are equal if the function "form" agrees.
 func repeated(headers []any, form func(string) string) string {
 	seen := map[string]bool{}
 	for _, h := range headers {

@@ -15,7 +15,7 @@ func ingressRef(namespace, name string) rollout.Ref {
 
 type namedIngress struct{ field, name string }
 
-// ingressNames returns the single name or the list of names, and refuses both. The texts one and many are their fields.
+// ingressNames returns the given name or names, but refuses both. The parameters "one" and "many" are the field names.
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:

@@ -35,7 +35,7 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 }
 
 // sameHost reports whether two hosts are the same Service. As in Istio, a host without a namespace is in the
-// VirtualService's namespace. The parameter other, without a namespace, is in the Rollout's namespace.
+// VirtualService's namespace. But if the parameter "other" has no namespace, it is in the Rollout's namespace.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")

@@ -17,9 +17,9 @@ import (
 //
 //   - There is one canary per Service and port, not per path. Other Ingresses with the stable Service are also split.
 //   - Only paths of the stable Ingress can be split, and their copies must have the same pathType.
-//   - A path of the host that leads to the canary Service would end the split. So steps cannot match a path.
+//   - If another path of the host leads to the canary Service, the split ends. So steps cannot match a path.
 //   - The order of precedence is: session cookie, header, cookie, weight.
-//   - A total weight of less than 100 counts as 100.
+//   - ingress-nginx reads a total weight below 100 as 100.
 var nginx = router{
 	kind: "nginx", title: "ingress-nginx", since: "0.22 / controller v1",
 	features: features{splits: can, anyTotal: can, byHeader: anyText, byCookie: anyText, sticks: can},
@@ -218,7 +218,7 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether one cookie can serve all paths. The Ingress must have one port of the Service. The same
+// nginxAlone reports whether one cookie can serve all paths. The Ingress must use one port of the Service. The same
 // hosts must have no other Service, because other Services would replace a shared cookie.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}

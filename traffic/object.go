@@ -147,7 +147,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	}
 }
 
-// weight writes a weight in the entry's Format. A percentage is relative to the parameter all, the total weight.
+// weight writes a weight in the entry's Format. A percentage is relative to the total weight (the parameter "all").
 func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	switch e.Format {
 	case "", "int":

@@ -14,7 +14,7 @@ type Objects struct {
 	claims map[string]string    // key: place in an object; value: name of the Rollout that writes there
 }
 
-// NewObjects returns Objects with a list in apply order.
+// NewObjects returns Objects for a list in apply order.
 func NewObjects(list []rollout.Object) *Objects {
 	o := &Objects{list: slices.Clone(list), own: map[rollout.Ref]bool{}, claims: map[string]string{}}
 	o.number()

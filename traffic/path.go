@@ -206,7 +206,7 @@ func plain(value any) string {
 }
 
 func (s pathStep) nothing(before path, places []place) string {
-	// The path before has all earlier steps. It leads to the values in places.
+	// The parameter "before" has the earlier steps. They lead to the values in "places".
 	where := "the object"
 	if len(before) > 0 {
 		where = before.String()

@@ -39,7 +39,7 @@ func visitAll(visit func(kind string, name *string), kind string, names []string
 	}
 }
 
-// reporter is an editor for a router that reports in an object's status whether it has accepted the object.
+// reporter is an editor for a router that writes an object's status. The status says if the router accepts the object.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict

@@ -201,8 +201,8 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror returns the name of a TraefikService that mirrors requests. The requests go to the parameter "service", and
-// copies go to the canary. mirror generates the TraefikService, unless an earlier route has an equal TraefikService.
+// mirror returns the name of a TraefikService that mirrors requests. The requests go to the given service, and copies
+// go to the canary. mirror generates the TraefikService, unless an earlier route has an equal TraefikService.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

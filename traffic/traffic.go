@@ -40,8 +40,8 @@ func (r Route) cookie() string {
 // rest returns the weight of the stable version.
 func (r Route) rest() int { return r.Max - r.Weight }
 
-// Parse reads one router's block of trafficRouting strictly. The function rename, unless nil, returns the name that an
-// object has after kustomize. Errors are InvalidErrors, and their Field is a path below trafficRouting.
+// Parse reads one router's block of trafficRouting strictly. The function "rename" returns the name that an object has
+// after kustomize, or is nil. Errors are InvalidErrors, and their Field is a path below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {

@@ -24,8 +24,8 @@ func (w *Session) Record(
 	})
 }
 
-// Repaired reads an app's record from the state branch, or from the older commit "from". It checks the record, and sets
-// a new checksum and a serial above the cluster's serial. It returns nil if no repair is needed and sign is false.
+// Repaired reads an app's record from the state branch, or from the commit "from". It checks the record, and then sets
+// a new checksum and a serial above the cluster's serial. It returns nil if no repair is needed and "sign" is false.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State

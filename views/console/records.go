@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// Records reads Git for the dashboard and pushes users' actions. It uses Repo.Beside so as not to delay the reconciler.
+// Records reads Git for the dashboard and pushes users' actions. Repo.Beside avoids a delay of the reconciler.
 type Records struct {
 	Options // Repo is the reconciler's mirror; open uses Repo.Beside
 

@@ -196,7 +196,7 @@ func (w *Session) App(name string) (rollout.App, error) {
 	return rollout.App{}, NoAppError(text)
 }
 
-// Input gathers the input of an app's decision as the reconciler does. Without a Client nothing is observed.
+// Input gathers the input of an app's decision as the reconciler does. Without a Client, it reads no cluster.
 func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	s, err := w.States.Of(app.Name)
 	if err != nil {
@@ -228,8 +228,8 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 // errNotNeeded is the error for a commit that no decision needs.
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer returns the Gatherer of one app. The render head needs no read of Git. If "needed" is false, the Gatherer
-// refuses other commits. It stores an error of Git or the cluster in *failed, but not for a missing or invalid commit.
+// gatherer returns the Gatherer of one app. The Gatherer has the newest render (head). If "needed" is false, it refuses
+// other commits. It stores an error of Git or the cluster in *failed, but no error for a missing or invalid commit.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {

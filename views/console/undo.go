@@ -126,7 +126,7 @@ func (b undoing) renders() []*rollout.Render {
 	return all
 }
 
-// PushUndo pushes a proposal, which replaces an existing proposal. It returns how to merge the proposal.
+// PushUndo pushes a proposal, and replaces an existing proposal. It returns a text that says how to merge the proposal.
 func (w *Session) PushUndo(
 	ctx context.Context, who rollout.Identity, name string, o propose.Change, to propose.Version,
 ) (said string, err error) {

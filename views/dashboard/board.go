@@ -53,7 +53,7 @@ func NewBoard(cluster, note string) *Board {
 // Cluster returns the cluster's name.
 func (b *Board) Cluster() string { return b.cluster }
 
-// Show adds or updates apps, removes the apps in gone, and replaces the note. The new samples get the time now.
+// Show adds or updates apps, removes the apps in "gone", and replaces the note. New samples have the time "now".
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	type update struct {
 		app       status.App
@@ -180,7 +180,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after a number, and the newest number. If the number is too old, f has all apps (whole).
+// since returns the changes after a number, and the newest number. If the number is too old, f is the whole fleet.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

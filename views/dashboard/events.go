@@ -63,7 +63,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next returns a message with the changes after the number known. The result news is false if there is no change.
+// next returns a message with the changes after the number "known". The result "news" is false if there is no change.
 func (s *Server) next(name string, known int64) (m message, number int64, news bool) {
 	if name == "" {
 		f, newest, whole, news := s.Board.since(known)

@@ -25,7 +25,7 @@ type Feed struct {
 	news  chan struct{}
 }
 
-// NewFeed returns a Feed. It calls warn to log an error, and fail to log a recovered panic.
+// NewFeed returns a Feed. The Feed logs an error with the function "warn", and a recovered panic with "fail".
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}

@@ -106,7 +106,7 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// Do not redirect, because browsers send no Strict cookie after another site's redirect. The page opens the dashboard.
+	// A redirect would still be cross-site, so browsers would send no Strict cookie. This page opens the dashboard.
 	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster()})
 }
 

@@ -86,7 +86,7 @@ func appended(list []Sample, s Sample) []Sample {
 	return append(list, s)
 }
 
-// copy returns a copy that can be read while add runs.
+// copy returns a copy that callers can read while the method "add" runs.
 func (m *moves) copy() map[string][]Sample {
 	if m == nil {
 		return nil

@@ -53,7 +53,7 @@ type Cluster struct {
 	Namespaces   []string // the namespaces that gitrollout may use; empty for the whole cluster
 	IdentifiedBy string   // the namespace whose uid is on the state branch
 
-	// OtherOwners returns the signs that another controller owns objects. It is nil if the signs cannot be read.
+	// OtherOwners returns signs of other controllers that manage the objects. It is nil if the signs cannot be read.
 	OtherOwners func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
@@ -78,7 +78,7 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, err
 }
 
-// Examine checks the cluster and adds findings to e. The function now reads this machine's clock.
+// Examine checks the cluster and adds findings to e. The function "now" returns the time of this machine.
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
@@ -133,7 +133,7 @@ func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, n
 	Clock(ctx, e, "clock.cluster", "the API server", client, host.JoinPath("version").String(), now)
 }
 
-// examineHands reports other controllers that own the apps' objects. These controllers would overwrite our changes.
+// examineHands reports other controllers that own the apps' objects and would overwrite gitrollout's changes.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.OtherOwners == nil {
 		e.Add("cluster.controllers", Unknown, "", "whether other controllers own objects of the apps cannot be determined")

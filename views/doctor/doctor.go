@@ -34,7 +34,7 @@ const (
 	Unknown Health = "unknown" // could not be checked from this machine
 )
 
-// Add records a check's result. The text fix is "" if there is nothing to do.
+// Add records a check's result. The parameter "fix" is "" if there is nothing to do.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
 	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})

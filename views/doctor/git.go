@@ -43,7 +43,7 @@ type Git struct {
 	Forge   forge.Options // used if the configuration names a forge
 }
 
-// Examine checks the repository and the forge, and adds findings to e. The function now reads this machine's clock.
+// Examine checks the repository and the forge, and adds findings to e. The function "now" reads this machine's clock.
 func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	repo, config := g.Repo, g.Branch.Config
 	e.Add("git.read", Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),

@@ -53,8 +53,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. The namespace own is gitrollout's namespace. The policy rules, unless nil,
-// restricts apps further than the configuration. Check returns an error only if the tree cannot be read.
+// Check checks a cluster's part of a tree. The parameter "own" is gitrollout's namespace. The policy "rules", unless
+// nil, restricts apps further than the configuration. Check returns an error only if the tree cannot be read.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 ) (ClusterReport, error) {

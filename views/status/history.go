@@ -68,7 +68,7 @@ type Transition struct {
 	back   Outcome       // the release's outcome if the rollback completes; "" without a rollback
 }
 
-// Releases returns the releases, newest first. The events begin with the oldest. If whole is true, no event is missing.
+// Releases returns the releases, newest first. The oldest event comes first. If "whole" is true, no event is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {

@@ -7,7 +7,7 @@ import (
 )
 
 // wait tracks a release while hooks run before the release begins. After the hooks, wait returns the release. If the
-// release neither begins nor is rejected, wait adds it to past as superseded or reverted.
+// release neither begins nor is rejected, wait adds the release to h.past as superseded or reverted.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {

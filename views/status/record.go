@@ -32,7 +32,7 @@ func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	return len(r.releases), err
 }
 
-// Releases returns the visited releases, newest first. The parameter whole says that all commits were visited.
+// Releases returns the visited releases, newest first. The parameter "whole" says that all commits were visited.
 func (r *Record) Releases(whole bool) ([]Past, error) {
 	if whole {
 		if err := r.changed(""); err != nil {
@@ -43,7 +43,7 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed adds an Event if the last visited commit changed the file. The blob before is the file in the older commit.
+// changed adds an Event if the last visited commit changed the file. The blob "before" is the next older version.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {
 		return nil

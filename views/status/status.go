@@ -39,7 +39,7 @@ type App struct {
 	Rejected  *Rejected       `json:"rejected,omitempty"` // the head's version, if it was rejected
 	Source    *rollout.Commit `json:"source,omitempty"`   // the commit whose objects are in the cluster
 	Workloads []Workload      `json:"workloads,omitempty"`
-	// Analyses belong to the release in flight or last rejected. The reconciler adds unrecorded measurements.
+	// Analyses belong to the release in flight or last rejected. The reconciler adds measurements that are not in Git yet.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
 	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // Jobs of the newest release with Jobs
 	Waiting  string                `json:"waiting,omitempty"` // the condition for which the app waits
@@ -169,7 +169,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth sets the phase of an unhealthy app at rest: Degraded if the record has a reason, otherwise Progressing.
+// showHealth sets the phase of an unhealthy app at rest: Degraded if the record has the problem, otherwise Progressing.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {
@@ -345,7 +345,7 @@ func timeOrNil(t time.Time) *time.Time {
 // Full returns the weight of all requests.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// MarshalJSON omits fields that were not read. Without Git, it omits realWeight, because the strategy is unknown.
+// MarshalJSON omits ready and realWeight if the cluster was not read. Without Git, it also omits realWeight.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	shown := struct {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws one aligned line per app. If k.Rows is set, List draws at most k.Rows lines, and counts the apps above.
+// List draws one aligned line per app. If k.Rows is set, List first counts the apps, and draws at most k.Rows lines.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0
@@ -60,7 +60,7 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow drops the least important columns until the last column, WAITING, fits. columns is 0 for an unlimited width.
+// narrow drops the least important columns until the last column, WAITING, fits. A width ("columns") of 0 is unlimited.
 func narrow(widths []int, columns int) {
 	const stable, strategy, author, release, room = 6, 2, 8, 7, 24
 	for _, drop := range []int{stable, strategy, author, release} {
