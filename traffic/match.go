@@ -10,7 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns why a router does not support a managed route, and which field. Both are "" if it is supported.
+// Unsupported returns the reason why a router does not support a managed route. The reason is "" if the router supports
+// the route. The result "field" is the unsupported field of a match. For a mirror, the field is "".
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
