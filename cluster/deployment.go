@@ -69,9 +69,9 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the current template's ReplicaSet, nil if there is none yet. It is the ReplicaSet with the
-// Deployment's revision number if their templates are equal. Otherwise it is the oldest ReplicaSet with an equal
-// template, as in FindNewReplicaSet.
+// currentOf returns the ReplicaSet of the Deployment's current template, or nil. It prefers the ReplicaSet with the
+// Deployment's revision number, if this ReplicaSet has the same template. Otherwise it returns the oldest ReplicaSet
+// with the same template, because Kubernetes' FindNewReplicaSet also picks the oldest.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {
@@ -88,15 +88,15 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// The number decides here, because the API server's defaults may differ between the two templates.
+		// The revision number decides, because API server defaults may differ between Deployment and ReplicaSet.
 		return numbered
 	default:
 		return nil
 	}
 }
 
-// templateDigest returns a digest of a pod template without pod-template-hash, so that a Deployment and its ReplicaSet
-// have equal digests. Digests are never stored, because the defaults in a template depend on the API server's version.
+// templateDigest returns a pod template's digest. It leaves out the label pod-template-hash, so that a Deployment and
+// its ReplicaSet have equal digests. Do not store a digest, because a new API server version may set new defaults.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

@@ -14,5 +14,5 @@
 //     if no other manager owns the field. gitrollout therefore first takes over
 //     fields that other tools applied.
 //
-// The applied object carries its digest (LabelApplied), so a restarted process finds that it has nothing to write.
+// An applied object has a label with its digest (LabelApplied). The label tells a restarted process not to write again.
 package cluster

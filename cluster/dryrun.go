@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// DryRunner reads objects of a cluster, and asks its API server for the result of an apply without applying.
+// DryRunner reads objects of a cluster. It also asks the API server what an apply would change, without the change.
 type DryRunner struct{ anyKind }
 
 // NewDryRunner returns a DryRunner for the cluster of a kubeconfig.
@@ -34,7 +34,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
 }
 
-// Compare returns the live object (nil if missing) and its state after an apply. A CreateOnly object stays unchanged.
+// Compare returns the live object (or nil) and its state after an apply. An apply never changes a CreateOnly Secret.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -49,7 +49,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	made, err := objects.Apply(ctx, o.Name(), &unstructured.Unstructured{Object: o.Copy()},
 		metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
 	if err != nil && o.Kind() == "Secret" {
-		err = explain(err, o.Ref(), "patch") // the server's error quotes the refused content
+		err = explain(err, o.Ref(), "patch") // hides the Secret's content, which the server's error quotes
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the dry run of an apply: %w", err)
@@ -86,7 +86,7 @@ func (a anyKind) resource(
 	return a.dynamic.Resource(mapping.Resource), nil
 }
 
-// get returns the client for the object's kind, and the object or nil if it is missing.
+// get returns the client for the object's kind, and the object. A missing object is nil.
 func (a anyKind) get(
 	ctx context.Context, ref rollout.Ref, version string,
 ) (all dynamic.ResourceInterface, found *unstructured.Unstructured, err error) {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election describes the Lease that selects the working process among several replicas. A second writer does no harm,
-// because Git's compare-and-swap refuses its writes.
+// Election describes the Lease by which replicas elect one working process. If two processes work at once, Git accepts
+// the push of only one process (compare-and-swap), so they do no harm.
 type Election struct {
 	Namespace, Name string // the Lease's namespace and name
 	ID              string // the identity of this process
@@ -24,8 +24,8 @@ type Election struct {
 	Waiting         func(leader string) // called when another process holds it
 }
 
-// Lead calls work while this process holds the Lease, and releases the Lease when work returns. If the Lease is lost,
-// work's context ends and Lead returns an error. The process should then exit, and compete again after its restart.
+// Lead waits for the Lease, calls the function work, and releases the Lease when the function returns. If the Lease is
+// lost, Lead ends the function's context and returns an error. After this error, the process should exit and restart.
 func (e Election) Lead(ctx context.Context, config *rest.Config, work func(context.Context) error) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
@@ -60,7 +60,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // work ends with ctx, and keeps the Lease until then
+		case <-turn.begun: // ctx ends the function work, which needs the Lease until it returns
 		default:
 			stop()
 		}

@@ -33,7 +33,7 @@ const (
 	Unexpected    Reason = "Unexpected"    // any other error
 )
 
-// Error says why an object was refused, and how to fix it. Its text is one line, and is stable for the same state.
+// Error says why an object was refused, and how to fix it. Its text is one line. Equal refusals have equal texts.
 type Error struct {
 	Ref    rollout.Ref
 	Reason Reason
@@ -62,7 +62,7 @@ func isRefused(err error) bool {
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain converts a client-go error to an *Error that hides a Secret's content. verb is the RBAC verb of the request.
+// explain converts a client-go error to an *Error without a Secret's content. The parameter verb is an RBAC verb.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -90,7 +90,7 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	return e
 }
 
-// bracketed matches the key in a field such as data[password]; plainField matches a Secret's field without its key.
+// bracketed matches the key in a field such as data[password]. plainField matches a Secret's field that shows no key.
 var (
 	bracketed  = regexp.MustCompile(`\[.*\]`)
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
@@ -101,7 +101,7 @@ func (e *Error) hideContent(err error) {
 	const left, see = "the server's answer is left out, because it may quote the content", "kubectl apply --dry-run=server"
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return // an error of the network: it quotes no content
+		return // a network error quotes no content
 	}
 	switch e.Reason {
 	case Denied:
@@ -114,7 +114,7 @@ func (e *Error) hideContent(err error) {
 	}
 }
 
-// fieldsOf lists the refused fields in parentheses, without keys.
+// fieldsOf lists a Secret's refused fields in parentheses. It hides their keys, as in data[…].
 func fieldsOf(status apierrors.APIStatus) string {
 	details := status.Status().Details
 	if details == nil {
@@ -153,8 +153,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(s.Message)
 }
 
-// firstCause returns one cause and the number of other causes. The API server lists causes in random order and may
-// repeat a long cause. firstCause therefore returns the first cause in sorted order.
+// firstCause returns the first cause in sorted order, because the API server lists causes in random order. It only
+// counts the other causes, because the API server may repeat a long cause.
 func firstCause(causes []metav1.StatusCause) string {
 	first := slices.MinFunc(causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
@@ -191,7 +191,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Immutable, "this field cannot change on a live object: revert the change, use a new name, " +
 			"or delete the object and let it be created anew"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
-		strings.Contains(msg, "failed to create typed patch object"): // server-side apply answers a wrong type with code 500
+		strings.Contains(msg, "failed to create typed patch object"): // a field has a wrong type; the code is 500
 		return Invalid, ""
 	case apierrors.IsNotFound(err):
 		return Missing, ""

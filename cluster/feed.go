@@ -18,13 +18,13 @@ type feed[R row] struct {
 	namespace string // "" for all namespaces, and for a kind without namespaces
 
 	seen   string        // the newest resource version from the watch
-	newest string        // the newest resource version from the watch and all writes
+	newest string        // the newest resource version from the watch or gitrollout's own writes
 	asked  string        // the value of newest when the last list was requested
 	synced chan struct{} // closed after the first list
 	err    error         // the newest error of a list or watch
 	begun  time.Time     // when a list or watch was requested, zero after the answer
 	lost   error         // the first error since the last success, nil after a success
-	since  time.Time     // the time of lost
+	since  time.Time     // when the failure in the field lost began
 	failed chan struct{} // closed and replaced when err changes
 }
 
@@ -74,8 +74,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list, at the start or after a lost watch, but keeps newer rows. If the list is older than a
-// version known before the request, the cluster was restored from a backup. Then Replace overwrites all rows.
+// Replace stores a complete list from the API server, but keeps newer rows. If the list is older than the field asked,
+// the cluster was restored from a backup. In this case, Replace overwrites newer rows too.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -96,7 +96,7 @@ func (f *feed[R]) Replace(list []any, version string) error {
 	asOf := version
 	f.mu.Lock()
 	if newer(f.asked, version) {
-		asOf, f.seen, f.newest = "", version, version // with the version "", no row counts as newer
+		asOf, f.seen, f.newest = "", version, version // with the version "", f.drop and f.take overwrite newer rows
 	}
 	f.mu.Unlock()
 	for _, k := range gone {
@@ -164,8 +164,8 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// unanswered bounds how long the API server may take to accept a list or watch. client-go itself would report an error
-// later, because it tries ten times, once per second.
+// unanswered is the longest time that the API server may take to accept a list or watch. client-go would report the
+// missing answer later, because client-go tries ten times, once per second.
 const unanswered = 2 * time.Second
 
 // blind returns why and since when the feed receives no changes. The error is nil while the feed works.
@@ -187,7 +187,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await waits for the first list. It returns a permanent error immediately, and any other error when end fires.
+// await waits for the first list until the timeout (the channel end). It returns a permanent error immediately.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ownedFields returns the fieldsV1 of gitrollout's applies, nil if there are none.
+// ownedFields returns the fieldsV1 tree of the fields that gitrollout applied, nil if there is none.
 func ownedFields(object map[string]any) map[string]any {
 	own, _ := rollout.Find(managedEntries(object), isOwn)
 	return childOf(own, "fieldsV1")
 }
 
-// isOwn reports whether an entry of the managed fields belongs to gitrollout's applies.
+// isOwn reports whether a managedFields entry is from gitrollout's server-side apply.
 func isOwn(entry map[string]any) bool {
 	return entry["manager"] == manager && entry["operation"] == "Apply" &&
 		(entry["subresource"] == nil || entry["subresource"] == "")
@@ -79,8 +79,8 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 	h.Write([]byte{'}'})
 }
 
-// holds reports whether gitrollout owns exactly the fields of desired. If LabelApplied is equal too, an apply changes
-// nothing. holds compares no values, because gitrollout no longer owns a field that another manager has changed.
+// holds reports whether gitrollout owns exactly the fields of a desired object. If the digest label is equal too, an
+// apply changes nothing. holds compares no values, because gitrollout loses a field that another manager changes.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {
@@ -91,7 +91,7 @@ func holds(owned map[string]any, desired map[string]any) bool {
 
 func holdsNode(owned map[string]any, want any) bool {
 	if len(owned) == 0 {
-		return true // the leaf is owned as a whole
+		return true // an empty node owns the whole value
 	}
 	switch want := want.(type) {
 	case map[string]any:

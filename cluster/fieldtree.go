@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A field tree is the fieldsV1 of a metadata.managedFields entry. "f:x" is field x, "k:{...}" the list element with
-// these keys, "v:..." the set element with this value, and "." the map or element. An empty node owns the whole value.
+// A field tree is the fieldsV1 of a metadata.managedFields entry. Its keys: "f:x" (the field x), "k:{...}" (the list
+// element with these keys), "v:..." (a set element), "." (the map or element itself). A node {} owns the whole value.
 //
 //	{"f:spec": {"f:replicas": {}, "f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}}
 
@@ -30,7 +30,7 @@ func elements(fields map[string]any) int {
 	return len(fields)
 }
 
-// keyRule says which keys of a "k:" element a list element must have.
+// keyRule says whether a list element must have all keys of a "k:" node.
 type keyRule bool
 
 const (
@@ -38,7 +38,7 @@ const (
 	givenKeys keyRule = true // a key may be missing, because the API server may set its default
 )
 
-// step returns the part of a value that one path element names, and whether it exists.
+// step returns a part of a value, and whether the part exists. The parameter element is one key of a field tree.
 func step(value any, element string, rule keyRule) (any, bool) {
 	prefix, rest, _ := strings.Cut(element, ":")
 	switch prefix {
@@ -91,7 +91,7 @@ func existing(fields map[string]any, value any) map[string]any {
 	return difference(fields, dropped(fields, value))
 }
 
-// dropped returns the fields of a tree that a value lacks, nil if there are none. A missing list element is one leaf.
+// dropped returns the tree's fields that do not exist in the value, or nil. A missing list element becomes one leaf.
 func dropped(fields map[string]any, value any) map[string]any {
 	var out map[string]any
 	for element := range fields {
@@ -115,14 +115,14 @@ func dropped(fields map[string]any, value any) map[string]any {
 	return out
 }
 
-// areApart reports whether one tree owns only a map, and the other tree owns fields in the map. Such trees do not
-// overlap. List elements are never apart, because an empty node owns all fields of a list element.
+// areApart reports whether one tree owns only a map itself, and the other tree owns fields in the map. Such trees do
+// not overlap. areApart is false for list elements, because an empty node owns all fields of its list element.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// difference returns the fields of a that are not in b, or nil. It leaves out list elements that are leaves in a or b.
-// It ignores the ownership of a map itself (".").
+// difference returns the fields of tree a that are not in tree b, or nil. A list element in both trees is no difference
+// if it is a leaf in one tree. The key "." alone is no difference.
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {

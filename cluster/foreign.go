@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refuseForeign returns an error if a release's generated object exists already and does not belong to the app.
-// Otherwise gitrollout would take over the object, and delete it when the release ends.
+// refuseForeign returns an error if a release would generate an object with the name of an object outside the app.
+// Without this check, gitrollout would take over the existing object, and delete it when the release ends.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobLog returns the last log lines of the Job's newest pod, or why there are none. It is "" if no log is requested.
+// jobLog returns the last log lines of a Job's newest pod, or why it has none. It returns "" if the Job wants no log.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""
@@ -30,7 +30,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 			last = pod
 		}
 	}
-	// The API server counts LimitBytes from the first of the TailLines, so the last bytes may be missing.
+	// The API server stops LimitBytes after the start of the first line, so the last lines may be missing.
 	lines, bytes := int64(50), int64(64<<10)
 	text, err := t.core.Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{
 		Container: spoke(last), TailLines: &lines, LimitBytes: &bytes,

@@ -127,7 +127,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	return k, nil
 }
 
-// forget ends a kind's watch. The next call of watching starts a new watch.
+// forget ends a kind's watch. The next call of the method watching starts a new watch.
 func (w *kinds) forget(k *kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +152,7 @@ func (w *kinds) run(k *kind) {
 	k.stop = stop
 	selector := rollout.LabelApp
 	if w.runsPods(k.gvk) {
-		selector = "" // workloads that are not adopted yet have no label
+		selector = "" // a workload has no app label before gitrollout adopts it
 	}
 	example := &unstructured.Unstructured{}
 	example.SetGroupVersionKind(k.gvk)
@@ -190,7 +190,7 @@ func (w *kinds) noteGone(k *kind, err error) {
 	}
 }
 
-// ofRef returns a reference's kind, in the watched version or else in the API server's preferred version.
+// ofRef returns a reference's kind in the watched version. Without a watch, it uses the API server's preferred version.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	if k, ok := w.watched(ref); ok {
 		return k, w.reach(k, ref)

@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied is the digest of the applied object. An object with the same digest is not written again, as long as
-// gitrollout owns the fields (see holds). The digest is a label, because the Deployment controller copies annotations
-// to ReplicaSets.
+// LabelApplied is the label with the applied object's digest. gitrollout does not write an object with the same digest
+// again, as long as gitrollout owns the fields (see holds). The digest is not in an annotation, because the Deployment
+// controller would copy an annotation to ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
 // live is the record of an applied object, or of any workload.
@@ -35,10 +35,10 @@ type live struct {
 	replicas     int64         // spec.replicas, -1 if it is not a number
 	health       status.Status // "" if healthy
 	why          string        // the reason for health
-	awaited      string        // why a CRD is not served yet, "" if it is
+	awaited      string        // why a CRD is not established yet, "" for other objects
 	generation   int64
 	status       string    // as JSON, only for kinds whose status a router may write
-	pending      string    // gitrollout's managed fields as JSON, "" after the first comparison
+	pending      string    // JSON of gitrollout's managed fields until the first comparison with Git, then ""
 	workload     *workload // nil if the object runs no pods
 }
 
@@ -120,7 +120,7 @@ func (l *live) same(o *live) bool {
 	return *l.workload == *o.workload
 }
 
-// liveChanged calls OnChange for the app of a changed object, and for its previous app if that differs.
+// liveChanged calls OnChange for the app of a changed object. If the app changed, it calls OnChange for both apps.
 func (c *Client) liveChanged(was, is *live) {
 	c.mu.Lock()
 	c.troubles.note(was, is, c.opts.Cluster)

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret's data and caches nothing. If label is set, it reads only a Secret with label=true.
+// SecretData reads a Secret's data and caches nothing. If label is not "", the Secret must have this label with "true".
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob returns a Job's state. It creates a missing Job, unless begun says that the Job was created before. It sets
-// state.Taken if the existing Job's annotation differs, because another run created that Job.
+// EnsureJob returns a Job's state. It creates a missing Job, unless the parameter begun is true, because the Job was
+// created before. If the existing Job has another annotation value, another run created it, so state.Taken is true.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -95,7 +95,7 @@ func (c *Client) EnsureJob(
 	return state, err
 }
 
-// nameOwners sets the uids of the owners, so that Kubernetes deletes the Job with them. It drops unreadable owners.
+// nameOwners sets the owners' uids, so that Kubernetes deletes the Job after its owners. It drops unreadable owners.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil

@@ -3,8 +3,8 @@ package cluster
 import "gitrollout.dev/gitrollout/rollout"
 
 // Observe returns an app's workloads and routes from the watch caches, without a request. The result includes Apply's
-// earlier writes. It omits objects that do not exist, and routes whose kind is not watched. After a failed watch,
-// Observe returns the last known state, and Unseen has the reason.
+// earlier writes. It omits missing objects, and routes whose kind is not watched. If a watch fails, the
+// result has the last known state, and the field Unseen has the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),
@@ -22,7 +22,7 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 		}
 		live := c.workloads.observe(k, l)
 		if l.app != app {
-			live.Serial = 0 // the object has another app's label, so its serial does not count
+			live.Serial = 0 // another app's serial must not be compared with this app's
 		}
 		observed.Workloads[w] = live
 	}

@@ -151,7 +151,7 @@ func (h hands) workload(
 	return h.argo(ctx, o)
 }
 
-// argo looks for an Argo Rollout's ReplicaSet with pods that the workload's selector matches.
+// argo looks for a ReplicaSet that an Argo Rollout owns, that has pods, and that the workload's matchLabels match.
 func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -212,7 +212,7 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "migrate the object as docs/coming-from-argo-rollouts.md describes"}
 }
 
-// flagger returns a sign that a Flagger Canary owns the live object, or a sign without By.
+// flagger returns a sign that a Flagger Canary owns the live object. Without a Canary, the sign's field By is "".
 func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
 	canary := ownedBy(live, "flagger.app", "Canary")
 	if canary == "" {

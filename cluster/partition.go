@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know watches kinds of workloads that a cluster may not serve. It waits for each kind's first list.
-// Observed.Unseen reports a kind that cannot be watched. A kind that the cluster does not know has no objects.
+// Know watches kinds of workloads, and waits for each kind's first list. If a kind cannot be watched, Observed.Unseen
+// has the error. A kind that the API server does not serve is no error, because it has no objects.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
 	if root == nil {
@@ -19,7 +19,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 	for _, p := range kinds {
 		t, isNew := c.workloads.know(p)
-		if isNew { // so far, the watch's selector left out workloads that are not adopted yet
+		if isNew { // the watch's selector left out workloads without an app label
 			c.kinds.again(t.gvk)
 		}
 		ctx, cancel := context.WithTimeout(root, listTimeout)
@@ -60,7 +60,7 @@ func (w *workloads) all() []*workloadTable {
 	return slices.Concat(w.kinds, w.more)
 }
 
-// partitionedKind describes a kind with ControllerRevisions. p names the kind's fields in spec and status.
+// partitionedKind describes a kind with ControllerRevisions. The parameter p has the paths of the kind's fields.
 func partitionedKind(p rollout.Partitioned) *workloadKind {
 	k := &workloadKind{
 		gvk:       schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
@@ -115,8 +115,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first described status field that the object lacks, or "". If minReadySeconds is set, it ignores
-// the number of available pods, because a controller may omit a count of 0.
+// unsaid returns the first status field that the parameter p has and the object lacks, or "". If minReadySeconds is
+// set, the number of available pods may be missing, because a controller may omit a count of 0.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -127,9 +127,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets the desired pods of each revision. Missing pods are for the base revision until the partition is full,
-// and then for the current revision. The controller's count limits the ready pods, because an in-place update changes a
-// pod's label while its old containers are still ready.
+// byCounts sets the desired pods of each revision. Missing pods belong to the base revision until all old pods fill the
+// partition, and then to the new revision. byCounts lists at most as many ready pods as the controller counts, because
+// an in-place update changes a pod's label while its old containers are still ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	for i := range out.Revisions {

@@ -51,7 +51,7 @@ func readPod(p *corev1.Pod) (*pod, error) {
 		out.node = p.Spec.NodeName
 	}
 	// During an in-place update, a pod has its new label while its old containers are still Ready. An unmet readiness
-	// gate shows this earlier than the Ready condition.
+	// gate shows such an update earlier than the Ready condition does.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created

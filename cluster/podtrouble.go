@@ -121,7 +121,7 @@ func times(restarts int32) string {
 	return fmt.Sprintf("%d restarts", restarts)
 }
 
-// lastLine returns the last line of a termination message, which FallbackToLogsOnError takes from the container's log.
+// lastLine returns the last line of a termination message, because the message may be a part of the container's log.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return shortened(rollout.OneLine(lines[len(lines)-1]))

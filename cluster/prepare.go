@@ -20,11 +20,11 @@ type desired struct {
 	object map[string]any
 	digest string // digest of the object without LabelApplied
 	once   bool   // rollout.Object.CreateOnly
-	kind   *kind  // nil while the CRD, which the same Apply writes, does not exist
+	kind   *kind  // nil if the same Apply must first create the CRD
 }
 
 // prepare adds gitrollout's labels and annotations to the object's metadata, but not to a pod template or a selector.
-// In a pod template they would start a release. In a selector they could never be removed.
+// New labels in a pod template would start a release. A label in a selector could never be removed.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
@@ -57,7 +57,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body encodes the object for an apply. It does so on demand, because most passes write nothing.
+// body encodes the object for an apply. prepare does not store this text, because most objects need no apply.
 func (d *desired) body() []byte {
 	raw, _ := json.Marshal(d.object) // cannot fail: prepare has encoded it before
 	return raw
@@ -70,7 +70,7 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData moves stringData to data. The API server would move it too, but would keep keys that leave Git.
+// encodeStringData moves stringData to data. If the API server did this, it would keep keys that were removed in Git.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

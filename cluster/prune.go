@@ -13,8 +13,8 @@ import (
 )
 
 // Prune deletes an app's former objects, in the order of pruneRank. Prune returns the objects that are gone or are not
-// the app's, and the reasons why the others stay. It continues after a refused deletion or an unreadable kind. It
-// returns any other error immediately. Prune may be called again.
+// the app's, and the reason for each object that stays. It continues after a refused deletion or an unreadable kind.
+// It returns any other error immediately. After an error, call Prune again.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -25,7 +25,7 @@ func (c *Client) Prune(
 		k, l, failed := c.candidate(ctx, app, ref)
 		if failed = explain(failed, ref, "list and watch"); failed != nil {
 			if err = errors.Join(err, failed); isRefused(failed) || apierrors.ReasonForError(failed) != "" {
-				continue // the API server answered, so only this kind fails
+				continue // the API server answers, so other kinds may work
 			}
 			return gone, kept, err
 		}
@@ -46,7 +46,7 @@ func (c *Client) Prune(
 			}
 			c.applied.forget(ref)
 		}
-		if l.terminating || l.finalizers != "" { // the watch shows when the object is gone
+		if l.terminating || l.finalizers != "" { // a later call finds that the object is gone
 			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
 		} else {
 			gone = append(gone, ref)
@@ -55,7 +55,7 @@ func (c *Client) Prune(
 	return gone, kept, err
 }
 
-// Removable returns an app's existing objects that may be deleted, and why the others stay. It changes nothing.
+// Removable returns an app's existing objects that may be deleted, and why other objects stay. It changes nothing.
 func (c *Client) Removable(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (there []rollout.Ref, kept []string, err error) {
@@ -74,7 +74,7 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object, or nil if the object does not have the app's label and cluster.
+// candidate returns the live object. It returns nil if the object belongs to another app or another cluster.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {
@@ -108,7 +108,7 @@ func (w *workloads) whyKept(l *live) string {
 	return ""
 }
 
-// staysForGood returns why an object is never deleted, "" if it may be. Namespaces, CRDs and claims hold users' data.
+// staysForGood returns why Prune never deletes an object, or "". For example, a Namespace or a CRD holds users' data.
 func staysForGood(l *live) string {
 	switch {
 	case l.keep != "":

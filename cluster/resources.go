@@ -19,7 +19,7 @@ import (
 // ErrUnknownKind is the error for a kind that the API server does not serve.
 var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is the form of ErrUnknownKind for a kind that is served in another version only.
+// unserved is an ErrUnknownKind for a kind that the API server serves only in another version.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {
@@ -52,7 +52,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 		return mapping, err
 	}
 	byName := func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }
-	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // sorted, so that each pass gets the same error
+	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // sorted, so that the error is always the same
 		if gv.Group == gvk.Group && (gvk.Version == "" || gv.Version == gvk.Version) {
 			return nil, fmt.Errorf("the API server cannot reach the server of %s: %w", gv, l.unseen[gv])
 		}
@@ -63,7 +63,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return nil, ErrUnknownKind
 }
 
-// candid is a discovery client that keeps the failed groups, because restmapper ignores them.
+// candid is a discovery client that stores the errors of API groups, because restmapper ignores these errors.
 type candid struct {
 	discovery.DiscoveryInterface
 	unseen map[schema.GroupVersion]error
@@ -85,7 +85,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// A discovery that began before this call may have missed a new CRD. In this case, the loop looks a second time.
+	// A discovery that began before this call may not contain a new CRD. So the loop starts a second discovery.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {
@@ -97,7 +97,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	}
 }
 
-// look waits for a discovery. joined reports whether that discovery had begun before the call.
+// look waits for a discovery. The result joined is true if another caller had started the discovery before.
 func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) {
 	l, joined = r.begin()
 	select {
@@ -108,7 +108,7 @@ func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) 
 	}
 }
 
-// begin starts a discovery unless one is in progress. Each of its requests has requestTimeout.
+// begin returns the discovery in progress, or starts a discovery.
 func (r *resources) begin() (l *look, joined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,7 +33,7 @@ type patch struct {
 	ref     rollout.Ref
 	form    types.PatchType // default: server-side apply
 	body    []byte
-	manager string // default: manager
+	manager string // default: the constant manager
 	force   bool
 	dryRun  bool
 }

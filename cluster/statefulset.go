@@ -23,7 +23,7 @@ var statefulSets = workloadKind{
 	inUse:   isBaseOrUpdate,
 }
 
-// appsStatus names the status fields of Deployments and StatefulSets.
+// appsStatus has the paths of the status fields of Deployments and StatefulSets.
 var appsStatus = rollout.PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	Available: "status.availableReplicas", CurrentRevision: "status.currentRevision",
@@ -38,7 +38,7 @@ func readStatefulSet(o rollout.Object) (*workload, error) {
 	return out, nil
 }
 
-// updateRevisionOf returns the revision that the controller reports for the current template, nil if not seen yet.
+// updateRevisionOf returns the revision that the controller reports for the current template, nil if it is not known.
 func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision {
 	found, _ := rollout.Find(revisions, func(r *revision) bool {
 		return synced && (r.name == w.update || r.pin.Value == w.update)
@@ -46,9 +46,9 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals sets the desired pods of each revision. An ordinal without a pod counts for the base revision if it is
-// below the partition, and otherwise for the current revision. The current revision gets the StatefulSet's hash,
-// because the revision's own annotation may be missing or outdated.
+// byOrdinals sets the desired pods of each revision. A missing pod belongs to the base (old) revision if its
+// ordinal is below the partition, and otherwise to the current revision. byOrdinals copies the StatefulSet's hash to
+// the current revision, because the revision's own annotation may be missing or outdated.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // from ordinal to the index of its revision
 	index := func(name string) int {

@@ -35,16 +35,16 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row is an immutable record of an object's used fields. It needs a few hundred bytes; the object needs 5 to 20 kB.
+// row is an immutable record of the fields that gitrollout needs. It has a few hundred bytes; an object has 5 to 20 kB.
 type row interface {
 	comparable
 	at() *stamp
 }
 
-// table holds the newest known objects of one kind. After a write, no reader gets an older state.
+// table holds the newest known objects of one kind. After gitrollout's write, it returns no state before this write.
 type table[R row] struct {
 	read    func(obj any) (R, error)
-	changed func(was, is R) // either may be the zero value
+	changed func(was, is R) // was is the zero value for a new row, and is for a deleted row
 	feeds   []*feed[R]
 
 	mu    sync.RWMutex // also guards the fields of the feeds
@@ -105,10 +105,10 @@ func (t *table[R]) each(f func(R) bool) {
 	}
 }
 
-// put stores a row unless the table knows a newer row or a deletion, because the watch may be faster than the response.
+// put stores a row, unless the watch has already stored a newer row or deleted the row.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
-// take stores a row that was read as of a resource version, unless the table is newer.
+// take stores a row that was read at the resource version asOf. It does nothing if the table's state is newer.
 func (t *table[R]) take(r R, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[r.at().key]
@@ -123,7 +123,7 @@ func (t *table[R]) take(r R, asOf string) {
 	t.changed(was, r)
 }
 
-// drop removes a row that the cluster lacked at a resource version, unless the row is newer than that.
+// drop removes a row whose object did not exist at the resource version asOf. It keeps a row newer than asOf.
 func (t *table[R]) drop(k key, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[k]

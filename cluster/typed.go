@@ -21,7 +21,7 @@ type typed struct {
 	events    *eventsclient.EventsV1Client
 }
 
-// newTyped returns clients with one transport. Protobuf, for built-in types only, halves the CPU time of decoding pods.
+// newTyped returns clients that share one transport. They use protobuf, which halves the CPU time of decoding pods.
 func newTyped(config *rest.Config, shared *http.Client) (t typed, err error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"

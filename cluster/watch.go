@@ -78,8 +78,8 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 }
 
 // runWatch fills a table through a feed until ctx ends. After a broken connection or an expired version, the reflector
-// starts again with a list. A list older than the known objects reveals that the cluster was restored from a backup.
-// Without the list, client-go would watch from its last version, and a restored cluster would send nothing.
+// starts again with a list. A list older than the known objects shows that the cluster was restored from a backup. If
+// client-go instead watched from its last version, a restored cluster would send nothing.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {
@@ -120,8 +120,8 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 	b.running.Go(func() { reflector.RunWithContext(ctx) })
 }
 
-// overloaded reports whether a running server has too much load, which a list would increase. A server without etcd
-// also returns 429, but its message has "initializing" (k8s.io/apiserver/pkg/storage/cacher).
+// overloaded reports whether the API server has too much load, which a list would increase. A starting API server also
+// returns 429, but its message has "initializing" (k8s.io/apiserver/pkg/storage/cacher). This is no overload.
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

@@ -18,10 +18,10 @@ import (
 // workloadKind describes a kind of object that runs pods. Each kind has its own file and an entry in workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
-	described    rollout.Partitioned                     // the fields of a kind that not every cluster serves
+	described    rollout.Partitioned                     // the field paths of a kind that is not built in
 	read         func(rollout.Object) (*workload, error) // reads everything except annotations and labels
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions is nil if the kind shares the revisions of the kind before it in workloadKinds.
+	// watchRevisions is nil if the kind shares the revisions of the previous entry in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
 	// current returns the current template's revision, nil if there is none yet. synced means that the controller has seen
 	// the newest spec. revisions are the workload's revisions, newest first.
@@ -32,7 +32,7 @@ type workloadKind struct {
 	finish func(w *workload, out *rollout.ObservedWorkload)
 	// inUse reports whether a revision has pods or may get new ones.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes is true for a kind with a pod on each node. It also counts for other API groups' kinds of the same name.
+	// onNodes is true if each node gets a pod. Readers compare only the kind's name, not its API group.
 	onNodes bool
 }
 
@@ -45,7 +45,7 @@ func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	return nil
 }
 
-// workload is the part of a live record that only objects with pods have. It is comparable.
+// workload holds the additional fields of an object that runs pods. The type is comparable with ==.
 type workload struct {
 	hash           rollout.Hash
 	serial         int
@@ -60,14 +60,14 @@ type workload struct {
 	updated              int    // status: pods of the current template
 	available            int    // status: available pods
 	failure              string
-	revised              bool // the controller creates a ReplicaSet for each new template
+	revised              bool // the Deployment is not paused, so a new template gets a ReplicaSet
 
 	// Only StatefulSets and other kinds with a partition have these fields.
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
-	room             bool   // spec has maxUnavailable, which API servers without the feature gate drop
+	room             bool   // spec has maxUnavailable; an API server without its feature gate drops it
 	updatedReady     int    // status: ready pods of the current template; -1 if the status lacks the number
-	unsaid           string // a described status field that is missing in the object, "" if there is none
+	unsaid           string // a required status field that is missing in the object, "" if there is none
 }
 
 // readWorkload returns the workload part of an object's record, nil if the object runs no pods.
@@ -91,7 +91,7 @@ type workloads struct {
 	tell  func(app string)
 
 	mu     sync.Mutex
-	owners map[rollout.Workload]string // the app that observes a workload without a label
+	owners map[rollout.Workload]string // the app that has a workload in Git, for workloads without an app label
 	more   []*workloadTable
 }
 
@@ -100,7 +100,7 @@ type workloadTable struct {
 	*workloadKind
 	objects   atomic.Pointer[kind] // nil before the first list
 	revisions *table[*revision]
-	unseen    error // why the objects cannot be watched, nil if they can
+	unseen    error // why the objects cannot be watched, nil if the watch works
 }
 
 func newWorkloads(tell func(app string), namespaces ...string) *workloads {
@@ -149,8 +149,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the observation of these workloads may be outdated, "" if it is current. It checks the watches of
-// the built-in kinds and of the workloads' own kinds, and reports the watch that failed first.
+// unseen returns why the cached state of these workloads may be outdated, or "". It checks the watches of all built-in
+// kinds, and of other kinds only if a workload has the kind. It reports the watch that failed first.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -176,7 +176,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// own records the app that observes these workloads, because a workload without a label does not name its app.
+// own records the app of these workloads, because an adopted workload may have no app label yet.
 func (w *workloads) own(app string, of []rollout.Workload) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +185,7 @@ func (w *workloads) own(app string, of []rollout.Workload) {
 	}
 }
 
-// appOf returns the app in an object's label. For a workload without a label, it returns the app that observes it.
+// appOf returns the app in an object's label. For a workload without a label, it returns the app that own recorded.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -263,7 +263,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	byRevision(revisions)
 	current := k.current(d, out.Synced, revisions)
 	out.Synced = out.Synced && (current != nil || !d.revised) // the watch of revisions may lag
-	// Complete means, as in "kubectl rollout status", that all pods are current and available, and no older pods exist.
+	// Complete has the meaning of "kubectl rollout status": all pods are current and available. No older pods exist.
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 	for _, r := range revisions {
 		shown := r.observe(k.pods(w.pods, l, r))
@@ -279,8 +279,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns a pod or a revision that uses a ConfigMap or Secret. A terminating pod counts, and so does a revision
-// without pods that may get new pods.
+// userOf returns a pod or a revision that uses a ConfigMap or Secret, or "". It includes terminating pods and revisions
+// that have no pods but may get new pods.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	user := ""

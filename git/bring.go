@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot reads a commit, and fetches it by id if the mirror lacks it. Errors: ErrNotFound (and fs.ErrNotExist) if the
-// server lacks the commit, ErrAuth and ErrUnreachable.
+// Snapshot reads a commit. If the commit is not in memory, Snapshot fetches it by its id. Errors: ErrNotFound (also
+// fs.ErrNotExist) if the server lacks the commit, ErrAuth and ErrUnreachable.
 func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st 
 	return id, st, err
 }
 
-// Held reads a commit without network access. held is false if the mirror lacks the commit.
+// Held reads a commit without network access. The result held is false if the commit is not in memory.
 func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	id, err := parseID(commit)
 	if err != nil {
@@ -44,8 +44,8 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return s, err == nil
 }
 
-// Bring fetches the commits that the mirror lacks. It sends one request, or more if the server lacks some of the
-// commits. missing lists the commits that the server does not send. Errors: ErrAuth and ErrUnreachable.
+// Bring fetches the commits that are not in memory. It sends more than one request only if the server lacks a commit.
+// The result missing has the commits that the server does not send. Errors: ErrAuth and ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {
@@ -89,8 +89,8 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches those commits that the server has. If one commit is missing, git's server refuses the whole request
-// and names only this commit. bringByID then asks which commits the server has, and requests them.
+// bringByID fetches all commits that the server has. If a commit is missing, git's server refuses the whole request and
+// reports only one missing commit. bringByID then asks which commits the server has, and requests these commits.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -111,7 +111,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// The server refuses commits that no branch reaches, but does not name them. So fetch each half separately.
+	// The server refuses commits outside its branches, but does not say which. So fetch each half separately.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 
 func isMissing(err error) bool { return wire.IsMissing(err) || errors.Is(err, errMissing) }
 
-// bringAll fetches all commits or none, with one request. v2 reports whether the server speaks protocol version 2.
+// bringAll fetches all commits or none, with one request. v2 is true if the server speaks protocol version 2.
 func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 	return s.V2(), r.bring(ctx, s, ids, false)
 }
 
-// thoseThere returns the commits that the server has. If the server cannot be asked, it returns all of ids.
+// thoseThere returns the commits that the server has. If the server gives no answer, it returns the whole list.
 func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	r.mu.Lock()
 	main := plumbing.NewHash(r.heads.Main)

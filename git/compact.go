@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compact replaces base, a branch's head, with a commit that has the same files and no parent. The new branch archive
-// keeps base. A server without atomic pushes receives archive first. Errors: ErrConflict if the branch is not at base
-// or archive exists, ErrRejected if the server refuses the forced push.
+// Compact replaces a branch's head (base) with a commit that has the same files and no parent. A new branch (archive)
+// keeps the old head. A server without atomic pushes gets the new branch first. Errors: ErrConflict if the branch's
+// head is not base or the archive exists already, ErrRejected if the server refuses the forced push.
 func (r *Repo) Compact(ctx context.Context, branch, archive, base, message string, when time.Time) (string, error) {
 	from, err := branchRef(branch)
 	if err != nil {

@@ -58,7 +58,7 @@ func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	return d.merge(path, olds, news)
 }
 
-// side returns the entries of e if e is a directory. Otherwise it stores e in leaf.
+// side returns the entries of a directory. If the entry e is no directory, side stores the entry in leaf.
 func side(s *store, e object.TreeEntry, leaf *rollout.Entry) ([]object.TreeEntry, error) {
 	if e.Mode == filemode.Dir {
 		return s.tree(e.Hash)

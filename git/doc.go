@@ -1,4 +1,4 @@
-// Package git reads commits of one remote repository and pushes commits to it: steps 1 and 6 of a reconciler's pass.
+// Package git reads commits of one remote repository, and pushes commits to this repository.
 //
 // A [Repo] is a shallow mirror in memory. [Repo.Fetch] looks up the configured branches with one request and fetches
 // only new objects. [Repo.Snapshot] reads commits and [Repo.Push] writes commits, without a worktree. One push moves
@@ -9,7 +9,7 @@
 //
 //	mirror.go                     the heads of branches, and the commits in memory
 //	repo.go fetch.go bring.go     requests to the server: new heads, and commits by id
-//	follow.go keys.go             which commit is followed, and which state branch
+//	follow.go keys.go             the commit and state branch to read; accepted keys
 //	store.go snapshot.go diff.go  objects in memory, without files that are too large, and commits as file trees
 //	history.go                    earlier commits and their signers
 //	tree.go push.go compact.go    edits to trees, and updates of refs

@@ -39,9 +39,9 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 }
 
 // Fetch looks up the branches with one request, and downloads new commits of Main, State and Policy with a second one.
-// It downloads no proposals. If the keys refuse the users' head, Main is the commit to follow instead. If the
-// configuration names a new state branch, Fetch looks up again. Errors: ErrNotFound (no such repository or users'
-// branch), ErrAuth, ErrUnreachable.
+// It downloads no proposals. If the keys refuse the users' newest commit, Main is an older accepted commit. If the
+// configuration has a new state branch, Fetch looks up the branches again. Errors: ErrNotFound (no such repository or
+// users' branch), ErrAuth, ErrUnreachable.
 func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	var heads rollout.Heads
 	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
@@ -56,7 +56,7 @@ func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 			return err
 		}
 		again, err := r.fetch(ctx)
-		heads.State, heads.Proposals = again.State, again.Proposals // the next Fetch judges a newer head
+		heads.State, heads.Proposals = again.State, again.Proposals // not Main, which is already checked
 		return err
 	})
 	if err != nil {
@@ -116,7 +116,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update sets the mirror's heads to found, but keeps newer pushes. before is the number of pushes before the lookup.
+// update stores the heads that a lookup found. It keeps the heads of pushes whose number is greater than before.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -144,9 +144,9 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// bring downloads commits into the mirror until a response is complete. ahead means that the mirror has older heads of
-// the same branches. bring first claims to have the heads' whole history, but after a revert the response may lack
-// files. It then claims only the heads (80 ms of the server's CPU at 5,000 folders), and at last nothing.
+// bring downloads commits. The parameter ahead is true if the mirror has older heads of the same branches. The first
+// request claims the heads' history, but after a revert the response may lack files. The second request claims only the
+// heads (80 ms of the server's CPU at 5,000 folders), and the third request claims nothing.
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()
@@ -177,7 +177,7 @@ func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash
 
 func (m *mirror) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
-	if q.Between() { // the commits in between may lack files, so do not keep them
+	if q.Between() { // commits between the heads may lack files, so do not keep these commits
 		into = newStore()
 		into.under = st
 	}

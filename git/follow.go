@@ -13,14 +13,14 @@ import (
 type followed struct {
 	configured string // the commit whose configuration was read
 
-	judged  string // the head that was judged last, and the version of the keys
+	judged  string // the last checked head and the version of the keys
 	trusted string // the last accepted head, "" if there is none yet
 	refused *rollout.Refusal
 	base    string // the commit to read while the head is refused
 }
 
-// judge sets heads.Main to the commit to read. If the keys refuse the head, judge sets heads.Refused, and Main is the
-// last accepted head. After a restart, Main is the nearest signed commit, and only its configuration is used.
+// judge sets heads.Refused if the keys refuse the head. heads.Main is then the last accepted head. After a restart,
+// heads.Main is the newest signed commit, and the reconciler uses only the configuration in this commit.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {
@@ -66,8 +66,8 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads the state branch's name from the configuration in a commit. moved reports whether the name
-// has changed. An invalid configuration changes nothing here; other readers report it.
+// followStateBranch reads the state branch's name from a commit's configuration. The result moved is true if the name
+// has changed. followStateBranch ignores an invalid configuration, because other code reports it.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
 		return false, nil

@@ -25,8 +25,8 @@ const maxDepth = 1000
 var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
 // Log calls visit for a commit and its first-parent ancestors, newest first. It stops when visit returns false, or
-// after limit commits. whole reports whether Log reached a root commit. Log fetches missing commits and their files in
-// steps. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's error unchanged.
+// after limit commits. The result whole is true if Log reached a root commit. Log fetches missing commits in steps.
+// Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's error unchanged.
 func (r *Repo) Log(
 	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
 ) (whole bool, err error) {
@@ -60,9 +60,9 @@ func (r *Repo) Log(
 	return false, nil
 }
 
-// Line lists the commits from `after` to upTo along first parents, oldest first. The first snapshot is `after` itself.
-// If `after` is "", the first snapshot is empty and all commits follow. Errors: ErrNotFound if `after` is not among the
-// thousand commits before upTo, ErrAuth and ErrUnreachable.
+// Line lists the commits between two commits along first parents, oldest first, with both commits. If `after` is "",
+// the list begins with an empty snapshot and the root commit. Errors: ErrNotFound if `after` is not among the thousand
+// commits before upTo, ErrAuth and ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
 	var line []*Snapshot
 	there := false
@@ -82,8 +82,8 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error
 	return line, nil
 }
 
-// LastSigned returns the newest commit, along first parents, with a signature that v accepts. Errors: ErrUnapproved if
-// v accepts none of the last thousand commits, ErrNotFound, ErrAuth and ErrUnreachable.
+// LastSigned returns the newest commit, along first parents, with a signature that the verifier accepts. Errors:
+// ErrUnapproved if none of the last thousand commits has such a signature, ErrNotFound, ErrAuth and ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
 	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
 		if _, err := s.SignedBy(v); err == nil {
@@ -101,8 +101,8 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 //   - the commit that wrote the content, or
 //   - a merge whose first parent did not have the content.
 //
-// Errors: ErrUnapproved if no signature counts or the content is older than a thousand commits, ErrNotFound if
-// the path does not exist, ErrAuth and ErrUnreachable.
+// Errors: ErrUnapproved if no signature is accepted or the content is older than a thousand commits, ErrNotFound
+// if the path does not exist, ErrAuth and ErrUnreachable.
 func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) (signer string, err error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -137,7 +137,7 @@ func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store
 }
 
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {
-	// ok is false beyond the end of the history, or if an interrupted download left out files.
+	// The result ok is false beyond the end of the history, or if an interrupted download left out files.
 	hash, err := parseID(id)
 	if err != nil || st.verify(hash) != nil {
 		return nil, false, err
@@ -196,7 +196,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		// The loop continues with the first parent. find recurses for the other parents, because forks are few.
+		// The loop continues with the first parent. For each other parent, find calls itself, because forks are few.
 		for _, parent := range having[1:] {
 			if signer, err = w.find(parent, entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err
@@ -206,7 +206,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 	}
 }
 
-// parentsWith returns the parents with the same content, and whether the first parent is among them.
+// parentsWith returns the parents that have this entry at w.path, and whether the first parent has it.
 func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot, first bool, err error) {
 	for i, id := range s.parents {
 		parent, ok, err := at(w.store, id)

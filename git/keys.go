@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 )
 
-// KeyFiles names files of accepted keys, in the format allowed_signers, or OpenPGP for Keyring. "" means no check.
+// KeyFiles has the paths of files with accepted keys (allowed_signers; Keyring: OpenPGP). A path "" means no check.
 type KeyFiles struct {
 	Commits   string // keys that must sign a commit of the users' branch before it is followed
 	Keyring   string // like Commits; with both files, a key in either file suffices
@@ -19,7 +19,7 @@ type KeyFiles struct {
 	State     string // keys that must sign the newest commit of the state branch
 }
 
-// Keys holds the keys in the KeyFiles. It reads the files at each poll, and is safe for concurrent use.
+// Keys holds the keys in the KeyFiles. Each Fetch reads the files again. Keys is safe for concurrent use.
 type Keys struct {
 	files KeyFiles
 
@@ -29,7 +29,7 @@ type Keys struct {
 	commits, promoters, state sign.Policy
 }
 
-// OpenKeys reads the files, so that mistakes in them are startup errors. It returns nil if no file is named.
+// OpenKeys reads the files, so that a mistake in a file is a startup error. It returns nil if all paths are "".
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -87,7 +87,7 @@ func (k *Keys) Version() string {
 	return strconv.Itoa(k.reads)
 }
 
-// Files returns the names of the key files. A nil Keys has none.
+// Files returns the paths of the key files. All paths are "" if k is nil.
 func (k *Keys) Files() KeyFiles {
 	if k == nil {
 		return KeyFiles{}

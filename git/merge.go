@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns the changes of a commit with one parent, and whether they apply to onto without a conflict. For any
-// other commit, it returns zero. Merge fetches missing commits. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// Merge returns the changes of a commit with one parent, and whether the changes fit `onto` without a conflict. For
+// other commits, it returns the zero value. It fetches missing commits. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -25,7 +25,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	base, err := r.Snapshot(ctx, s.parents[0])
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return rollout.Merge{}, nil // no branch reaches the parent, so it is no ancestor of onto
+		return rollout.Merge{}, nil // the server lacks the parent, so the parent is no ancestor of onto
 	case err != nil:
 		return rollout.Merge{}, err
 	}
@@ -36,7 +36,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick returns the changes from base to s. They are clean if target has base's entry at each changed path.
+// pick returns the changes from base to s. Clean is true if base and target are equal at each changed path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -79,9 +79,9 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 // graphDepths are the depths that Outside tries. A commit without files takes about 200 bytes.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside returns the commits in `of` that are not in commit's history. A server cannot forge the history, because ids
-// are hashes over parents. In a truncated history, a missing commit counts as outside. If the server lacks commit, the
-// error is ErrNotFound.
+// Outside returns the commits in the list `of` that are not in commit's history. A server cannot forge the history,
+// because a commit's id is a hash over its parents. If the history is truncated, Outside also returns the commits that
+// it did not find. If the server lacks commit, the error is ErrNotFound.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*stor
 	return into, err
 }
 
-// lineage deletes commit and its ancestors from sought. whole is false if a parent is neither in st nor in the mirror.
+// lineage deletes commit and its ancestors from sought. The result whole is false if a parent is unknown.
 func (m *mirror) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}
@@ -155,7 +155,7 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 
 const mostParents = 10_000
 
-// noteParents records the parents of commits between old and new heads, so that descends sends no request for them.
+// noteParents records the parents of commits between old and new heads, so that descends needs no requests.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mirror holds the heads of branches and the objects of commits. A Repo and its Beside copies share it. It does no I/O.
+// mirror holds the heads of branches and the objects of commits. A Repo and copies from Beside share it, without I/O.
 type mirror struct {
 	cluster string // "" if proposals are not looked up
 
@@ -28,13 +28,13 @@ type mirror struct {
 	arrived   int                               // completed pushes
 	pushed    map[string]pushed                 // newest pushes, which a lookup may have missed; the key is the branch
 	uses      int                               // number of reads of commits other than heads
-	recent    map[plumbing.Hash]int             // the key is a commit, the value is uses at its last read
-	gone      map[plumbing.Hash]string          // the key is a commit that the server lacked, the value is Main then
+	recent    map[plumbing.Hash]int             // the key is a commit, the value is the field uses at its last read
+	gone      map[plumbing.Hash]string          // the key is a missing commit, the value is heads.Main at the request
 	parents   map[plumbing.Hash][]plumbing.Hash // the key is a commit; see noteParents
 }
 
-// recentBytes bounds the recent commits that renew keeps in addition to the heads. It is enough for more than 1,000
-// commits, even if each commit has its own 40 KB tree of a folder with 1,000 apps.
+// recentBytes limits the recently read commits that renew keeps in addition to the heads. It is enough for more than
+// 1,000 commits, even if each commit has its own 40 KB tree of a folder with 1,000 apps.
 const recentBytes = 64 << 20
 
 // follow initializes an empty mirror for a cluster and its branches.
@@ -58,7 +58,7 @@ func (m *mirror) follow(cluster, branch, state, policy string) error {
 	return nil
 }
 
-// Branch returns the users' branch. It is "" before the first Fetch if Options names none.
+// Branch returns the users' branch. It is "" before the first Fetch if Options.Branch is "".
 func (m *mirror) Branch() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +97,7 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the heads of the users' and state branches in st: at most two, to keep the negotiation short.
+// haves returns the heads of the users' and state branches in st. A short list keeps the negotiation short.
 func (m *mirror) haves(st *store) []plumbing.Hash {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *mirror) haves(st *store) []plumbing.Hash {
 	return haves
 }
 
-// lacking returns the commits that the mirror lacks, without duplicates and without "".
+// lacking returns the commits that are not in the mirror. It leaves out duplicates and empty ids.
 func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	var wants []plumbing.Hash
 	seen := map[string]bool{"": true}
@@ -130,7 +130,7 @@ func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	return wants, nil
 }
 
-// wanted returns Main and the commits to request. It skips commits that the server already lacked at the same Main.
+// wanted returns heads.Main and the commits to request. It skips a commit that the server lacked, until Main changes.
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,7 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	return wants, m.heads.Main
 }
 
-// taken marks held commits as used, and returns the others. It records main for the others, so that wanted skips them.
+// taken marks held commits as used and returns missing commits. It records main, so that wanted skips a missing commit.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,8 +172,8 @@ func (m *mirror) arrivals() int {
 	return m.arrived
 }
 
-// overtaken replaces refs that were pushed after the lookup began, because the server may have answered before the
-// push. The next lookup corrects the result. The caller holds mu.
+// overtaken replaces the heads of branches that were pushed after the lookup began, because the lookup's answer may be
+// older than the push. The next lookup corrects the result. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -208,8 +208,8 @@ func (m *mirror) proposals() []string {
 	return rollout.ProposalBranches(m.cluster)
 }
 
-// land adds pushed commits to the mirror, so that Fetch neither downloads nor reports them. A Fetch in progress keeps
-// them as heads.
+// land adds pushed commits to the mirror, so that Fetch does not download these commits or report them as
+// new. A Fetch in progress keeps the pushed heads.
 func (m *mirror) land(commands []wire.Command, made *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -230,7 +230,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns the store for a download. renew keeps it until done, because a response may refer to any object.
+// filling returns the store for a download. renew keeps the store until done is called, because a response may need it.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -242,8 +242,8 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew replaces the store with a new one that has only the objects of heads and recent commits. It does nothing during
-// a download, or before the store has grown by a seventh plus 1 MiB. Snapshots keep their store. The caller holds mu.
+// renew replaces the store with a new store that has only the objects of heads and recent commits. It waits until the
+// store has grown by a seventh and 1 MiB and no download runs. A Snapshot keeps its old store. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {

@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Push makes commits and moves all branches with one push. The push is atomic if the server supports that, as git,
-// GitHub, GitLab and Gitea do. Other servers receive the updates one by one, in order, until one fails.
+// Push makes commits and moves all branches with one push. The push is atomic on servers that support this, such as
+// git, GitHub, GitLab and Gitea. Other servers receive the updates one by one, in order, until one fails.
 //
-// Push returns the new head of each branch that it does not delete. It leaves out an update that changes no file, or
-// whose commit the branch already has. If no update is left, it sends nothing.
+// Push returns the new head of each branch that it does not delete. It skips an update that changes no file, or
+// whose commit is already the branch's head. If it skips all updates, it sends nothing.
 //
 // Errors: ErrConflict if a branch was not at Old; an atomic push then wrote nothing. ErrRejected if a hook or a
-// protected branch refused the push. ErrUnreachable if the outcome is unknown; the next Fetch shows it. A repeated push
+// protected branch refused the push. ErrUnreachable if the outcome is unknown, until the next Fetch. A repeated push
 // makes the same commits.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))
@@ -56,7 +56,7 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 	return heads, nil
 }
 
-// prepare validates an update and makes its objects. send is false if the update changes nothing.
+// prepare validates an update and makes its objects. The result send is false if the update changes nothing.
 func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wire.Command, send bool, err error) {
 	if c, err = commandOf(u); err != nil {
 		return c, false, err
@@ -128,7 +128,7 @@ func commandOf(u rollout.Update) (c wire.Command, err error) {
 	return c, nil
 }
 
-// root applies edits to the root tree. Only the root tree may be empty.
+// root applies edits to the root tree. Unlike other trees, the root tree may be empty.
 func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
 	edits, err := plan(u.Edits)
 	if err != nil {
@@ -141,7 +141,7 @@ func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, err
 	return after, err
 }
 
-// send pushes the commands. resolve finds the reason of a failure.
+// send pushes the commands. If the push fails, the method resolve finds the reason.
 func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) error {
 	s, err := r.server.ToPush(ctx)
 	if err != nil {
@@ -174,9 +174,9 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 }
 
 // resolve classifies a failed push by the refs' present ids, because servers use one message for several causes. git's
-// "failed to update ref" means a moved ref, a lock lost to another push, or a full disk. If two pushes in a row lose
-// the lock and no ref has moved, the lock is stale or another branch's name blocks the ref. resolve then returns
-// ErrRejected.
+// "failed to update ref" means a moved ref, a ref that another push has locked, or a full disk. If two pushes in a row
+// find a locked ref and no ref has moved, the lock is stale or another branch's name blocks the ref. resolve then
+// returns ErrRejected.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -221,8 +221,8 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 // CommitAttempts bounds the attempts of CommitToBranch while other writers push.
 const CommitAttempts = 5
 
-// CommitToBranch commits to a branch that others also push to, and repeats on ErrConflict. build gets the branch's
-// Snapshot, empty for a new branch, and sets only Edits, Message and When. The id is "" if nothing changed.
+// CommitToBranch commits to a branch that others also push to, and repeats on ErrConflict. The function build gets the
+// branch's Snapshot (empty for a new branch), and sets only Edits, Message and When. The id is "" if nothing changed.
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Recorded lists the commits after `after` up to upTo, oldest first, with the readable app states that they changed.
+// Recorded lists the commits that follow `after`, up to upTo, oldest first. Each has its readable, changed app states.
 func Recorded(ctx context.Context, in *Repo, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := in.Line(ctx, after, upTo)
 	if err != nil {

@@ -17,8 +17,8 @@ type Options struct {
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state and proposal branches; "" selects none. The cluster's configuration in the newest head
-	// names the state branch. Before the first Fetch, the state branch is rollout.StateBranch.
+	// Cluster selects the state branch and proposal branches; "" selects none. The cluster's configuration in Git sets
+	// the state branch's name. Before the first Fetch, the name is rollout.StateBranch.
 	Cluster string
 	// StateBranch overrides the state branch of the configuration.
 	StateBranch string
@@ -45,7 +45,7 @@ type Repo struct {
 	looking, bringing, pushing lane
 
 	followed *followed    // guarded by the looking lane
-	raced    *atomic.Bool // the last push lost a lock to another push although no ref had moved
+	raced    *atomic.Bool // the last push found a locked ref, although no ref had moved
 
 	*mirror
 }
@@ -86,7 +86,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, nil
 }
 
-// Beside returns a Repo on the same mirror with its own lanes for pushes and older commits. Both share the lookup lane.
+// Beside returns a Repo on the same mirror. Its pushes and downloads of old commits do not wait for those in r.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)

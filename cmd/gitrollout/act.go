@@ -49,7 +49,7 @@ func (c *pushCommand) push(w *console.Session, do func() (said string, err error
 	return c.say(said)
 }
 
-// actCommand is the common part of promote, abort, hold and retry, which write an app's promotion file.
+// actCommand is the common part of the commands "promote", "abort", "hold" and "retry".
 type actCommand struct {
 	pushCommand
 	action propose.Action

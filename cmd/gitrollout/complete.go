@@ -14,7 +14,7 @@ func completeApps() cobra.CompletionFunc {
 	return completeNames((*console.Session).Names)
 }
 
-// completeNames completes the only argument. There are no completions if Git needs a prompt.
+// completeNames completes a command's first argument. It completes nothing if the repository cannot be read.
 func completeNames(names func(*console.Session) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		w := quietWorld(cmd)

@@ -13,8 +13,8 @@ import (
 
 const connectTimeout = 15 * time.Second
 
-// connect adds a client of the cluster to a session. The client watches the cluster until ctx ends, and calls changed
-// when an app's objects change. connect returns an error if the cluster is unreachable or has another uid.
+// connect adds a client of the cluster to a session. The client watches the cluster until ctx ends, and calls the
+// function changed for each app with changed objects. A cluster that is unreachable or has another uid is an error.
 func connect(
 	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {
@@ -27,7 +27,7 @@ func optionsOf(w *console.Session, target clusterOptions, changed func(app strin
 	return cluster.Options{Cluster: w.Cluster, OnChange: changed, Namespaces: target.namespaces, UID: w.UID}
 }
 
-// watchCluster returns a client whose caches are synced. If the options have a uid, the cluster must have it.
+// watchCluster returns a client whose caches are synced. It returns an error if the cluster has not the uid in o.UID.
 func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options, s streams) (*cluster.Client, error) {
 	config, err := target.config()
 	if err != nil {
@@ -60,7 +60,7 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 	return client, nil
 }
 
-// lookAt connects a read-only command. If the user lacks rights, it reads only readable namespaces and checks no uid.
+// lookAt is connect for a read-only command. If rights are missing, it reads fewer namespaces and checks no uid.
 func lookAt(ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams) error {
 	err := connect(ctx, w, target, changed, s)
 	if !cluster.IsForbidden(err) {
@@ -85,7 +85,7 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	return nil
 }
 
-// tryConnect connects a command that can also work with Git alone. Only an invalid --context is an error.
+// tryConnect is lookAt for a command that also works without a cluster. Only an invalid --context is an error.
 func tryConnect(
 	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {

@@ -59,7 +59,7 @@ func (o *sourceOptions) signing() string {
 	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }
 
-// auth returns the credentials from flags and the environment. Package git reads credentials in the URL.
+// auth returns the credentials from flags and the environment, but no credentials from the repository's URL.
 func (o *sourceOptions) auth() (wire.Auth, error) {
 	a := wire.Auth{SSHKeyFile: o.sshKey, KnownHosts: o.knownHosts,
 		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}

@@ -179,7 +179,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	return c.follow(ctx, w, board, changed, broken)
 }
 
-// follow updates the board until ctx ends. If Git cannot be read, follow adds a note to the board.
+// follow updates the dashboard's data until ctx ends. If Git cannot be read, follow adds a note to the data.
 func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
@@ -208,7 +208,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 			return fmt.Errorf("serve the dashboard: %w", err)
 		case <-time.After(c.every):
 		case <-changed:
-			select { // related changes arrive together, so wait for them
+			select { // wait for more changes, and show all of them at once
 			case <-ctx.Done():
 				return nil
 			case <-time.After(200 * time.Millisecond):
@@ -241,7 +241,7 @@ func gone(board *dashboard.Board, apps map[string]rollout.App) []string {
 	return slices.DeleteFunc(board.Names(), func(name string) bool { _, is := apps[name]; return is })
 }
 
-// startDashboard serves the dashboard of a loop until stop is called.
+// startDashboard serves a reconciler's dashboard until stop is called.
 func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
 	listener := o.listen(log)
 	if listener == nil {

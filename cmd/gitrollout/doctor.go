@@ -131,13 +131,13 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	g := doctor.Git{Repo: w.Repo, Heads: w.Heads, Branch: w.Tip, Cluster: w.Cluster, Own: protected(),
 		Head: w.Head, Build: w.Renderer, NoPush: c.noPush}
-	if options, err := c.source.options(); err == nil { // no error, because the session uses these options
+	if options, err := c.source.options(); err == nil { // the session has already read these options, so err is nil
 		g.Forge = newForge(c.source, options.Auth, w.Repo.Remote().String(), nil).Options
 	}
 	return g
 }
 
-// cluster returns the inputs for the examination of the cluster. w is nil if Git cannot be read.
+// cluster returns the inputs for the checks of the cluster. The parameter w is nil if Git cannot be read.
 func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: connectTimeout, Namespaces: c.target.namespaces}
 	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()

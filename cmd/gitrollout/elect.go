@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure leader election. It only avoids double work, because Git refuses a second writer's pushes.
+// electOptions configure leader election. Election only saves work, because Git refuses a second writer's pushes.
 type electOptions struct {
 	elect     bool
 	namespace string
@@ -37,7 +37,7 @@ func (o *electOptions) register(cmd *cobra.Command) {
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // identity returns the process as a writer, with the name of the host or pod. With election, the name has a random
-// suffix, because replicas may share a host. Such a writer stops when another writer takes over.
+// suffix, because replicas may share a host. With election, the process also stops when another writer takes over.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -54,7 +54,7 @@ func hostname() string {
 	return name
 }
 
-// ownNamespace returns the pod's namespace, or its argument outside of a cluster.
+// ownNamespace returns the pod's namespace. Outside of a pod, it returns the argument.
 func ownNamespace(otherwise string) string {
 	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))
@@ -65,7 +65,7 @@ func ownNamespace(otherwise string) string {
 // protected returns gitrollout's own namespace, where no app may write.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead calls work while this process holds a cluster's Lease. Without election, it calls work immediately.
+// lead waits for the Lease of the cluster named of, and calls the function work. Without election, it does not wait.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

@@ -25,12 +25,12 @@ const (
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
 
-	// gitrollout status returns these codes, and gitrollout once returns exitHeld.
+	// "gitrollout status" returns these codes, and "gitrollout once" returns exitHeld.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
 
-	// gitrollout plan --exit-code returns this code.
+	// "gitrollout plan --exit-code" returns this code.
 	exitChanges exitCode = 10
 )
 

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// newForge returns a worker for the forge without starting it. Without a configured forge, the worker does nothing.
+// newForge returns a worker for the Git server's API, such as GitHub's. If no such API is known, the worker is idle.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  adapters.Spread,
@@ -33,8 +33,8 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// forgeToken returns a function to call for each request, because tokens expire. GITROLLOUT_FORGE_TOKEN has precedence
-// over Git's token.
+// forgeToken returns a function that returns the token. Call the function for each request, because tokens expire. The
+// token in GITROLLOUT_FORGE_TOKEN has precedence over the token for Git.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }

@@ -24,9 +24,9 @@ type lookCommand struct {
 
 	server      string
 	clusterOnly bool
-	// draw formats a listing as text. single means a listing of one named app.
+	// draw formats a listing as text. The parameter single is true if the user named one app.
 	draw func(l status.Listing, single bool, k terminal.Look) string
-	// only filters a listing. It may be nil.
+	// The function only, which may be nil, filters a listing.
 	only func(l status.Listing) status.Listing
 }
 

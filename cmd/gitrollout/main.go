@@ -2,8 +2,8 @@
 // Only this package connects the other packages. Only main and reconciler write to the log.
 //
 // Each command has a file of the same name. root.go parses the command line, and exit.go maps errors to exit codes.
-// options.go and source.go select the repository and the cluster, and wire.go creates the loop for both. viewer.go and
-// world.go read the data of get and list.
+// options.go and source.go select the repository and the cluster, and wire.go creates the reconciler. viewer.go and
+// world.go read the data for the commands "get" and "list".
 package main
 
 import (

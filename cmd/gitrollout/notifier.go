@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newNotifier returns the worker that notifies about the state branch. The worker has its own Git connection.
+// newNotifier returns the worker that sends messages about the state branch. It has its own connection to Git.
 func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {

@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// defaultMetrics is a loopback address, because metrics name the apps. Prometheus and its exporters use other ports.
+// defaultMetrics is a loopback address, because metrics contain app names. Prometheus and exporters use other ports.
 const defaultMetrics = "127.0.0.1:8085"
 
 type observeOptions struct {
@@ -127,7 +127,7 @@ func quiet(handler http.Handler, log slog.Handler) *http.Server {
 	return &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug)}
 }
 
-// probe returns a handler that answers ok, or 503 with the text of trouble.
+// probe returns a handler that answers "ok". If the function trouble returns a text, it answers 503 with this text.
 func probe(trouble func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if text := trouble(); text != "" {
@@ -203,7 +203,7 @@ func (seen *outside) leads(work func(context.Context) error) func(context.Contex
 }
 
 func counted(l *loop) metrics.Counted {
-	// Call l.created each time, because the mirror is reopened when the state branch is renamed.
+	// Call l.created each time, because a rename of the state branch replaces the local copy of the repository.
 	gitStats := func() git.Stats { return l.created.Stats() }
 	kube := l.client.Stats
 	return metrics.Counted{

@@ -67,7 +67,7 @@ and a person has to do something: with each call, until it is done.`,
 	return cmd
 }
 
-// collect waits for the measurements that a pass started. If there are results, it makes another pass.
+// collect waits for the measurements that RunOnce started. If there are results, it calls RunOnce again to use them.
 func (l *loop) collect(ctx context.Context) error {
 	patient, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
@@ -84,7 +84,7 @@ type transitions struct {
 	held map[string]string // the key is the app, the value is the reason
 }
 
-// tell prints each recorded transition, and keeps the reasons for heldApps.
+// tell prints each recorded transition. It also stores why an app is held, so that heldApps can return the reason.
 func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

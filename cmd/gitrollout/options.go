@@ -15,10 +15,10 @@ type sourceOptions struct {
 	repo    string
 	branch  string
 	cluster string
-	named   string           // the flags above as given, for commands that users can copy
+	named   string           // the flags --repo and --cluster as text, for commands that users can copy
 	author  string           // "Name <address>" of the reconciler's commits; "" for the default
-	who     rollout.Identity // the author of pushes; the zero value is gitrollout
-	keys    *git.Keys        // the keys that a reconciler trusts; nil: all signatures count
+	who     rollout.Identity // the author of pushes; the zero value means gitrollout itself
+	keys    *git.Keys        // the keys that a reconciler trusts; with nil, it checks no signatures
 	credentialOptions
 }
 
@@ -45,7 +45,7 @@ func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command)
 	}
 }
 
-// registerAuthor adds --author for reconcilers, which do not read git's settings as other commands do.
+// registerAuthor adds the flag --author for reconcilers. Unlike other commands, reconcilers ignore git's settings.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",
 		`"Name <address>" of the commits, for servers that accept only known authors `+

@@ -38,7 +38,7 @@ func (o *outputOption) Set(format string) error {
 // Type returns the name of the value's type for help.
 func (o *outputOption) Type() string { return "format" }
 
-// show prints a value in the requested format. The default is the text from draw.
+// show prints a value in the requested format. The default is the text that the function draw returns.
 func (o *outputOption) show(s streams, v any, draw func() string) error {
 	if done, err := o.write(s, v); done {
 		return err
@@ -47,7 +47,7 @@ func (o *outputOption) show(s streams, v any, draw func() string) error {
 	return err
 }
 
-// write prints a value as JSON or YAML. done is false for other formats.
+// write prints a value as JSON or YAML. For another format, it does nothing, and the result done is false.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {
 	var data []byte
 	switch o.format {
@@ -55,7 +55,7 @@ func (o *outputOption) write(s streams, v any) (done bool, err error) {
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
 		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false) // commands to copy contain &&
+		e.SetEscapeHTML(false) // so that users can copy commands with &&
 		err = e.Encode(v)
 		data = text.Bytes()
 	case "yaml":

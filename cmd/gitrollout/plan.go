@@ -106,7 +106,7 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 	return c.exit(all)
 }
 
-// clusters returns the clusters that base or head configures, or only the cluster in --cluster.
+// clusters returns the clusters of both trees (base and head), or only the cluster in the flag --cluster.
 func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 	var all []string
 	for _, tree := range []rollout.Tree{sides.base, sides.head} {

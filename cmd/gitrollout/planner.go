@@ -54,7 +54,7 @@ func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 	return err
 }
 
-// openBase opens the commit at which head left the base branch. If the branch is unknown locally, it asks the server.
+// openBase opens the commit at which the change left the base branch. It reads an unknown branch from the server.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
@@ -89,7 +89,7 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	return source.open(ctx, stateBranch)
 }
 
-// record reads a cluster's state branch from the server, or else from the last fetched copy. The string says which.
+// record reads a cluster's state branch from the server, or else from the last fetched copy. The string tells which.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {

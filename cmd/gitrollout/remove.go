@@ -22,7 +22,7 @@ type removeCommand struct {
 	yes    bool
 }
 
-// removal is the result of gitrollout remove, or of its dry run.
+// removal is the result of the command "gitrollout remove", also of its dry run.
 type removal struct {
 	App     string        `json:"app"`
 	Cluster string        `json:"cluster"`

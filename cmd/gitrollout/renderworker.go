@@ -33,7 +33,7 @@ func newWorkers() *worker.Pool {
 	}})
 }
 
-// newRenderer returns a Renderer that uses a command's worker processes, if it has any, and logs their failures.
+// newRenderer returns a Renderer. It uses the command's worker processes if there are any, and logs failed workers.
 func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check})
@@ -46,7 +46,7 @@ func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	return render.New(s.workers)
 }
 
-// newOpener returns a Renderer for a reconciler. The Renderer gets the data keys of encrypted files from unlock.
+// newOpener returns a Renderer for a reconciler. The function unlock returns the data keys of encrypted files.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
@@ -55,7 +55,7 @@ func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Render
 	return newRenderer(s, log)
 }
 
-// newRenderWorker returns the command of a render process. Its argument is the memory limit in bytes.
+// newRenderWorker returns the command that a render process runs. The argument is the memory limit in bytes.
 func newRenderWorker(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "render-worker BYTES", Short: "Render for another gitrollout", Hidden: true, Args: exactlyOne("number of bytes"),

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// resizes returns no signal on this system. The terminal's size is read again within a second, with the next drawing.
+// resizes returns no channel on this system. Each drawing reads the terminal's size, at least once per second.
 func resizes() (told <-chan os.Signal, stop func()) { return nil, func() {} }

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are a command's input and outputs, and its render processes. workers is nil if this process renders itself.
+// streams are a command's input, outputs and render processes. The field workers is nil if this process renders.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -101,7 +101,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return usagef("%s (gitrollout --help lists all)", text)
 }
 
-// atMostOne accepts at most one argument. name describes the argument in errors.
+// atMostOne accepts at most one argument. The parameter name describes this argument in errors.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

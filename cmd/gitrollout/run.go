@@ -84,11 +84,11 @@ case; a second one at once.`,
 	return cmd
 }
 
-// mainFlags are the flags that run --help shows. docs/settings.md has the reasons.
+// mainFlags are the flags that "gitrollout run --help" shows. They are described in docs/settings.md.
 var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 
-// showSettings hides all flags except mainFlags in a command's --help. --help-all shows them.
+// showSettings hides all flags except mainFlags in a command's --help. The flag --help-all shows all flags.
 func showSettings(cmd *cobra.Command) {
 	all := cmd.Flags().Bool("help-all", false, "show all flags")
 	help := cmd.HelpFunc()

@@ -17,7 +17,7 @@ func (o *colorOption) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.never, "no-color", false, "no colours (also: NO_COLOR, or no terminal)")
 }
 
-// lookOf returns how to draw on an output. It cuts lines on a terminal only, so that grep works on other outputs.
+// lookOf returns the width and colors for an output. Only a terminal has a width, so that grep gets complete lines.
 func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	k := terminal.Look{Now: time.Now()}
 	columns, _, isTerminal := terminalSize(out)

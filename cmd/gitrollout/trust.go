@@ -21,7 +21,7 @@ type trustOptions struct {
 	promoters string
 	state     string
 	allowed   []string // CIDRs
-	account   string   // the service account of apps that name none
+	account   string   // the service account of apps without serviceAccount
 	policy    policyOptions
 }
 
@@ -43,7 +43,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	o.policy.register(cmd)
 }
 
-// reach returns the addresses that analyses may call. It skips invalid ranges, because open refuses them.
+// reach returns the addresses that analyses may call. It skips an invalid range, because the method open refuses it.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {

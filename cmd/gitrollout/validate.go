@@ -61,7 +61,7 @@ The exit code is 1 if there are errors; warnings do not count.`,
 	return cmd
 }
 
-// tree returns the folder or the commit from the command line. The environment names a repository and is ignored.
+// tree returns the folder or the commit from the command line. It ignores a repository in the environment.
 func (c *validateCommand) tree(cmd *cobra.Command, args []string) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
 	switch {

@@ -58,7 +58,7 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge returns where to open the pull request: in the CI job's repository, else in origin.
+// forge returns where to open the pull request. This is the CI job's repository, or else the remote "origin".
 func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
 	if err != nil {
@@ -85,7 +85,7 @@ func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, er
 	return options, config, err
 }
 
-// configured returns the forge in the working copy's configuration, or the zero value.
+// configured returns the forge (the Git server's API) in the working copy's configuration, or the zero value.
 func (p vendorPull) configured(ctx context.Context) (rollout.Forge, error) {
 	top, err := program.Says(ctx, "-C", p.at, "rev-parse", "--show-toplevel")
 	if err != nil {

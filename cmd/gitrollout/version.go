@@ -17,7 +17,7 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// A release build sets released and commit. Other builds take their values from the Go toolchain's build information.
+// A release build sets these two variables. Other builds use the build information of the Go toolchain.
 var released, commit string
 
 func versionOf() versionInfo {

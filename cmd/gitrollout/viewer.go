@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer provides data for get and list. It reads Git and a reachable cluster, the cluster alone, or a dashboard.
+// viewer provides data for "get" and "list". It reads Git and the cluster, or one of the two, or a dashboard.
 type viewer interface {
 	// Listing returns the status of the apps in args, or of all apps.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)
@@ -23,7 +23,7 @@ type viewer interface {
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open returns the viewer that the flags select, or a viewer of the cluster alone if Git is unreachable.
+// open returns the viewer that the flags select. If Git is unreachable, the viewer reads only the cluster.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// vouchOptions select the commits that a new signature may vouch for. A signed commit vouches for all commits below it.
+// vouchOptions select the commits that a new signature may vouch for. A signed commit vouches for all its ancestors.
 type vouchOptions struct {
 	vouch bool
 	keys  trustOptions
@@ -27,12 +27,12 @@ func (o *vouchOptions) register(cmd *cobra.Command) {
 		"with --signing-key: the allowed OpenPGP keys, in this `file` (armored)")
 }
 
-// verifier returns the check for the commit below a new signed commit, or nil if no check is necessary.
+// verifier returns the check for the parent of a new signed commit. It returns nil if no check is necessary.
 func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
 	if source.signing() == "" || o.vouch {
 		return nil, nil
 	}
-	if o.keys.commits == "" { // without the setting, there is no default file, and no file is trusted
+	if o.keys.commits == "" { // git has no default for this setting, so the field may stay empty
 		o.keys.commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
 	own, err := signer(source.signing()).Read()

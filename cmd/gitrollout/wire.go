@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loop is a reconciler before its first pass, with its clients and workers.
+// loop holds a reconciler with its clients and workers.
 type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
@@ -64,11 +64,11 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
-// writer says under which name a loop writes, and when the loop ends.
+// writer has the name under which a reconciler writes, and says when the reconciler stops.
 type writer struct {
 	id        string
-	exclusive bool // it stops when another writer takes over
-	ends      bool // it ends after one pass
+	exclusive bool // the reconciler stops when another writer takes over
+	ends      bool // the reconciler stops after one pass
 }
 
 func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, who writer,
@@ -197,7 +197,7 @@ func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {
 	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 
-// startBackground starts the workers that run in parallel to passes. stop ends them.
+// startBackground starts the workers that run in parallel to passes. The function stop ends these workers.
 func (l *loop) startBackground() (stop func()) {
 	stopForge, stopNotifier := adapters.Start(l.forge), adapters.Start(l.notifier)
 	return func() {

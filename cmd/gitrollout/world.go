@@ -44,7 +44,7 @@ func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) cons
 	}
 }
 
-// dashRecords returns the Git records that the dashboard reads and writes.
+// dashRecords returns the dashboard's access to Git, for reading and for writing.
 func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *console.Records {
 	o := worldOptions(from, repo, s)
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {

@@ -25,7 +25,7 @@ func Says(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Repository returns the URL of origin, else the working copy's top folder, or "" outside of a working copy.
+// Repository returns the URL of the remote "origin", or else the top folder. Outside of a working copy, it returns "".
 func Repository(ctx context.Context) string {
 	top, err := Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -44,7 +44,7 @@ func Repository(ctx context.Context) string {
 
 var commitID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// Commit resolves a revision, such as HEAD~3, a branch or a tag, to a full id. It returns a full id without a check.
+// Commit resolves a revision, such as HEAD~3, a branch or a tag, to a full id. It does not check a full id.
 func Commit(ctx context.Context, name string) (id string, known bool) {
 	if commitID.MatchString(name) {
 		return name, true

@@ -21,7 +21,7 @@ type Keyring struct {
 	keys openpgp.EntityList
 }
 
-// ParseKeyring parses the output of gpg --armor --export. It refuses private and revoked keys. Errors name file.
+// ParseKeyring parses the output of gpg --armor --export. It refuses private and revoked keys. Errors quote the path.
 func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	k := &Keyring{file: file}
 	const begin = "-----BEGIN PGP "
@@ -97,7 +97,7 @@ func (k *Keyring) check(c signed) (who string, err error) {
 	if err != nil || !is {
 		return "", errMalformed
 	}
-	// The key must be valid when it signs, which may be a moment after the commit's time.
+	// The key must be valid at the time of the signature, which may be a moment after the commit's time.
 	config := &packet.Config{Time: func() time.Time { return said.CreationTime }}
 	payload := bytes.NewReader(c.payload)
 	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, payload, bytes.NewReader(raw), config)

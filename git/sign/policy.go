@@ -11,8 +11,8 @@ type Policy struct {
 	OpenPGP *Keyring
 }
 
-// Verify returns a commit's signer: a principal of SSH, or an OpenPGP user id with the key's fingerprint. The error
-// says why the signature does not count. It is ErrUnsigned if there is no signature.
+// Verify returns a commit's signer: the principal of an SSH key, or an OpenPGP user id with the key's fingerprint. The
+// error says why the signature is not accepted. A commit without a signature gives ErrUnsigned.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {

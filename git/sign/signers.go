@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// namespace is git's namespace for commits. With it, a signature for a file is never valid for a commit.
+// namespace is git's namespace for commits. It ensures that a signature for a file is not valid for a commit.
 const namespace = "git"
 
 // Signers is a list of SSH keys in the format of allowed_signers (ssh-keygen(1)), one key per line:
@@ -31,7 +31,7 @@ type allowed struct {
 	after, before time.Time // zero if there is no bound
 }
 
-// ParseSigners parses a list. It refuses a list without keys, which is probably a mistake. Errors name file.
+// ParseSigners parses a list. It refuses a list without keys, which is probably a mistake. Errors quote the path.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -54,7 +54,7 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 	return s, nil
 }
 
-// parseAllowed parses one line. ok is false for a key that may sign only in other namespaces.
+// parseAllowed parses one line. The result ok is false for a key that may sign only in other namespaces.
 func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
@@ -87,7 +87,7 @@ func word(s string) (first, rest string) {
 	return s[:i], strings.TrimLeft(s[i:], " \t")
 }
 
-// options parses the options of a line. ok is false if the key is not for commits.
+// options parses the options of a line. The result ok is false if the key is not for commits.
 func (a *allowed) options(options []string) (ok bool, err error) {
 	ok = true
 	for _, option := range options {

@@ -137,8 +137,8 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns a commit's armored signature, for Insert. random should be crypto/rand's Reader. It protects RSA keys
-// against side channels, but does not change the signature.
+// Sign returns a commit's armored signature, for Insert. The parameter random should be crypto/rand's Reader. The
+// random data protects RSA keys against side channels, but does not change the signature.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)
