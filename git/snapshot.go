@@ -51,12 +51,12 @@ func (s *Snapshot) Commit() rollout.Commit { return s.commit }
 // Message returns the commit's full message.
 func (s *Snapshot) Message() string { return s.message }
 
-// Verifier verifies a commit in Git's format. Verify returns the signer, or why the signature does not count.
+// Verifier verifies a commit in Git's format. Verify returns the signer, or says why it accepts no signature.
 type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }
 
-// SignedBy returns the commit's signer according to v. The error says why the signature does not count.
+// SignedBy returns the commit's signer if the verifier accepts the signature. Otherwise, the error says why not.
 func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	if s.commit.ID == "" {
 		return "", errors.New("there is no commit")
@@ -68,7 +68,7 @@ func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	return v.Verify(o.data)
 }
 
-// Lookup returns the entry at a path; ok is false if there is none.
+// Lookup returns the entry at a path. The result ok is false if there is none.
 func (s *Snapshot) Lookup(path string) (entry rollout.Entry, ok bool, err error) {
 	at, ok, err := s.lookup(path)
 	if !ok || err != nil {

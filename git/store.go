@@ -16,24 +16,24 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// store holds Git objects in memory, by id. Unlike go-git's, it allows concurrent use and can remove objects.
+// store holds Git objects in memory, by id. Unlike go-git's storage, it allows concurrent use and can remove objects.
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
 	omitted map[plumbing.Hash]bool // files that are too large to keep
-	lost    bool                   // some omitted files have unknown ids
+	lost    bool                   // a download omitted files whose ids are unknown
 	size    int64                  // bytes of content and overhead
 	under   *store                 // store to read from if an object is not here; may be nil
 }
 
-// stored is one immutable object. Stores share it.
+// stored is one immutable object. Several stores may share the object.
 type stored struct {
 	kind plumbing.ObjectType
 	id   plumbing.Hash
 	data []byte
 	// entries caches the decoded tree, sorted by name, after the first read.
 	entries atomic.Pointer[[]object.TreeEntry]
-	// complete is true once a store has held every object that this tree or commit reaches.
+	// complete is true after verify has found all objects of this tree or commit.
 	complete atomic.Bool
 }
 
@@ -184,8 +184,8 @@ func (s *store) holds(commit plumbing.Hash) bool {
 	return o != nil && o.complete.Load()
 }
 
-// verify checks that the store has all objects of a commit, and marks the commit as complete. It skips marked trees, so
-// that its time depends on the new objects only. It detects servers that misunderstand shallow clones.
+// verify checks that the store has all objects of a commit, and marks the commit and its trees as complete. It skips
+// complete trees, so that it reads only new objects. It detects servers that misunderstand shallow clones.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {

@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder makes the blobs and trees of one commit and adds them to made. made also gets objects that the mirror already
-// has, because the server may have dropped them and would then refuse the push.
+// builder makes the blobs and trees of one commit, and adds them to the store made. It also adds objects that the
+// mirror has, because the server may have dropped these objects and would then refuse the push.
 type builder struct {
 	from *store
 	made *store
@@ -26,7 +26,7 @@ type builder struct {
 
 type edit struct {
 	remove   bool
-	content  []byte // the new content of a file if set is true
+	content  []byte // the new content of a file, if the field set is true
 	set      bool
 	children map[string]*edit
 }
@@ -77,8 +77,8 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to a tree, or to a new tree if id is zero. It returns zero if no entry remains, because Git has no
-// empty directories.
+// tree applies edits to a tree, or to a new tree if id is zero. It returns a zero id if no entry remains, because Git
+// has no empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -126,7 +126,7 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child applies an edit to one entry. The entry is new if its mode is 0. keep is false if the entry is removed.
+// child applies an edit to one entry. A new entry has the mode 0. The result keep is false for a removed entry.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err
@@ -173,7 +173,7 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	return next
 }
 
-// onlyRemoves reports whether a node and its children only delete.
+// onlyRemoves reports whether an edit and its children contain only deletions.
 func (e *edit) onlyRemoves() bool {
 	writes := func(child *edit) bool { return !child.onlyRemoves() }
 	return !e.set && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)

@@ -31,7 +31,7 @@ type allowed struct {
 	after, before time.Time // zero if there is no bound
 }
 
-// ParseSigners parses a list. It refuses a list without keys, which is probably a mistake. Errors quote the path.
+// ParseSigners parses a list, and refuses a list without keys. The parameter file is the path for error messages.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {

@@ -1,10 +1,10 @@
 // Package wire speaks Git's protocol with the server of one repository. It looks up refs, fetches packs and pushes
 // packs. A [Store] holds the objects as bytes. Packages other than git use only [Remote], [Auth] and [GitHubApp].
 //
-// Package wire implements the protocol because go-git v5 lacks four features that a poller needs. Protocol version 2
-// answers a lookup in 200 bytes, but version 0 lists every ref. Thin packs fetch a change to one file in a kilobyte,
-// but go-git fetches the whole tree again at depth 1. A push packs exactly the new objects. A context can end an SSH
-// handshake. Package wire uses go-git's packs, objects and reports.
+// Package wire implements the protocol because go-git v5 lacks four features that a poller needs. First, protocol
+// version 2 answers a lookup in 200 bytes, but version 0 lists every ref. Second, thin packs fetch a change to one file
+// in a kilobyte, but go-git fetches the whole tree again at depth 1. Third, a push packs only new objects. Fourth, a
+// context can end an SSH handshake. Package wire uses go-git's packs, objects and reports.
 //
 //	remote.go githubapp.go tls.go      the repository's address, and credentials
 //	link.go http.go stream.go ssh.go   connections: smart HTTP, and SSH, git://, local paths

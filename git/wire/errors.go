@@ -17,7 +17,7 @@ var (
 	ErrAuth        = errors.New("not authorised") // the server refuses the credentials, or the host key is not accepted
 	ErrUnreachable = rollout.ErrUnreachable
 	ErrNotFound    = errors.New("not found")              // a repository, branch or commit does not exist
-	ErrRejected    = errors.New("rejected by the server") // the server refused a push; the text has its message
+	ErrRejected    = errors.New("rejected by the server") // the server refused a push; the text has the server's message
 )
 
 // serverError is a server's error: an ERR packet, the first kilobyte of stderr, or the text of an HTTP error.
@@ -25,7 +25,7 @@ type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify wraps a network or protocol error with its sentinel. Only this package reads the texts of such errors.
+// Classify wraps a network or protocol error with one of these errors. Only this package reads such errors' texts.
 func Classify(err error) error {
 	switch {
 	case err == nil:
@@ -67,7 +67,7 @@ func IsMissing(err error) bool {
 		"not our ref", "no such remote ref", "not valid", "unadvertised object", "bad object", "not a valid object")
 }
 
-// movedTexts are messages for a ref that is not at Old. git, libgit2, JGit, go-git, GitHub and GitLab send them.
+// movedTexts are messages for a ref without the expected id, from git, libgit2, JGit, go-git, GitHub and GitLab.
 var movedTexts = []string{
 	"non-fast-forward", "fetch first", "cannot lock ref", "incorrect old value provided", "stale info",
 	"failed to update ref", "reference already exists", "failed to lock", "failed to write", "lock_failure",
@@ -85,13 +85,13 @@ func saysMoved(reason string) bool {
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether another push may have held the ref's lock. The ref may still be at Old in this case. A
-// non-fast-forward is no race, because a protected branch reports one for a forced push.
+// saysRace reports whether another push may have held the ref's lock. The ref may then still have the expected id. A
+// non-fast-forward is no race, because a protected branch also reports a non-fast-forward for a forced push.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }
 
-// IsKnown reports whether an error already wraps a sentinel.
+// IsKnown reports whether an error already wraps one of these errors.
 func IsKnown(err error) bool {
 	known := []error{rollout.ErrConflict, ErrAuth, ErrUnreachable, ErrNotFound, ErrRejected}
 	return slices.ContainsFunc(known, func(sentinel error) bool { return errors.Is(err, sentinel) })
