@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// DryRunner reads objects of a cluster. It also asks the API server what an apply would change, without the change.
+// DryRunner reads objects of a cluster. It also asks the API server what an apply would change. It changes nothing.
 type DryRunner struct{ anyKind }
 
 // NewDryRunner returns a DryRunner for the cluster of a kubeconfig.

@@ -74,8 +74,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list from the API server, but keeps newer rows. If the list is older than the field asked,
-// the cluster was restored from a backup. In this case, Replace overwrites newer rows too.
+// Replace stores a complete list from the API server, but keeps newer rows. If the list is older than the version in
+// the field asked, the cluster was restored from a backup. In this case, Replace overwrites newer rows too.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {

@@ -36,7 +36,7 @@ const maxWhy = 500
 // troubles holds the unhealthy objects of each app.
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note updates an object's health. It ignores another cluster's object, because its app may have the same name.
+// note updates an object's health. It ignores an object of another cluster, whose app may have the same name.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

@@ -30,7 +30,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 			last = pod
 		}
 	}
-	// The API server stops LimitBytes after the start of the first line, so the last lines may be missing.
+	// The API server returns at most LimitBytes, beginning with the first line, so the last lines may be missing.
 	lines, bytes := int64(50), int64(64<<10)
 	text, err := t.core.Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{
 		Container: spoke(last), TailLines: &lines, LimitBytes: &bytes,

@@ -14,7 +14,7 @@ import (
 
 // Prune deletes an app's former objects, in the order of pruneRank. Prune returns the objects that are gone or are not
 // the app's, and the reason for each object that stays. It continues after a refused deletion or an unreadable kind.
-// It returns any other error immediately. After an error, call Prune again.
+// It returns any other error immediately. Prune may be called again after an error.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -74,7 +74,7 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object. It returns nil if the object belongs to another app or another cluster.
+// candidate returns the live object, or nil if the object is missing or belongs to another app or cluster.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {

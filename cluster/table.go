@@ -44,7 +44,7 @@ type row interface {
 // table holds the newest known objects of one kind. After gitrollout's write, it returns no state before this write.
 type table[R row] struct {
 	read    func(obj any) (R, error)
-	changed func(was, is R) // was is the zero value for a new row, and is for a deleted row
+	changed func(was, is R) // "was" is the zero value for a new row; "is" is the zero value for a deleted row
 	feeds   []*feed[R]
 
 	mu    sync.RWMutex // also guards the fields of the feeds

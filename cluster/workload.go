@@ -263,7 +263,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	byRevision(revisions)
 	current := k.current(d, out.Synced, revisions)
 	out.Synced = out.Synced && (current != nil || !d.revised) // the watch of revisions may lag
-	// Complete has the meaning of "kubectl rollout status": all pods are current and available. No older pods exist.
+	// Complete has the meaning of "kubectl rollout status": all pods are current and available; old pods are gone.
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 	for _, r := range revisions {
 		shown := r.observe(k.pods(w.pods, l, r))

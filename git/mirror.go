@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mirror holds the heads of branches and the objects of commits. A Repo and copies from Beside share it, without I/O.
+// mirror holds the heads of branches and the objects of commits, without I/O. All copies of a Repo share one mirror.
 type mirror struct {
 	cluster string // "" if proposals are not looked up
 

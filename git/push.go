@@ -21,7 +21,7 @@ import (
 // whose commit is already the branch's head. If it skips all updates, it sends nothing.
 //
 // Errors: ErrConflict if a branch was not at Old; an atomic push then wrote nothing. ErrRejected if a hook or a
-// protected branch refused the push. ErrUnreachable if the outcome is unknown, until the next Fetch. A repeated push
+// protected branch refused the push. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated push
 // makes the same commits.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))

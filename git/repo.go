@@ -86,7 +86,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, nil
 }
 
-// Beside returns a Repo on the same mirror. Its pushes and downloads of old commits do not wait for those in r.
+// Beside returns a Repo on the same mirror. Its pushes and downloads of old commits do not wait for operations of r.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)

@@ -55,8 +55,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive clears the flag lost if its argument is false. While lost is set, missing files count as omitted. Only a
-// response to a request without haves may keep lost, because other responses omit files that the store should have.
+// forgive keeps the flag lost only if the parameter is true. With the flag, missing files count as too large. Only a
+// response to a request without haves may keep the flag, because other responses omit files that the store should have.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ func optionsOf(w *console.Session, target clusterOptions, changed func(app strin
 	return cluster.Options{Cluster: w.Cluster, OnChange: changed, Namespaces: target.namespaces, UID: w.UID}
 }
 
-// watchCluster returns a client whose caches are synced. It returns an error if the cluster has not the uid in o.UID.
+// watchCluster returns a client whose caches are synced. If o.UID is set, another uid of the cluster is an error.
 func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options, s streams) (*cluster.Client, error) {
 	config, err := target.config()
 	if err != nil {
@@ -60,7 +60,7 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 	return client, nil
 }
 
-// lookAt is connect for a read-only command. If rights are missing, it reads fewer namespaces and checks no uid.
+// lookAt calls connect for a read-only command. If rights are missing, it reads fewer namespaces and checks no uid.
 func lookAt(ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams) error {
 	err := connect(ctx, w, target, changed, s)
 	if !cluster.IsForbidden(err) {
@@ -85,7 +85,7 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	return nil
 }
 
-// tryConnect is lookAt for a command that also works without a cluster. Only an invalid --context is an error.
+// tryConnect calls lookAt for a command that also works without a cluster. Only an invalid --context is an error.
 func tryConnect(
 	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {

@@ -65,7 +65,7 @@ func ownNamespace(otherwise string) string {
 // protected returns gitrollout's own namespace, where no app may write.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead waits for the Lease of the cluster named of, and calls the function work. Without election, it does not wait.
+// lead waits for a cluster's Lease, and then calls the function work. Without election, lead does not wait.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

@@ -26,7 +26,7 @@ type lookCommand struct {
 	clusterOnly bool
 	// draw formats a listing as text. The parameter single is true if the user named one app.
 	draw func(l status.Listing, single bool, k terminal.Look) string
-	// The function only, which may be nil, filters a listing.
+	// The field "only" is a filter for a listing, or nil.
 	only func(l status.Listing) status.Listing
 }
 

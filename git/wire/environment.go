@@ -58,8 +58,8 @@ func (a *Auth) useApp(id string, env func(string) string, now func() time.Time) 
 	return app.Check()
 }
 
-// Token returns a function that returns the default credential for a forge's API. The credential is Git's password, or
-// the password in the repository's URL. The function calls Refresh for each request, because tokens expire.
+// Token returns a function that returns the default credential for a forge's API: the password for Git, or the password
+// in the repository's URL. If Refresh is set, the function calls Refresh each time, because tokens expire.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {
