@@ -63,7 +63,7 @@ func (f *feed[R]) Add(obj any) error {
 // Update stores a newer state of an object.
 func (f *feed[R]) Update(obj any) error { return f.Add(obj) }
 
-// Delete removes an object that was deleted or no longer matches the selector. obj is its last state.
+// Delete removes an object that was deleted or no longer matches the selector. The parameter obj is its last state.
 func (f *feed[R]) Delete(obj any) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {

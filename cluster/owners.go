@@ -26,7 +26,7 @@ const (
 // recently is the maximum age of an active GitOps tool's last apply. These tools apply every few minutes.
 const recently = 10 * time.Minute
 
-// gitOps maps field managers that apply from Git continuously to the names of their tools.
+// gitOps maps the field managers of GitOps tools to the tools' names.
 var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }

@@ -40,7 +40,7 @@ func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	}
 	gvk := schema.FromAPIVersionAndKind(p.APIVersion, p.Kind)
 	others := slices.DeleteFunc(slices.Clone(w.more), func(t *workloadTable) bool { return t.gvk == gvk })
-	revisions := w.kinds[len(w.kinds)-1].revisions // the watch of ControllerRevisions has the revisions of all kinds
+	revisions := w.kinds[len(w.kinds)-1].revisions // one watch of ControllerRevisions serves all kinds
 	t = &workloadTable{workloadKind: partitionedKind(p), revisions: revisions}
 	w.more = append(others, t)
 	return t, true

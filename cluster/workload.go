@@ -23,8 +23,8 @@ type workloadKind struct {
 	readRevision func(obj any) (*revision, error)
 	// watchRevisions is nil if the kind shares the revisions of the previous entry in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
-	// current returns the current template's revision, nil if there is none yet. synced means that the controller has seen
-	// the newest spec. revisions are the workload's revisions, newest first.
+	// current returns the current template's revision, nil if there is none yet. The parameter synced is true if the
+	// controller has seen the newest spec. The parameter revisions is sorted, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
 	// pods returns the pods of a revision, unsorted.
 	pods func(all *table[*pod], l *live, r *revision) []*pod

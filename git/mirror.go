@@ -242,8 +242,8 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew replaces the store with a new store that has only the objects of heads and recent commits. It waits until the
-// store has grown by a seventh and 1 MiB and no download runs. A Snapshot keeps its old store. The caller holds mu.
+// renew replaces the store with a copy that has only the objects of heads and recent commits. It does nothing during a
+// download, or until the store has grown by a seventh plus 1 MiB. A Snapshot keeps its store. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {

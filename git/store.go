@@ -55,7 +55,7 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive keeps the flag lost only if the parameter is true. With the flag, missing files count as too large. Only a
+// forgive keeps the flag lost only if the parameter is true. The flag makes missing files look too large. Only a
 // response to a request without haves may keep the flag, because other responses omit files that the store should have.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
@@ -147,8 +147,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns a tree's entries, sorted by the bytes of their names. Git's order differs, because it sorts a directory
-// as if its name ended with a slash. Callers must not change the shared slice.
+// tree returns a tree's entries, sorted by the bytes of their names. Git's own order differs, because Git sorts a
+// directory as if the name ended with a slash. Callers must not change the shared slice.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 	exitChanges exitCode = 10
 )
 
-// failure is an error with an exit code. err is nil if the command has already reported the error.
+// failure is an error with an exit code. The field err is nil if the command has already reported the error.
 type failure struct {
 	code exitCode
 	err  error

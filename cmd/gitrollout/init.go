@@ -119,7 +119,7 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
-// looking returns a function to call for each rendered folder. The function prints its progress every 2 seconds.
+// looking returns a function that prints progress every 2 seconds. Call the function for each rendered folder.
 func looking(to io.Writer, now func() time.Time) func(folder string) {
 	told, rendered := now(), 0
 	return func(folder string) {

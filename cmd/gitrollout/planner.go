@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// planSides holds the two trees that plan compares.
+// planSides holds the two trees that the command "plan" compares.
 type planSides struct {
 	local              *adapters.Repository // the working copy
 	top                string               // the folder of the working copy

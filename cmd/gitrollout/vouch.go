@@ -47,7 +47,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	return either, err
 }
 
-// openToSign reads Git for a command that pushes commits, which may be signed.
+// openToSign reads Git for a command that pushes commits. These commits may be signed.
 func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.Session, error) {
 	signers, err := vouch.verifier(ctx, *from)
 	if err != nil {

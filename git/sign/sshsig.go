@@ -118,7 +118,7 @@ type Key struct{ signer ssh.AlgorithmSigner }
 // ErrPassphrase means that the passphrase of an encrypted key is missing or wrong.
 var ErrPassphrase = errors.New("the key's passphrase is missing or wrong")
 
-// ParseKey parses a private key as ssh-keygen writes it. passphrase may be empty.
+// ParseKey parses a private key as ssh-keygen writes it. The passphrase may be empty.
 func ParseKey(data, passphrase []byte) (*Key, error) {
 	signer, err := ssh.ParsePrivateKey(data)
 	if locked := new(ssh.PassphraseMissingError); errors.As(err, &locked) {
