@@ -26,7 +26,7 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation holds a pod template's revision number. The controller sets it on the Deployment and ReplicaSet.
+// revisionAnnotation holds a pod template's revision number. The Deployment controller sets this annotation.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {

@@ -31,7 +31,7 @@ var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }
 
-// OtherOwners returns signs that others manage an app's objects. It reads each object, so call it only for adoptions.
+// OtherOwners returns signs that other tools manage an app's objects. It reads each object, so use it only to adopt.
 func (c *Client) OtherOwners(
 	ctx context.Context, app string, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {

@@ -45,7 +45,7 @@ type look struct {
 	err    error
 }
 
-// find returns a kind's resource. If a group's API did not answer, the error has the API's name, not ErrUnknownKind.
+// find returns a kind's resource. If a group's API did not answer, the error is not ErrUnknownKind.
 func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {

@@ -120,8 +120,8 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 	b.running.Go(func() { reflector.RunWithContext(ctx) })
 }
 
-// overloaded reports whether the API server has too much load, which a list would increase. A starting API server also
-// returns 429, but its message has "initializing" (k8s.io/apiserver/pkg/storage/cacher). This is no overload.
+// overloaded reports whether the API server has too much load, which a list would increase. An API server without etcd
+// also returns 429, but has no overload. Its message has "initializing" (k8s.io/apiserver/pkg/storage/cacher).
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

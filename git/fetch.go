@@ -19,7 +19,7 @@ type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
 
-// onNetwork runs an operation in its lane, within the time limit. Errors name the operation and the repository.
+// onNetwork runs an operation in its lane, within the time limit. Errors contain the operation and the repository.
 func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()

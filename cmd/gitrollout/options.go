@@ -32,7 +32,7 @@ func (o *sourceOptions) command(line string) string {
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	// Values from the environment are not flag defaults, because the help would show a URL's credentials. See resolve.
+	// Values from the environment are not flag defaults, because the help would show a URL's credentials.
 	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")

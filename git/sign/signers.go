@@ -19,7 +19,7 @@ const namespace = "git"
 //	ann@example.com,ann namespaces="git",valid-before="20270101" ssh-ed25519 AAAA… comment
 //
 // Options are namespaces (a pattern list; default all), and valid-after and valid-before (YYYYMMDD, YYYYMMDDHHMM or
-// YYYYMMDDHHMMSS, always in UTC). cert-authority is refused, because certificates are not supported.
+// YYYYMMDDHHMMSS, always in UTC). The option cert-authority is refused, because certificates are not supported.
 type Signers struct {
 	file string
 	keys []allowed

@@ -29,7 +29,7 @@ type blob struct {
 	Signature []byte
 }
 
-// message is the data that an SSH key signs, after sshMagic. Sum is the digest of the content.
+// message is the data that an SSH key signs, after sshMagic. The field Sum is the digest of the content.
 type message struct {
 	Namespace string
 	Reserved  string
