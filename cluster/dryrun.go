@@ -34,7 +34,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
 }
 
-// Compare returns the live object (or nil) and its state after an apply. An apply never changes a CreateOnly Secret.
+// Compare returns the live object (or nil) and its state after an apply. A CreateOnly Secret's data never changes.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
