@@ -32,8 +32,8 @@ func (r *committer) hasForge(v *gitView) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }
 
-// keepsFor reports whether an unwanted proposal's branch stays, because the forge may be merging it. An abandoned
-// branch is deleted at once, so that its approvals do not apply to the next proposal.
+// keepsFor reports whether the branch of an unwanted proposal stays for a while, because a forge may still be merging
+// it. Without a merge the branch is deleted at once, so that its approvals do not apply to the next proposal.
 func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Rollback != nil {
 		return false

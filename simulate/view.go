@@ -199,7 +199,7 @@ func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error
 	return v.act(Effect{Verb: "evict", Object: "Pod/" + pod.Name}, func() { v.cluster.Kube.Evict(namespace, pod) })
 }
 
-// act runs the function do, unless the gate returns an error before the effect e.
+// act runs the function do, which has the effect e. It does not run do if the gate fails the effect in advance.
 func (v *View) act(e Effect, do func()) error {
 	outcome := v.gate(e)
 	if outcome.Err == nil || outcome.After {

@@ -14,7 +14,7 @@ const (
 	completerName = "kubectl_complete-gitrollout"
 )
 
-// programName returns the name under which the program was called, for help and for commands to copy.
+// programName returns the name under which the program was called, for help texts and suggested commands.
 func programName() string {
 	if fileName() == pluginName {
 		return "kubectl gitrollout"

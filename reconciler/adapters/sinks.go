@@ -31,7 +31,7 @@ type ForgeReader interface {
 }
 
 // Notifier notifies users of changes on the state branch. Notify is called when the configuration or the head changes.
-// The argument made is the new commit if this process made it, and otherwise nil. Notify does not block.
+// The parameter "made" is the new commit if this process made that commit, else nil. Notify does not block.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }

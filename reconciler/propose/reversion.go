@@ -138,7 +138,8 @@ func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 // IsDoubtful reports whether users must review the reversion, because it may do more than revert a release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution returns warnings for a commit message, or "". Warnings list other apps, outside files, replicas and commits.
+// Caution returns the warnings of a commit message, or "". They list affected apps, files outside of the app's folder,
+// changed replicas and later commits.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {

@@ -20,7 +20,7 @@ var chat = []rollout.EventKind{
 	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
 }
 
-// rows maps the name of a service to its row. A receiver's block in the configuration has the same name.
+// rows holds a row for each service. The key is the name of the service's block in the configuration of a receiver.
 type rows map[string]row
 
 // table lists all services. Each service has one file.
