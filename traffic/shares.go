@@ -14,7 +14,7 @@ type shares struct {
 	stable, canary int    // -1 if absent
 }
 
-// sharesOf finds the entries of the Rollout's two Services by name. If the parameter is not nil, it can refuse an entry.
+// sharesOf finds the entries of the Rollout's two Services by name. The parameter "is" may be nil, or refuses entries.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
