@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -56,3 +57,17 @@ func FuzzPath(f *testing.F) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestErrorOfSeveralVersions checks that find always names the same version if several versions of a group do not answer.
+func TestErrorOfSeveralVersions(t *testing.T) {
+	l := &look{mapper: meta.NewDefaultRESTMapper(nil), unseen: map[schema.GroupVersion]error{}}
+	for _, version := range []string{"v3", "v1", "v2", "v4"} {
+		l.unseen[schema.GroupVersion{Group: "metrics.k8s.io", Version: version}] = errors.New("503")
+	}
+	for range 100 {
+		_, err := l.find(schema.GroupVersionKind{Group: "metrics.k8s.io", Kind: "NodeMetrics"})
+		if err == nil || !strings.Contains(err.Error(), "metrics.k8s.io/v1") {
+			t.Fatalf("error %v, want one about v1", err)
+		}
+	}
+}

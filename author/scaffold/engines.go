@@ -306,9 +306,9 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 				e.Name = cmp.Or(e.Name, first.as)
 				entries[dir] = e
 			case g.File == first.File && !g.isFor(env):
-				notes = append(notes, fmt.Sprintf("%s has the settings of %s, and not those for %s", dir, g.File, g.environment()))
+				notes = append(notes, fmt.Sprintf("%s has the settings of %s but none for %s", dir, g.File, g.environment()))
 			case g.File != first.File:
-				notes = append(notes, fmt.Sprintf("%s has the settings of %s, and not those of %s", dir, first.File, g.File))
+				notes = append(notes, fmt.Sprintf("%s has the settings of %s, and %s is left out", dir, first.File, g.File))
 			}
 		}
 	}

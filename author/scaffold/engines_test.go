@@ -107,7 +107,7 @@ func TestApplicationsOfOneChart(t *testing.T) {
 	got := proposed(t, withCharts(map[string]string{"argocd/prod/all.yaml": of("shop-eu", "eu") + of("shop", "main"),
 		"argocd/prod/more.yaml": of("shop-us", "us"), "argocd/dev/all.yaml": of("shop-dev", "dev")}, "charts/shop"))
 	compare.Check(t, entry("shop-eu", "eu")+entry("shop", "main")+entry("shop-us", "us")+
-		"note charts/shop has the settings of argocd/prod/all.yaml, and not those of argocd/dev/all.yaml", got)
+		"note charts/shop has the settings of argocd/prod/all.yaml, and argocd/dev/all.yaml is left out", got)
 }
 
 // TestApplicationsAreCarriedOver checks that the entries get the settings of Argo CD's Applications, and that the notes list settings that
@@ -213,7 +213,7 @@ note apps/lost: settings of clusters/prod/lost.yaml are not carried over (spec.p
 		`put them into the folder
 note apps/web: settings of clusters/prod/apps.yaml are not carried over (spec.postBuild.substituteFrom ConfigMap/absent, `+
 		`spec.postBuild.substituteFrom Secret/keys): put them into the folder
-note apps/web has the settings of clusters/prod/apps.yaml, and not those of clusters/staging/apps.yaml
+note apps/web has the settings of clusters/prod/apps.yaml, and clusters/staging/apps.yaml is left out
 note charts/shop: settings of releases/shop.yaml are not carried over (spec.valuesFrom): put them into the folder`, proposed(t, files))
 	compare.Contains(t, proposedFor(t, "staging", files), "namespace: web-staging", "of: staging", "- file: clusters/staging/vars.yaml")
 }

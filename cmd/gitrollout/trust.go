@@ -36,8 +36,8 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 		"by a key in this `file` (format: allowed_signers)")
 	flags.StringVar(&o.state, "verify-state", "", "take the record only from a state branch whose newest commit is "+
 		"signed with an SSH key in this `file` (format: allowed_signers); needs --signing-key")
-	flags.StringSliceVar(&o.allowed, "analysis-allow-cidr", nil, "let analyses call these addresses, even those of "+
-		"this machine, its link or its cloud's metadata service, such as 127.0.0.0/8 (default: none)")
+	flags.StringSliceVar(&o.allowed, "analysis-allow-cidr", nil, "let analyses call these addresses, even addresses "+
+		"of this machine, its link or its cloud's metadata service, such as 127.0.0.0/8 (default: none)")
 	flags.StringVar(&o.account, "default-service-account", "", "for apps whose entry has no "+
 		"serviceAccount, write objects as the service account of this `name` in the app's namespace (default: gitrollout's own)")
 	o.policy.register(cmd)

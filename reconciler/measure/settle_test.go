@@ -109,7 +109,7 @@ func TestJobsAreRemovedOnce(t *testing.T) {
 	removed(1, "when one was never begun")
 }
 
-// TestWhatIsMissingIsSaid checks that the error for an unreadable Secret, or for a missing half of a comparison, names what is missing.
+// TestWhatIsMissingIsSaid checks that an error names the unreadable Secret, or has the HTTP status of the failed query for stable.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("hash") == "old" {
