@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestAdjustmentsSettle checks the order of the adjustments: applied a second time, they change nothing.
+// TestAdjustmentsSettle checks that a decision's adjustments, applied a second time in their order, change nothing.
 func TestAdjustmentsSettle(t *testing.T) {
 	compared := 0
 	for seed := range uint64(3000) {
@@ -19,7 +19,7 @@ func TestAdjustmentsSettle(t *testing.T) {
 		given, _ := fuzzInput(seed, data)
 		once := Decide(given)
 		if once.Rollback || once.Ask != nil {
-			continue // the rest depends on an answer or on the record
+			continue // such a decision is not final
 		}
 		compared++
 		in := given.prepared()

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxAsks bounds the questions about one input. Each kind of question may be asked once.
+// maxAsks bounds the questions of Decide about one input.
 const maxAsks = 6
 
 // questions calls Decide and answers its questions until none is left. It returns the questions in order, the last input and the last
@@ -55,7 +55,7 @@ func questionOf(t *testing.T, ask Ask) string {
 	return kinds[0]
 }
 
-// reply returns an answer function that says yes to each question, except to the kinds in no.
+// reply returns a function that answers no to the kinds of questions in no, and yes to all others.
 func reply(no ...string) func(*Input, Ask) {
 	says := func(kind string) bool { return !strings.Contains(strings.Join(no, " "), kind) }
 	return func(in *Input, ask Ask) {
@@ -89,13 +89,13 @@ func reply(no ...string) func(*Input, Ask) {
 	}
 }
 
-// routed returns a release whose new pods are ready for requests.
+// routed returns the input of a release whose new pods are ready for requests.
 func routed() Input {
 	_, in := routedAt(0)
 	return in
 }
 
-// unmarked returns an app without a record, whose workload runs without gitrollout's hash.
+// unmarked returns the input of an app that has no record and runs without gitrollout's hash.
 func unmarked() Input {
 	in := world(oneWeb(nil))
 	in.State, in.Source = rollout.State{}, nil
@@ -103,15 +103,15 @@ func unmarked() Input {
 	return in
 }
 
-// promotes adds a full promotion of the head to in. With anyway, it also takes the app over from another manager.
+// promotes adds a full promotion of the head to in. With anyway, the promotion also adopts an app that another manager owns.
 func promotes(in Input, anyway bool) Input {
 	in.Promotion = fileFor(in.Head.Render.Release(), rollout.Full)
 	in.Promotion.AdoptAnyway = anyway
 	return in
 }
 
-// TestAdoptedAnywayIsOnRecord checks that the record says once who took an app over from another manager. The approved version stays on
-// record when the promotion file changes.
+// TestAdoptedAnywayIsOnRecord checks that the record keeps the version that users approved for adoption when the promotion file changes. An
+// approval of another version does not count. The adoption's subject names the other manager.
 func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 	in := promotes(unmarked(), true)
 	in.Promotion.Through = "adoption"
@@ -150,7 +150,7 @@ func TestAsk(t *testing.T) {
 		in.State.Rollback = &rollout.Rollback{Routed: noon, Drain: noon, To: commitID(0)}
 		return in
 	}
-	degraded := func() Input { // like back, but Git still has v2, and stable's commit is not the source
+	degraded := func() Input { // v2 is rejected but still at the head, and the app follows v2's commit
 		h := twoVersions(nil)
 		in := world(h)
 		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon}}
@@ -164,7 +164,7 @@ func TestAsk(t *testing.T) {
 	}
 	cases := map[string]struct {
 		in     Input
-		no     string // kinds of questions that are answered with no
+		no     string // kinds of questions that get the answer no
 		asks   string
 		phase  rollout.Phase
 		source string
@@ -217,7 +217,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestPending checks that no decision follows a rollback until Git has its record. Only the rollback itself continues.
+// TestPending checks that no other decision follows a rollback until Git has the rollback's record. Only the rollback itself continues.
 func TestPending(t *testing.T) {
 	h := twoVersions(nil)
 	in := inFlight(h, 1, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
@@ -245,7 +245,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestAsksEnd checks that the questions end for random answers.
+// TestAsksEnd checks that Decide asks a limited number of questions, for random inputs and random answers.
 func TestAsksEnd(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	seen := map[string]int{}

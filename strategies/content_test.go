@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// contentWorld simulates an app without Rollout documents, with its Jobs and with the ConfigMap that the cluster has.
+// contentWorld simulates an app without Rollout documents, the app's Jobs, and the content of its ConfigMap in the cluster.
 type contentWorld struct {
 	*loop
 	t       *testing.T
@@ -60,7 +60,7 @@ func content(config int, version string) func(*source) {
 	return func(s *source) { s.config, s.workloads[0].version = config, version }
 }
 
-// push changes Git and advances the clock by a minute. It returns the new Jobs, each with the ConfigMap's content at the Job's start.
+// push changes Git and advances the clock by a minute. It returns the new Jobs. A prefix shows the ConfigMap's content when a Job starts.
 func (w *contentWorld) push(change func(*source)) string {
 	w.git.push(change)
 	return w.settle()
@@ -74,7 +74,7 @@ func (w *contentWorld) settle() string {
 			w.t.Fatalf("it does not come to rest: %s", dump(w.state))
 		}
 	}
-	for i, job := range w.made { // names without the digest and the attempt
+	for i, job := range w.made { // names without the digest
 		parts := strings.Split(job, "-")
 		w.made[i] = strings.Join(slices.Delete(parts, len(parts)-2, len(parts)-1), "-")
 	}
@@ -131,9 +131,9 @@ func TestContentHooks(t *testing.T) {
 	w.is(w.push(content(3, "v4")), "2:migrate-1 3:check-1 2:undo-1", rollout.Degraded, "2", "v3")
 	delete(w.fail, "check")
 	w.is(w.push(content(2, "v3")), "", rollout.Healthy, "2", "v3")
-	// This content has served before, but with other hooks.
+	// An earlier release had this content with other hooks, so the hooks run.
 	w.is(w.push(content(1, "v2")), "2:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
-	// This content served before as well.
+	// An earlier release had this content with the same hooks, so no hook runs.
 	w.is(w.push(content(2, "v3")), "", rollout.Healthy, "2", "v3")
 	w.is(w.push(func(s *source) { s.hooks, s.config = nil, 5 }), "", rollout.Healthy, "5", "v3")
 	if w.state.Stable != nil {
@@ -141,7 +141,7 @@ func TestContentHooks(t *testing.T) {
 	}
 }
 
-// TestContentHooksFailAtFirst checks that a failed hook of the first content prevents any apply. The next content is tried.
+// TestContentHooksFailAtFirst checks that a failed hook of the first content prevents any apply, and that the next content runs its hooks.
 func TestContentHooksFailAtFirst(t *testing.T) {
 	w := newContentWorld(t, allTimes)
 	w.fail["migrate"] = true
@@ -173,7 +173,7 @@ func TestContentHooksOfWhatRuns(t *testing.T) {
 	w.is(w.push(version("v2")), "2:load-1 2:migrate-1", rollout.Healthy, "2", "v2")
 }
 
-// TestContentOfAnOlderProgram checks that the content which an older version of gitrollout applied runs no hook. That version ignored or
+// TestContentOfAnOlderProgram checks that no hook runs for content that an older version of gitrollout applied. That version ignored or
 // refused hooks.
 func TestContentOfAnOlderProgram(t *testing.T) {
 	w := newContentWorld(t, allTimes)
@@ -183,7 +183,7 @@ func TestContentOfAnOlderProgram(t *testing.T) {
 	w.is(w.push(content(1, "v1")), "0:migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentOfOtherKinds checks that a workload of an unsupported kind is judged by its status alone.
+// TestContentOfOtherKinds checks that a workload of an unsupported kind is ready or not by its status alone.
 func TestContentOfOtherKinds(t *testing.T) {
 	clones := rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: "shop", Name: "clones"}
 	in := Input{Now: noon, State: rollout.State{Source: "c1", Release: &rollout.Release{Since: noon}},
@@ -199,8 +199,8 @@ func TestContentOfOtherKinds(t *testing.T) {
 	}
 }
 
-// TestContentThatDoesNotServe checks that the hooks after a content start once its workloads are ready, and that a delay is reported. A
-// newer content does not wait. A content whose workloads become ready is stable.
+// TestContentThatDoesNotServe checks that hooks after a change start once all workloads are ready, and that a delay is reported. A newer
+// content does not wait for these workloads. A content whose workloads become ready is stable.
 func TestContentThatDoesNotServe(t *testing.T) {
 	w := newContentWorld(t, allTimes, "check=post-upgrade", "undo=post-rollback")
 	w.settle()
@@ -218,7 +218,7 @@ func TestContentThatDoesNotServe(t *testing.T) {
 	w.is(w.push(version("v3")), "0:undo-1 0:migrate-1 0:check-1", rollout.Healthy, "0", "v3")
 }
 
-// TestContentWithADocument checks that adding a Rollout document to an app with hooks, and removing it, moves no pod.
+// TestContentWithADocument checks an app with hooks that gets a Rollout document and loses it. Stable follows both changes.
 func TestContentWithADocument(t *testing.T) {
 	w := newContentWorld(t, allTimes)
 	w.settle()

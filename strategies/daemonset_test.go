@@ -13,8 +13,8 @@ import (
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
 
-// agentsAt returns a DaemonSet at its first step with a weight. Each letter of pods is a node with a new (n) or old (o) pod, in capitals if
-// the pod is not ready. A - is a node whose pod is being created. Pod i is on node-i.
+// agentsAt returns a DaemonSet at its first step with the weight share. Each letter of pods is a node with a new (n) or old (o) pod. A
+// capital letter is a pod that is not ready, and - is a pod that is being created. Pod i is on node-i.
 func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) Input {
 	t.Helper()
 	h := twoVersions(func(s *rollout.Spec) {
@@ -102,7 +102,7 @@ func TestDaemonSetEvictions(t *testing.T) {
 	}
 }
 
-// TestDaemonSetEvictsInTurn checks that one release always orders the nodes alike, and that the next release orders them differently.
+// TestDaemonSetEvictsInTurn checks that one release keeps its order of nodes, and that the next release has another order.
 func TestDaemonSetEvictsInTurn(t *testing.T) {
 	atOnce := func(s *rollout.Spec) { s.MaxUnavailable = percent(100) }
 	in := agentsAt(t, 60, "oooooooooo", atOnce)
@@ -112,7 +112,7 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 	}
 	live := in.Observed.Workloads[agent]
 	fresh, old := &live.Revisions[0], &live.Revisions[1]
-	for range 3 { // evicted pods count as done
+	for range 3 { // each turn, the first node gets a new pod
 		i := slices.IndexFunc(old.Members, func(p rollout.Pod) bool { return p.Node == all[0] })
 		old.Members = slices.Delete(old.Members, i, i+1)
 		old.ReadySince = old.ReadySince[1:]
@@ -123,7 +123,7 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 		}
 	}
 	going := &old.Members[slices.IndexFunc(old.Members, func(p rollout.Pod) bool { return p.Node == all[0] })]
-	going.Terminating = true // counts as new from now on
+	going.Terminating = true // a terminating pod counts as replaced
 	fresh.Desired++
 	if got := evicted(in); !slices.Equal(got, all[1:]) {
 		t.Errorf("while one is going %v, want %v", got, all[1:])
@@ -191,7 +191,7 @@ func TestDaemonSetIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestDaemonSetWithoutNodes checks a DaemonSet without nodes, so with 0 replicas.
+// TestDaemonSetWithoutNodes checks the record and the wait of a DaemonSet without nodes, which counts as 0 replicas.
 func TestDaemonSetWithoutNodes(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	changeLive(&in, agent, func(live *rollout.ObservedWorkload) { live.Replicas = 0 })
@@ -213,7 +213,7 @@ func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 	compare.CheckNamed(t, "it is put back with", "OnDelete", strategyOf(in))
 }
 
-// TestDaemonSetStep checks that a step uses OnDelete, ends when enough nodes have serving pods, and accepts pods on new nodes. The
+// TestDaemonSetStep checks that a step uses OnDelete, ends when new pods on enough nodes serve, and accepts pods on new nodes. The
 // promotion uses the user's own strategy.
 func TestDaemonSetStep(t *testing.T) {
 	const joined = "4 of 10 new, 3 asked: a node without a pod gets a new pod"

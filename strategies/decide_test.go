@@ -52,7 +52,7 @@ func set(h *history, commit string, desired, ready int) rollout.Revision {
 	return r
 }
 
-// healed is the answer that the cluster holds the state's objects.
+// healed is the answer that the cluster has the state's objects.
 var healed = Answers{Healed: new(true)}
 
 // world returns an Input at rest at the first commit of a history. The newest commit is the head.
@@ -121,7 +121,7 @@ func withLive(change func(*rollout.ObservedWorkload)) func(*Input) {
 func TestDecideAtRest(t *testing.T) {
 	type pushes = []func(*source)
 	config := func(x *source) { x.config++ }
-	reject := func(in *Input) { // reject the head's release
+	reject := func(in *Input) {
 		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon,
 			Promotion: "d1"}}
 	}
@@ -206,8 +206,8 @@ func TestDecideAtRest(t *testing.T) {
 	}
 }
 
-// TestHeldIsRecordedOnce checks that an error which the next commit repeats is no transition, so that a broken branch does not fill the
-// state branch.
+// TestHeldIsRecordedOnce checks that the same error in the next commit is no transition. A broken branch thus does not fill the state
+// branch.
 func TestHeldIsRecordedOnce(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(func(x *source) { x.broken = true })
@@ -223,8 +223,8 @@ func TestHeldIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestLeavingAFirstDeployment checks that the version after a first deployment has steps if all users are on the first version, whether
-// recorded as stable or not.
+// TestLeavingAFirstDeployment checks that the second version has steps if all users are on the first version. The first version need not be
+// on record as stable.
 func TestLeavingAFirstDeployment(t *testing.T) {
 	for name, ready := range map[string]int{"enough pods serve": 10, "too few pods serve": 5} {
 		h := oneWeb(nil)
@@ -241,8 +241,8 @@ func TestLeavingAFirstDeployment(t *testing.T) {
 	}
 }
 
-// TestRollbackWithoutItsCommit checks that a rollback whose release's commit is lost keeps the new pods for the settle time of the head's
-// document.
+// TestRollbackWithoutItsCommit checks a rollback after the release's commit is lost. The new pods stay for the settle time in the head's
+// Rollout document.
 func TestRollbackWithoutItsCommit(t *testing.T) {
 	h, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now}
@@ -413,8 +413,8 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestTwoDeadlines checks that a workload's deadline which only reports a delay does not hide another workload's later deadline. The later
-// deadline still rolls the release back, with a requeue for that time.
+// TestTwoDeadlines checks two workloads. The earlier deadline only reports a delay, and does not hide the later deadline, which rolls the
+// release back. Decide requeues for the later deadline.
 func TestTwoDeadlines(t *testing.T) {
 	reports := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 }).head().workloads[0]
 	aborts := reports
@@ -466,8 +466,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestPauseWatchesPods checks that an app in a pause is requeued for pods that an autoscaler adds. When the added pods are ready, they
-// replace other pods, and no event causes a decision.
+// TestPauseWatchesPods checks that an app in a pause is requeued for the time when a new pod becomes available. No event reports this time.
+// An autoscaler may add such pods, and then other pods go.
 func TestPauseWatchesPods(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds = 60 }, 1)
 	if d := Decide(in); !d.Requeue.IsZero() {
@@ -479,7 +479,7 @@ func TestPauseWatchesPods(t *testing.T) {
 	}
 }
 
-// TestReplicasAtAPauseKeepTheMark checks that scaling a paused workload to 0 and back changes the record but no object.
+// TestReplicasAtAPauseKeepTheMark checks a workload at a pause that is scaled to 0 and back. The record changes, and no object changes.
 func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 	for replicas, suspended := range map[int]bool{0: false, 10: true} {
 		_, in := atStep(func(s *rollout.Spec) { s.Replicas = nil }, 1)
@@ -492,7 +492,7 @@ func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 }
 
 // TestTooManyOldOnesAreWatched checks that surplus old pods cause a requeue for the next available new pod, also with surge. Surplus comes
-// from a manual change, or from a template that was stable for a while.
+// from a manual change, or from a step that applied the stable template for a while.
 func TestTooManyOldOnesAreWatched(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge }, 1)
 	want := stagedIn(in.prepared())[0].Want()
@@ -505,8 +505,8 @@ func TestTooManyOldOnesAreWatched(t *testing.T) {
 	}
 }
 
-// TestHeldLooksAgain checks that a release keeps its deadline while the head is unreadable, and that a rollback still removes the canary's
-// pods on time.
+// TestHeldLooksAgain checks requeues while the head is unreadable. A release is requeued for its deadline, and a rollback for the time when
+// the canary's pods go.
 func TestHeldLooksAgain(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.ProgressDeadlineAbort, s.Scaling = true, rollout.Surge
@@ -528,8 +528,8 @@ func TestHeldLooksAgain(t *testing.T) {
 	}
 }
 
-// TestWaitingLooksAgain checks that a release on hold has no deadline, and that an overdue release is rolled back when its hold ends. With
-// an unreadable head, an in-place update continues with each ready pod.
+// TestWaitingLooksAgain checks that a release on hold has no deadline, and that an overdue release is rolled back when its hold ends. While
+// the head is unreadable, an in-place update is requeued for each pod that becomes available.
 func TestWaitingLooksAgain(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.ProgressDeadlineAbort = true })
 	in := world(h)
@@ -552,8 +552,8 @@ func TestWaitingLooksAgain(t *testing.T) {
 	}
 }
 
-// TestUnreportedPodsCount checks that pods count before their ReplicaSet reports them. Right after a scale-down, the Deployment's status
-// may still describe a ReplicaSet without pods.
+// TestUnreportedPodsCount checks that a rollback waits for the pods of another version, even if the Deployment's status counts none. The
+// status may be older than the scale-down.
 func TestUnreportedPodsCount(t *testing.T) {
 	h := twoVersions(nil)
 	in := world(h)

@@ -17,12 +17,12 @@ import (
 type shape struct {
 	Version  any
 	Commit   string
-	Surge    any // nil if it is the user's own
+	Surge    any
 	Unavail  any
 	Deadline any
 	MinReady any
 	Replicas any
-	Held     bool // the status annotation names the step
+	Held     bool // the object has a status annotation, which names the step
 }
 
 func shapeOf(o rollout.Object) shape {
@@ -34,7 +34,7 @@ func shapeOf(o rollout.Object) shape {
 	}
 }
 
-// byHand returns a ReplicaSet of n ready pods with another ReplicaSet's hash annotation, as kubectl set image creates it.
+// byHand returns a ReplicaSet of n ready pods as kubectl set image creates it: with the hash annotation of the ReplicaSet of.
 func byHand(of rollout.Revision, n int) rollout.Revision {
 	r := pods(n, n)
 	r.Name, r.Hash, r.Pin = of.Name, of.Hash, rollout.PodHash("by-hand")
@@ -141,8 +141,8 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 }
 
-// TestStableTemplateHasTheNewestReplicas checks that a change of replicas, or their removal for an autoscaler, applies immediately and not
-// in steps.
+// TestStableTemplateHasTheNewestReplicas checks a step without new pods. Git's new replicas, or their removal for an autoscaler, apply
+// immediately with the stable template.
 func TestStableTemplateHasTheNewestReplicas(t *testing.T) {
 	for want, replicas := range map[any]*int{int64(20): new(20), nil: nil} {
 		h := oneWeb(func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) })
@@ -180,7 +180,7 @@ func TestPins(t *testing.T) {
 		step       int
 		old, fresh int
 		change     func(*Input)
-		want       [2]string // of the main and of the side Service
+		want       [2]string // the pod hashes that the main and the side Service select
 	}{
 		"CanaryStarts": {"pinned before the new pods exist", canary, 0, 10, -1, nil, [2]string{old, old}},
 		"Canary":       {"each its own", canary, 0, 10, 2, nil, [2]string{old, fresh}},
@@ -302,7 +302,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainUnseen checks that Explain returns the waits that need no cluster, if the cluster was not observed.
+// TestExplainUnseen checks which waits Explain returns without an observation of the cluster: only waits for a promotion or for time.
 func TestExplainUnseen(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.Canary.Steps = []rollout.Step{weight(20), aPause, {Pause: &rollout.Pause{Duration: new(time.Hour)}}, weight(60)}
@@ -369,7 +369,7 @@ func TestExplainRevisions(t *testing.T) {
 		compare.CheckNamed(t, "percent", want, Explain(inFlight(h, 1, serving[:]...))[0].Real)
 	}
 
-	// The steps are the source's until the app follows another commit.
+	// Explain shows the steps of State.Source until the app follows another commit.
 	h = oneWeb(nil)
 	h.push(func(s *source) { s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = c.Steps[:1] }) })
 	in = world(h)
@@ -386,7 +386,7 @@ func TestExplainRevisions(t *testing.T) {
 	}
 }
 
-// TestEmptied checks that a render without objects does not delete all objects of an app.
+// TestEmptied checks that a head without objects is an error if the app has objects. It also checks which error HeadErr returns first.
 func TestEmptied(t *testing.T) {
 	full, empty := &rollout.Render{Objects: []rollout.Object{{}}}, &rollout.Render{}
 	for name, c := range map[string]struct {

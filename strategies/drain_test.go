@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// kept returns a blue-green app after its switch to v2, whose old pods of v1 are kept.
+// kept returns a blue-green app that has switched to v2 and keeps the pods of v1.
 func kept(t *testing.T) *script {
 	t.Helper()
 	s := scriptOf(t, "replicas: 4\nblueGreen: {activeService: web, autoPromotionEnabled: true, scaleDownDelaySeconds: 300}")
@@ -19,8 +19,8 @@ func kept(t *testing.T) *script {
 	return s
 }
 
-// TestFormerOfAnOlderProgram checks that a record of an older version of gitrollout is understood: the release is in flight beside old
-// pods. The release continues, and the next record says that it is stable.
+// TestFormerOfAnOlderProgram checks a record of an older version of gitrollout, with a release in flight that keeps old pods. The record
+// has the same objects, and the next record says that the release is stable.
 func TestFormerOfAnOlderProgram(t *testing.T) {
 	s := kept(t)
 	want, objects := s.state, dump(s.desired(s.state))
@@ -37,7 +37,7 @@ func TestFormerOfAnOlderProgram(t *testing.T) {
 	}
 }
 
-// TestFormerIsNoRelease checks that while old pods are kept, only users roll back, nothing is measured, and nothing is pruned.
+// TestFormerIsNoRelease checks an app that keeps old pods. Pods that are not ready cause no rollback, and nothing is measured or pruned.
 func TestFormerIsNoRelease(t *testing.T) {
 	s := kept(t)
 	in := s.input(s.state, true)

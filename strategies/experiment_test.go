@@ -77,7 +77,7 @@ func TestExperimentClock(t *testing.T) {
 	}
 }
 
-// TestExperimentOfAnUnreadableHead checks that an experiment continues while the head is unreadable.
+// TestExperimentOfAnUnreadableHead checks that an experiment keeps its deadline while the head is unreadable.
 func TestExperimentOfAnUnreadableHead(t *testing.T) {
 	in, _ := trying(t, nil, 1)
 	in.Head.Render, in.Head.Err = nil, &rollout.InvalidError{Msg: "is not valid YAML"}
@@ -91,7 +91,7 @@ func TestExperimentOfAnUnreadableHead(t *testing.T) {
 	}
 }
 
-// TestExperimentMeasures checks that measurements have the pod hashes of the experiment's own pods.
+// TestExperimentMeasures checks that measurements have the pod hashes of the experiment's pods, or else of the release's pods.
 func TestExperimentMeasures(t *testing.T) {
 	texts := map[string]string{
 		"templates.baseline.podTemplateHash": "hash-of-baseline", "templates.baseline.replicaset.name": "set-of-baseline",

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAPauseByHandIsUndone checks that a manual spec.paused is undone in each phase, unless the release itself pauses the Deployment.
+// TestAPauseByHandIsUndone checks that a release's desired Deployment has paused: false in each phase, which undoes a manual pause.
 func TestAPauseByHandIsUndone(t *testing.T) {
 	for phase, step := range map[rollout.Phase]int{rollout.Paused: 1, rollout.Progressing: 0, rollout.Promoting: 3} {
 		h, in := atStep(nil, step)
@@ -18,8 +18,8 @@ func TestAPauseByHandIsUndone(t *testing.T) {
 	}
 }
 
-// TestRollbackWaitsForReports checks that a rollback pauses while the Deployment controller may count pods that stable no longer has. The
-// pause ends with the controller's report. Meanwhile maxSurge covers the extra pods, so that no pod moves.
+// TestRollbackWaitsForReports checks that a rollback pauses the Deployment while the stable ReplicaSet may report more available pods than
+// it has. The pause ends with a correct report. Meanwhile maxSurge covers the extra pods, so that no pod moves.
 func TestRollbackWaitsForReports(t *testing.T) {
 	const paused, moving, asItIs = "paused, maxSurge 10%", "moving, maxSurge 25%", "as it is"
 	for name, row := range map[string]struct {
@@ -51,7 +51,7 @@ func TestRollbackWaitsForReports(t *testing.T) {
 	}
 }
 
-// pods returns a ReplicaSet. It has desired pods; ready counts the pods that have been ready since noon.
+// pods returns a ReplicaSet with desired pods. The ready pods have been ready since noon.
 func pods(desired, ready int) rollout.Revision {
 	r := rollout.Revision{Desired: desired, Pods: max(desired, ready)}
 	for range ready {

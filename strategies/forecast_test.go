@@ -16,8 +16,8 @@ import (
 )
 
 // TestForecast compares random releases in the model of Kubernetes with their forecasts. Pods are ready and gates are promoted immediately.
-// A release must not end before its forecast, and delays are mostly rounding. Forecasts do not count that pods replaced in place may start
-// in several batches.
+// A release must not end before its forecast, and delays are mostly rounding. Forecasts ignore that in-place updates may start pods in
+// several batches.
 func TestForecast(t *testing.T) {
 	stages, promotions, loose := 0, 0, 0
 	for seed := range uint64(600) {
@@ -41,7 +41,7 @@ func TestForecast(t *testing.T) {
 		stages, promotions = stages+len(f.Stages)-1, promotions+gates
 		late := s.kube.Now.Sub(f.Ends)
 		if late > 0 && goesBack(f) {
-			continue // forecasts do not count time until old pods are ready
+			continue // forecasts ignore the time until old pods are ready
 		}
 		if late > 3*time.Second {
 			loose++

@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// forward is an invariant: the users of a workload move to newer versions only, or back to the last version that served all of them. It
-// reads Services and pods, not the record.
+// forward is an invariant: the users of a workload move to newer versions only, or back to the last version that served all of them. The
+// versions of users come from Services and pods, not from the record.
 type forward struct {
 	served []string // versions that have served all users, oldest first, each once
 	judged bool     // the newest served version was recorded as stable, or had all pods after its last step
 }
 
-// checkForward checks forward after each change of the cluster. Once a version serves all users after its last step, users return to an
-// older version only by a user's decision or a failed analysis.
+// checkForward checks the invariant forward after each change of the cluster. Once a version serves all users after its last step, users
+// return to an older version only by a user's decision or a failed analysis.
 func (s *sim) checkForward(w rollout.Workload, d *kube.Deployment, spec rollout.Spec, x *watched) {
 	f := &x.forward
 	reached := s.reached(d, spec)
@@ -133,12 +133,12 @@ func seesOthers(in Input) bool {
 
 // unwell is an invariant: an app that lacks pods is not Healthy for long.
 type unwell struct {
-	since time.Time // when pods were first missing, without a new ready pod since; zero if none is missing
+	since time.Time // when pods were first missing, or the last new ready pod since; zero if none is missing
 	ready int
-	looks int // how often the process had crashed by then
+	looks int // the number of crashes at the time since
 }
 
-// seen resets the time when all pods are ready, even if only for a moment.
+// seen forgets the missing pods when all pods are ready, even if only for a moment.
 func (x *unwell) seen(d *kube.Deployment) {
 	for _, rs := range d.Sets {
 		if rs.Template == d.Template && rs.Ready() >= d.Replicas {
@@ -147,7 +147,7 @@ func (x *unwell) seen(d *kube.Deployment) {
 	}
 }
 
-// checkHealth checks unwell while the world is at rest.
+// checkHealth checks the invariant unwell while the world is at rest.
 func (s *sim) checkHealth() {
 	for w, live := range s.observe().Workloads {
 		x := &s.watch(w).unwell

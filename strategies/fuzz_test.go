@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// FuzzDecide calls Decide with impossible states and contradicting observations. Decide must not panic or change its input, must report
-// each change, and must come to rest.
+// FuzzDecide calls Decide with impossible states and contradicting observations. Decide must not panic or change its input, must name each
+// change in the subject, and must come to rest.
 func FuzzDecide(f *testing.F) {
 	f.Add(uint64(1), []byte{})
 	f.Add(uint64(2), []byte{0, 0, 0, 0, 0, 0, 0, 0})
@@ -58,8 +58,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// fuzzInput derives a history from the seed. The data selects the state of one world, the head of another world and the observation of a
-// third world.
+// fuzzInput derives a history from the seed. The data selects a state, a head and an observation, which may contradict each other.
 func fuzzInput(seed uint64, data []byte) (Input, *history) {
 	next := func(n int) int {
 		if len(data) == 0 {

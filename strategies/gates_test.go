@@ -74,7 +74,7 @@ func TestTimedPause(t *testing.T) {
 	}
 }
 
-// TestWaits checks the traits of each wait. Their numbers are parts of digests on record, so they must not change.
+// TestWaits checks the traits of each wait. The number of a wait is part of recorded digests, so it must not change.
 func TestWaits(t *testing.T) {
 	cases := map[string]struct {
 		wait   plan.Wait

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPauseBeginsOnce checks that a pause begins with its first decision, although its record is late and the decision is repeated. With a
-// much later record the pause begins anew, because Git did not show the pause before.
+// TestPauseBeginsOnce checks that a pause begins with its first decision, even if a late record makes Decide repeat the decision. If the
+// record is much later, the pause begins anew, because Git did not show the pause before.
 func TestPauseBeginsOnce(t *testing.T) {
 	pause := rollout.Step{Pause: &rollout.Pause{Duration: new(time.Minute)}}
 	at := func() Input {
@@ -24,7 +24,7 @@ func TestPauseBeginsOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*Input, *rollout.State)
 		after  time.Duration
-		want   time.Duration // the end of the pause after the first decision
+		want   time.Duration // how long after the first decision the pause begins
 	}{
 		"soon":            {nil, 900 * time.Millisecond, 0},
 		"late":            {nil, recordedSoon + time.Second, recordedSoon + time.Second},

@@ -23,7 +23,7 @@ func resting(ready int) Input {
 	}
 }
 
-// watchHealth passes one observation per second to the app. It returns the records, each with its second.
+// watchHealth passes one observation per second to the app. It returns the subject of each record, with the record's second.
 func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 	t.Helper()
 	var got []string

@@ -64,7 +64,7 @@ func (l *hookLife) isMade(j HookJob) {
 	if l.made[id]++; l.made[id] > 1 {
 		l.t.Errorf("the Job of %s is made %d times", id, l.made[id])
 	}
-	delete(l.ends, j.Key()) // of an earlier Job with that name
+	delete(l.ends, j.Key()) // forget an earlier Job with that name
 	if !slices.ContainsFunc(l.state.Hooks, func(r rollout.HookRun) bool {
 		return r.Phase == rollout.HookRunning && r.Job == j.Object.Name()
 	}) {
@@ -72,8 +72,8 @@ func (l *hookLife) isMade(j HookJob) {
 	}
 }
 
-// isCommitted checks the hooks in a new record. Logs are bounded, and only a hook's newest run has one. One hook runs at a time, and each
-// result comes from a Job. A release begins once its before hooks have succeeded, and is stable once its after hooks have succeeded.
+// isCommitted checks the hooks in a new record. Logs are bounded, and only the newest run of a hook has a log. One hook runs at a time, and
+// each result comes from a Job. A release begins once its before hooks have succeeded, and is stable once its after hooks have succeeded.
 func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	running, logged := 0, map[string]bool{}
 	for _, r := range slices.Backward(is.Hooks) {
@@ -204,7 +204,7 @@ func TestHooksInAnyOrder(t *testing.T) {
 	lives := uint64(400)
 	if testing.Short() {
 		lives = 24
-		newHookLife(t, 250).live() // seed in which a hook changes while old pods are kept
+		newHookLife(t, 250).live() // with this seed, a hook changes while old pods are kept
 	}
 	jobs, failures, alone, plain := 0, 0, 0, 0
 	for seed := range lives {
@@ -387,7 +387,7 @@ func beforeFirst() *loop {
 }
 
 // TestJobThatIsMadeLate checks a process that stops before it creates a recorded Job, and starts again after the Job's deadline. The
-// deadline must count from the Job's own start, and no second migration may run beside the Job.
+// deadline must count from the creation of the Job, and no second migration may run beside the Job.
 func TestJobThatIsMadeLate(t *testing.T) {
 	l, made := beforeFirst(), 0
 	if len(l.jobs) != 1 {
@@ -413,8 +413,8 @@ func TestJobThatIsMadeLate(t *testing.T) {
 	}
 }
 
-// TestJobThatAnotherProcessMakes checks a push that removes the manifest of a recorded Job which does not exist yet. For a minute another
-// process, with an older head, may still create the Job.
+// TestJobThatAnotherProcessMakes checks a push of another version while a recorded Job does not exist yet. For a minute another process,
+// with an older head, may still create the Job.
 func TestJobThatAnotherProcessMakes(t *testing.T) {
 	l := beforeFirst()
 	clear(l.jobs)
@@ -430,7 +430,7 @@ func TestJobThatAnotherProcessMakes(t *testing.T) {
 	}
 }
 
-// TestHooksThatDoNotEnd checks that a hook fails after its deadline, and that a Job that cannot start has a reason.
+// TestHooksThatDoNotEnd checks that a hook fails after its deadline, and that the wait for a Job names why the Job cannot start.
 func TestHooksThatDoNotEnd(t *testing.T) {
 	begin := func(fate rollout.JobState) (l *loop, waiting string) {
 		l = beforeFirst()

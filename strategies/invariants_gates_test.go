@@ -15,7 +15,7 @@ type fileSeen struct {
 }
 
 // checkGates checks that only a promotion of this try, workload and list of steps opens a gate. A changed list opens no gate, and moved
-// users stay. It reads the user's documents, not the compiled plan.
+// users stay. The check reads the Rollout documents, not the compiled plan.
 func (s *sim) checkGates(in Input, d Decision) {
 	if in.State.Release == nil || in.Source == nil {
 		return
@@ -90,7 +90,7 @@ func commonSteps(a, b rollout.Spec) int {
 		if reflect.DeepEqual(a.BlueGreen, b.BlueGreen) {
 			return math.MaxInt
 		}
-		return 0 // at the preview, or where nothing changed
+		return 0 // a changed blue-green document differs from its first stage on
 	}
 	for i := range max(len(a.Canary.Steps), len(b.Canary.Steps)) {
 		if i >= len(a.Canary.Steps) || i >= len(b.Canary.Steps) {
@@ -108,7 +108,7 @@ func commonSteps(a, b rollout.Spec) int {
 // usersMoved reports whether all users are on the new version, because a Service has switched.
 func usersMoved(spec rollout.Spec, p rollout.Progress) bool {
 	if spec.BlueGreen != nil {
-		return p.Weight == 100 // its weight is either 0 or 100
+		return p.Weight == 100 // a blue-green weight is 0 or 100
 	}
 	return p.Step > len(spec.Canary.Steps)
 }
@@ -116,7 +116,7 @@ func usersMoved(spec rollout.Spec, p rollout.Progress) bool {
 // isGate reports whether a step waits for a promotion only.
 func isGate(spec rollout.Spec, step int) bool {
 	if spec.BlueGreen != nil {
-		return !spec.BlueGreen.AutoPromotionEnabled && step == 1 // after the preview, without analyses
+		return !spec.BlueGreen.AutoPromotionEnabled && step == 1 // the gate follows the preview, because these documents have no analyses
 	}
 	if step >= len(spec.Canary.Steps) {
 		return false

@@ -50,7 +50,7 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 		}
 	}
 	if was.Phase == rollout.Aborting && is.Phase != rollout.Aborting && quiet && x.whole && is.Stable != nil {
-		// At most one pod starts: a share may have been under repair (ADR 0017).
+		// At most one stable pod starts, because the rollback may interrupt a repair of the share (ADR 0017).
 		if n := d.Started[version(is.Stable)] - x.baseStable; n < 0 || n > 1 {
 			s.fail("%s: the rollback started %d stable pods, and they were all there", w, n)
 		}

@@ -35,7 +35,7 @@ type sim struct {
 	files     map[string]*fileSeen
 }
 
-// chaos says which trouble a world has besides releases. The strictest invariants apply to worlds without trouble.
+// chaos lists the trouble that a world has besides releases. The strictest invariants apply to worlds without trouble.
 type chaos struct {
 	kills   bool // pods die or become unready
 	scales  bool // replicas change
@@ -47,7 +47,7 @@ type chaos struct {
 	settings    bool // commits change other fields than steps during releases, and proposals are merged
 }
 
-// watched is what the invariants remember about one workload.
+// watched holds the memory of the invariants for one workload.
 type watched struct {
 	guard.Guard
 	forward
@@ -139,8 +139,8 @@ func (s *sim) checkPods() {
 	}
 }
 
-// isMadeRight reports whether a share that is too large is under repair: the Deployment has the stable template, and pods of the release.
-// Some of those pods start again afterwards.
+// isMadeRight reports whether gitrollout repairs a share that is too large. Then the Deployment has the stable template and pods of the
+// release, and some of these pods start again.
 func (s *sim) isMadeRight(w rollout.Workload, d *kube.Deployment) bool {
 	if s.state.Release == nil || rollout.Hash(d.Annotations[rollout.AnnotationHash]) != s.state.StableHash(w) {
 		return false
@@ -208,7 +208,7 @@ func (s *sim) checkExperiments(state rollout.State, objects []rollout.Object) {
 	}
 	for w := range s.kube.Deployments {
 		listed := slices.Contains(state.Inventory, w.Ref())
-		if strings.Count(w.Name, "-") == 3 && !wanted[w.Ref()] { // web-0123456789-1-canary
+		if strings.Count(w.Name, "-") == 3 && !wanted[w.Ref()] { // such as web-0123456789-1-canary
 			s.fail("%s is left of an experiment in phase %s (listed: %t)", w, state.Phase, listed)
 		}
 	}
@@ -236,7 +236,7 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 		x.leastOld, x.mostNew = c.Stable, c.Canary
 		x.release, x.plan = id, p.Plan
 	}
-	// If smaller steps replace the list while pods start, those pods still become ready.
+	// After a change of the steps, the limits do not apply, because pods of the old steps may still become ready.
 	x.limited = x.plan == p.Plan
 	x.leastOld, x.mostNew = min(x.leastOld, c.Stable), max(x.mostNew, c.Canary)
 }
@@ -248,8 +248,8 @@ func releaseID(state rollout.State) string {
 	return string(state.Release.Hash) + state.Release.Since.String() + state.Release.Commit
 }
 
-// checkClosed checks that only a verified version advances while the calendar is closed, and that each waiting release knows when the
-// calendar opens.
+// checkClosed checks that only a verified version advances while the calendar is closed. Each waiting release must be requeued for the
+// opening of the calendar.
 func (s *sim) checkClosed(in Input, d Decision) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	was, now := in.State, d.State
@@ -327,7 +327,7 @@ func dump(v any) string {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // an error would make both values equal
+		panic(err) // empty texts would compare as equal
 	}
 	return string(raw)
 }
@@ -337,7 +337,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	if s.verbose {
 		s.note("  COMMIT %s [%s %s]", subject, is.Phase, dump(is.Progress))
 	}
-	// Two records with the same mark must have the same objects: a process with the older record then undoes nothing.
+	// Two records with the same mark must have the same objects. Then a process with the older record undoes nothing.
 	if was.Source != "" && is.Mark() == was.Mark() && dump(s.desired(was)) != dump(s.desired(is)) {
 		s.fail("the mark %d is kept, and other objects are asked for: %s", is.Mark(), subject)
 	}
@@ -363,7 +363,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	}
 }
 
-// quiet ends the exceptions of workloads that have recovered.
+// quiet checks the health, and ends the excuse for missing pods of each workload that has recovered.
 func (s *sim) quiet() {
 	s.checkHealth()
 	for w, d := range s.kube.Deployments {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// ordinals is a kind of workload with entries in the tables only. Pods from its partition on have the new version.
+// ordinals is a kind of workload that only the tables know. Pods with an ordinal from the partition on have the new version.
 type ordinals struct{}
 
 func (ordinals) Limits(m workloads.Staged, want plan.Counts, _ workloads.View) (workloads.Limits, bool) {

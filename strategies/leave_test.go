@@ -20,8 +20,8 @@ func threeVersions(spec rollout.Spec) *history {
 	return h
 }
 
-// TestAPushTakesNobodyBack checks a push while all users are on a version that has passed its steps. The next release must start from that
-// version, even if the cluster's status lags.
+// TestAPushTakesNobodyBack checks a push while all users are on a version that has passed its steps. That version must become stable, even
+// if the cluster's status lags.
 func TestAPushTakesNobodyBack(t *testing.T) {
 	type state = rollout.ObservedWorkload
 	cases := map[string]struct {
@@ -67,8 +67,8 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 	}
 }
 
-// TestAnImageByHandMovesNoService checks a manually set image. Its ReplicaSet has the release's hash, copied from the Deployment, and no
-// pods at first. The main Service must still select the release's own pods.
+// TestAnImageByHandMovesNoService checks a manually set image. The image's ReplicaSet has the release's hash, copied from the Deployment,
+// and no ready pod. The main Service must still select the release's own pods.
 func TestAnImageByHandMovesNoService(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true}\n"), "web")
 	own, byHand, old := pods(2, 2), pods(1, 0), pods(2, 2)
@@ -89,8 +89,8 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	compare.CheckNamed(t, "the pods of users", rollout.PodHash("own"), main)
 }
 
-// TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after all have gone. New pods serve until stable pods are
-// ready, and stay.
+// TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after all have gone. Stable pods start beside the new
+// pods, and no new pod stops before.
 func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")
@@ -108,8 +108,8 @@ func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	}
 }
 
-// TestUsersStayThroughAnotherStrategy checks that removing the Service switch from a document after the switch moves no users. The former
-// Service selects the users' version while old pods are kept.
+// TestUsersStayThroughAnotherStrategy checks a document that loses its Service switch after the switch. Users stay on the new version:
+// while old pods are kept, the former Service selects the new version.
 func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\ncanary: {steps: [{setWeight: 20}]}\n"), "web")
 	p := plan.Compile(spec)

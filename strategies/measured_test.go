@@ -63,7 +63,7 @@ func (l *lab) crash(t testing.TB) {
 	l.State, l.Runs = readAgain(t, l.State), nil
 }
 
-// live decides until the run is over or until a given time. It measures as soon as a measurement is due, and returns the last phase.
+// live decides until the run is over or until a given time. It makes each measurement when due, and returns the run's last phase.
 func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Time) Result) rollout.AnalysisPhase {
 	t.Helper()
 	for range 100_000 {
@@ -105,9 +105,9 @@ var said = map[rollout.AnalysisPhase]Result{
 	rollout.AnalysisPending:      {Samples: -1},
 }
 
-// TestCrashAtEachMeasurement checks that a process that stops after any measurement reaches the verdict of a process that does not stop. If
-// each time has the same answer, a rollback comes at the same time. A pass or an error may come later, because successful measurements are
-// repeated, but never earlier.
+// TestCrashAtEachMeasurement compares a process that crashes at one measurement with a process that does not crash. Answers depend on the
+// time alone. Both processes roll back at the same time. Another verdict may change or come later, but not earlier, because a crash repeats
+// successful measurements.
 func TestCrashAtEachMeasurement(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	words := slices.Sorted(maps.Keys(said))

@@ -31,7 +31,7 @@ func TestIgnored(t *testing.T) {
 	cases := map[string]struct {
 		file  *rollout.Promotion
 		spent string
-		want  string // "" if the file counts
+		want  string // a part of the reason, "" if there is none
 	}{
 		"None":       {nil, "", ""},
 		"Step":       {of("2"), "", ""},
@@ -89,7 +89,7 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestIgnoredByPolicy checks that a promotion which a policy forbids is recorded once, until the file is removed.
+// TestIgnoredByPolicy checks that the record says once that a policy forbids a promotion, and forgets the promotion when the file is gone.
 func TestIgnoredByPolicy(t *testing.T) {
 	_, in := atStep(nil, 1)
 	refused := func(release rollout.Hash) *rollout.Promotion {
@@ -122,7 +122,7 @@ func TestIgnoredByPolicy(t *testing.T) {
 	}
 }
 
-// TestNamesNoStep checks a promotion file against the documents of its release.
+// TestNamesNoStep checks the error for a promotion file that names no step or workload of its release.
 func TestNamesNoStep(t *testing.T) {
 	type steps = map[rollout.Workload]string
 	api := rollout.Workload{Namespace: "shop", Name: "api"}
@@ -153,13 +153,13 @@ func TestNamesNoStep(t *testing.T) {
 	}
 }
 
-// TestKeys checks which promotion opens the present gate, and that there is none without a gate.
+// TestKeys checks which promotion opens the present gate, and which promotion ends a timed pause early. Other states have neither.
 func TestKeys(t *testing.T) {
 	const gate, timer = "step 2/3 of shop/web (pause)", "step 3/3 of shop/web (pause 1m0s)"
 	for name, c := range map[string]struct {
 		step       int
 		change     func(*rollout.State)
-		key, early string // their Through
+		key, early string // through which step each promotion goes
 		skips      string // the steps that a full promotion skips
 	}{
 		"Gate":          {1, nil, "2", "", timer},
@@ -201,7 +201,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfSeveral checks that a key names the step of each workload. After a spent file, the key has the time of the newest step.
+// TestKeysOfSeveral checks that the promotion for a gate names each workload's step. After a spent file, it has the newest step's time.
 func TestKeysOfSeveral(t *testing.T) {
 	api := rollout.Workload{Namespace: "shop", Name: "api"}
 	s := rollout.State{Release: &rollout.Release{Hash: "h1-1"}, Progress: []rollout.Progress{{Workload: web}, {Workload: api}}}

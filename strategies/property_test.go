@@ -34,8 +34,8 @@ var worlds = map[string]chaos{
 	"Experiments": {crashes: true, bad: true, experiments: true},
 }
 
-// regressions are seeds that once broke an invariant; they run besides the seeds of each run. They lose their value when the worlds change,
-// so each finding is also a test case or a script.
+// regressions are seeds that once broke an invariant; they run in addition to the seeds of each run. A change of the worlds makes them
+// useless, so each finding is also a test case or a script.
 var regressions = map[string][]uint64{
 	"Calm":        {258, 331, 430, 491},
 	"BadVersions": {284, 503, 858},
@@ -109,7 +109,7 @@ func runSeeds(t *testing.T, name string, c chaos, seeds []uint64) {
 	}
 }
 
-// runSeed runs one world: a first deployment, then releases and trouble, and then a repair after which the world must be in order.
+// runSeed runs one world: a first deployment, then releases and trouble, and then a repair after which the world must be healthy.
 func runSeed(seed uint64, c chaos, verbose bool) *sim {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	first := randomSource(rng)
@@ -120,7 +120,7 @@ func runSeed(seed uint64, c chaos, verbose bool) *sim {
 			}
 		}
 	}
-	for i := range first.workloads { // documents may give this Service a role and take it away again
+	for i := range first.workloads { // Rollout documents may give these Services a role and remove the role
 		name := first.workloads[i].spec.Workload.Name
 		first.workloads[i].services = []string{name, name + "-canary", name + "-preview"}
 	}

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStartOver checks that an app on a new cluster first applies stable, in whatever phase the old cluster was. Then it releases the
+// TestStartOver checks that an app on a new cluster first applies stable, whatever its phase on the old cluster was. Then it releases the
 // head's version from its first step.
 func TestStartOver(t *testing.T) {
 	h := oneWeb(nil)
@@ -37,8 +37,8 @@ func TestStartOver(t *testing.T) {
 	}
 }
 
-// TestStartOverWhere checks which commit of stable a new cluster applies: the release's commit, or a later commit without a new version. It
-// is never a commit of a version that was not approved.
+// TestStartOverWhere checks which commit a new cluster applies first: the commit of stable, or a later commit without a new version. The
+// commit of an unapproved version is never applied.
 func TestStartOverWhere(t *testing.T) {
 	stable := &rollout.Release{Hash: "h1-1", Commit: "released"}
 	next := &rollout.Release{Hash: "h1-2", Commit: "next"}

@@ -67,7 +67,7 @@ func TestRouteGates(t *testing.T) {
 		Waits   string // a part of the text
 		Due     time.Duration
 		Reason  string
-		Service string // whose endpoints the decision asks for
+		Service string // the Service whose endpoints the decision asks for
 	}
 	routed := func(ago time.Duration) func(*Input) {
 		return func(in *Input) {
@@ -166,7 +166,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// FuzzWithin checks that a weight is never larger than the step's, nor than the ready part of the planned pods.
+// FuzzWithin checks that a weight is at most the step's weight, is 0 without new pods, and never decreases with one more new pod.
 func FuzzWithin(f *testing.F) {
 	f.Add(50, 100, 5, 10, 4, 10)
 	f.Fuzz(func(t *testing.T, weight, full, wantCanary, wantStable, canary, stable int) {
@@ -185,8 +185,8 @@ func FuzzWithin(f *testing.F) {
 	})
 }
 
-// TestGenerated checks that objects generated for a release are recorded, and are deleted once they are not desired. The record of them
-// ends with the release.
+// TestGenerated checks that the record lists objects that are generated for a release, until the release ends. Generated objects are
+// deleted once they are not desired.
 func TestGenerated(t *testing.T) {
 	made := func(name string) rollout.Object {
 		o := object("networking.k8s.io/v1", "Ingress", name)
@@ -227,7 +227,7 @@ func TestDrainOfLateRetreat(t *testing.T) {
 	}
 }
 
-// TestRouting checks that only changes of routes and Service switches restart the settle time.
+// TestRouting checks that only a change of routes or a switch of a Service restarts the settle time.
 func TestRouting(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.ScaleDownDelaySeconds = 30 })
 	source := h.at(commitID(0))
@@ -271,8 +271,8 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestNoMoreIsRoutedThanTheStepAsksFor checks an edit of the steps to a weight below the routed weight. The smaller weight applies with the
-// record of the edit, even if Git accepts no further record.
+// TestNoMoreIsRoutedThanTheStepAsksFor checks an edit of the steps to a weight below the routed weight. The smaller weight applies even
+// before Git accepts a further record.
 func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	h, in := routedAt(0)
 	spec, _ := h.at(commitID(1)).Spec(web)

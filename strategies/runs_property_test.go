@@ -196,13 +196,13 @@ func (w *measuredWorld) checkDue(s rollout.State, due []Measure) {
 	}
 }
 
-// checkWanted checks that each analysis of the current step has its own run with exactly its metrics.
+// checkWanted checks that each wanted analysis, of the step or in the background, has its own run with exactly its metrics.
 func (w *measuredWorld) checkWanted(s rollout.State, d Decision) {
 	source := w.git.at(s.Source)
 	if !isTried(s) || source == nil || d.Subject == "" || s.Held != nil {
 		return
 	}
-	asked := map[string]int{} // by the names of metrics
+	asked := map[string]int{} // analyses without a run, by the names of metrics
 	key := func(a *rollout.Analysis) (names string) {
 		for _, m := range a.Metrics {
 			names += m.Name + " "

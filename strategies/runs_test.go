@@ -178,7 +178,7 @@ func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 	})
 }
 
-// TestFirstMeasurementsKnowTheirPods checks that nothing is measured until the versions that a metric needs have pods.
+// TestFirstMeasurementsKnowTheirPods checks that nothing is measured until each version that a metric needs has pods.
 func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 	latest := func(m *rollout.Metric) { m.Pods = map[string]string{"hash": "Latest"} }
 	for name, change := range map[string]func(*rollout.Metric){
@@ -335,7 +335,7 @@ func TestNothingIsMeasuredAtZero(t *testing.T) {
 	}
 }
 
-// TestEvidence checks the reason of a failed analysis, which has its last three values.
+// TestEvidence checks the reason of a failed analysis, which names the last three values of the failed metric.
 func TestEvidence(t *testing.T) {
 	failed := func(name string, dry bool, condition string, values ...string) rollout.MetricProgress {
 		p := rollout.MetricProgress{Metric: name, Phase: rollout.AnalysisFailed, Message: "2 failed", DryRun: dry, Condition: condition}

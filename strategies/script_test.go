@@ -388,7 +388,7 @@ func (s *script) push(args []string) {
 	})
 }
 
-// revert pushes the newest content with another version.
+// revert pushes the newest content whose version differs from the head's.
 func (s *script) revert() {
 	head := s.git.at(s.git.headID()).Release()
 	for i := len(s.git.commits) - 1; i >= 0; i-- {

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestWaitsAreNotCutShort checks waits that begin in the last moment of a second. If the record cut times to whole seconds, proxies would
-// have no time at all with a settle of 1s.
+// TestWaitsAreNotCutShort checks that a wait that begins late in a second lasts its full time. If the record cut times to whole seconds, a
+// settle of 1s would leave proxies almost no time.
 func TestWaitsAreNotCutShort(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.AbortScaleDownDelaySeconds = 0 })
 	h.push(version("v2"))

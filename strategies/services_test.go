@@ -14,7 +14,7 @@ func serviceRef(name string) rollout.Ref {
 	return rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: name}
 }
 
-// TestServiceThatLostItsRole checks that a Service with users selects no unapproved pods while it selects the workload's pods.
+// TestServiceThatLostItsRole checks that a Service without a role selects the main Service's version, if it selects the workload's pods.
 func TestServiceThatLostItsRole(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -52,7 +52,7 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 		reason        string
 		scaling       rollout.Scaling
 		replicas      int
-		stable, fresh int // pods that stay
+		stable, fresh int // ready pods of each version
 		synced        bool
 		want          bool // whether the Service selects stable
 	}{
@@ -91,8 +91,8 @@ func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	}
 }
 
-// TestServiceAfterAnotherProcess checks the Services after another process has routed a release, before the workload's controller has seen
-// the stable template. The new pods will go, and proxies may not know the last route yet.
+// TestServiceAfterAnotherProcess checks a record that another process wrote, before the controller has seen the stable template. The new
+// pods will go, and proxies may still use the last route. So the canary Service must select stable pods.
 func TestServiceAfterAnotherProcess(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) {
 		s.Scaling, s.Canary.Steps = rollout.InPlace, []rollout.Step{weight(50), weight(0), aPause}
@@ -100,15 +100,15 @@ func TestServiceAfterAnotherProcess(t *testing.T) {
 	h.push(version("v2"))
 	in := inFlight(h, 1, set(h, commitID(1), 5, 5), set(h, commitID(0), 5, 5))
 	changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash, live.Synced = in.State.StableHash(web), false })
-	for _, weight := range []int{0, 50} { // 50: the rollback's record was refused by Git, and a new process starts
+	for _, weight := range []int{0, 50} { // 50: Git refused the record of a rollback, and a new process starts
 		in.State.Progress[0].Routed = &rollout.Routing{Weight: weight, At: in.Now}
 		pin := routes.Pins(in.State, viewOf(in, h))[serviceRef("web-canary")]
 		compare.CheckNamed(t, fmt.Sprintf("at weight %d", weight), rollout.PodHash(commitID(0)), pin)
 	}
 }
 
-// TestServiceOfAWayBackFromNoWeight checks a rollback from a step with new pods and no requests. The stable commit's step of the same
-// number keeps no stable pod. Even then no Service may select the new pods.
+// TestServiceOfAWayBackFromNoWeight checks a rollback to a commit whose step keeps no stable pod. After a step of weight 0, the Service
+// selects only stable pods. After a step of weight 100, it does not.
 func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
 	for name, steps := range map[string][]rollout.Step{
 		"AnotherList": {weight(0), weight(50), aPause}, "SameList": {weight(100), aPause},

@@ -131,7 +131,7 @@ func (s *sim) meddle() {
 	}
 }
 
-// comeToRest advances the clock by three seconds and lets the world come to rest at each second.
+// comeToRest lets the world come to rest four times, one second apart.
 func (s *sim) comeToRest() {
 	for range 4 {
 		if !s.rest() {

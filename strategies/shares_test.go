@@ -19,7 +19,7 @@ type kindOf struct {
 	shares [2]float64 // shares of failed requests: of the new version, and of stable
 }
 
-// worldOf counts the requests and failures of two versions over time, up to each question.
+// worldOf counts the requests and failures of two versions over time, up to each measurement.
 type worldOf struct {
 	kindOf
 	rng  *rand.Rand
@@ -27,7 +27,7 @@ type worldOf struct {
 	sums [][2][2]float64 // for each time and version: failed and all requests
 }
 
-// ask adds the requests since the previous question.
+// ask adds the requests since the previous measurement.
 func (w *worldOf) ask(now time.Time) {
 	if len(w.at) == 0 {
 		w.at, w.sums = []time.Time{now}, [][2][2]float64{{}}

@@ -22,7 +22,7 @@ func ofSet(steps ...rollout.Step) rollout.Spec {
 	return rollout.Spec{Name: "web", Workload: db, Scaling: rollout.InPlace, Canary: &rollout.Canary{Steps: steps}}
 }
 
-// TestStatefulSetNumbers checks the documented table: how many of n pods are new for a weight or a batch, and the partition.
+// TestStatefulSetNumbers checks the documented table: how many of n pods are new for a weight or a batch.
 func TestStatefulSetNumbers(t *testing.T) {
 	batch := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
 	for name, tc := range map[string]struct {
@@ -54,7 +54,7 @@ func TestStatefulSetNumbers(t *testing.T) {
 	}
 }
 
-// TestDeploymentBatchesInPlace checks setCanaryScale in place by number and by share, with and without a surge of one pod.
+// TestDeploymentBatchesInPlace checks setCanaryScale in place by number and by share, with and without surge.
 func TestDeploymentBatchesInPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		scale rollout.CanaryScale
@@ -75,7 +75,7 @@ func TestDeploymentBatchesInPlace(t *testing.T) {
 	}
 }
 
-// setAt returns a StatefulSet of n ready pods, fresh of them new, at its first step (default: setWeight 30).
+// setAt returns a StatefulSet of n ready pods at its first step (default: setWeight 30). Of these pods, fresh are new.
 func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) {
 	t.Helper()
 	if steps == nil {
@@ -124,8 +124,8 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 	return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}
 }
 
-// TestStatefulSetSurplus checks new pods that a scale-up creates beyond the step's number. The step does not wait until they are gone, and
-// asks for no more new pods.
+// TestStatefulSetSurplus checks new pods that a scale-up creates beyond the step's number. The step does not wait until the surplus pods
+// are gone, and asks for no more new pods.
 func TestStatefulSetSurplus(t *testing.T) {
 	for fresh, done := range map[int]bool{1: false, 3: true, 8: true} {
 		in, h := setAt(t, 10, fresh)
@@ -140,8 +140,8 @@ func TestStatefulSetSurplus(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller gives all new pods its version. Otherwise a next
-// release would run beside two other versions.
+// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller creates all pods with the release's version.
+// Otherwise the next release could run beside two other versions.
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
 	in, _ := setAt(t, 3, 3)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of
@@ -201,8 +201,8 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
-// TestRetreatEvictsOfWhatIsStagedNow checks that a rollback includes a workload that had no document when the release began. The text of
-// the rollback names the pod that gitrollout deletes.
+// TestRetreatEvictsOfWhatIsStagedNow checks that a rollback includes a workload that had no document when the release began. The rollback
+// names the pod that gitrollout deletes.
 func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	in := setGoingBack(t, 3, 1, rollout.Pod{Name: "web-2"})
 	want := "; pod " + db.Namespace + "/web-2, which is not ready, to be deleted"
@@ -215,9 +215,9 @@ func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	}
 }
 
-// TestStatefulSetTakenForAll checks a StatefulSet that had no pods, for which a partition has no effect. Kubernetes then takes the new
-// revision for the base. All pods return to stable first, with a message, unless a step asks for all of them. With rebalance, none of them
-// is deleted.
+// TestStatefulSetTakenForAll checks a StatefulSet that had no pods. Kubernetes then takes the new revision for the base, whatever the
+// partition. Unless a step asks for all pods, all pods first return to stable, with a message. Even with rebalance, none of them is
+// deleted.
 func TestStatefulSetTakenForAll(t *testing.T) {
 	waits := []rollout.Step{weight(30), aPause}
 	const allNew = "10 of 10 new, 3 asked: "
@@ -283,9 +283,9 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	const none = -1
 	for name, tc := range map[string]struct {
 		fresh int // new pods, of 5
-		down  int // the ordinal of a stable pod that is not ready
+		down  int // the index of a stable pod that is not ready
 		late  bool
-		told  int  // the partition in the cluster, from the first ordinal; 0 if it matches the pods
+		told  int  // the cluster's partition minus the first ordinal; 0 if it matches the pods
 		back  bool // the new pods are the lowest pods, such as after a rollback of the other pods
 		want  any  // the partition; nil for the stable template
 	}{
@@ -364,7 +364,7 @@ func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 }
 
 // TestStatefulSetOfAThirdTemplate checks that a manually set template is undone at and above the partition, where the controller replaces
-// pods. Pods below the partition become stable first. The ControllerRevision keeps its first hash.
+// pods. Pods below the partition become stable first. The third ControllerRevision has the release's hash.
 func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by      map[int]bool // ordinals of the third template's pods
@@ -408,7 +408,7 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 }
 
 // TestRebalance checks that new pods below the partition are deleted one at a time, the lowest first, while all others are ready. The step
-// waits until no such pod is left.
+// waits until no such pod is left, unless an earlier step asked for all pods.
 func TestRebalance(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(in *Input, live *rollout.ObservedWorkload)
@@ -441,7 +441,7 @@ func TestRebalance(t *testing.T) {
 		in, _ := setAt(t, 12, 3)
 		in.Source.Specs[0].Canary.Rebalance = true
 		changeLive(&in, db, func(live *rollout.ObservedWorkload) {
-			live.Floor, live.Revisions[0].Members = 11, []rollout.Pod{ // by name
+			live.Floor, live.Revisions[0].Members = 11, []rollout.Pod{ // sorted by name
 				{Name: "web-10", UID: "10", Ready: true}, {Name: "web-11", UID: "11", Ready: true}, {Name: "web-9", UID: "9", Ready: true},
 			}
 			if tc.change != nil {
@@ -465,8 +465,8 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// TestSurplusIsExplained checks the text of get and the dashboard that explains why more pods are new than the step asks for. The text
-// names surplus pods that are not ready.
+// TestSurplusIsExplained checks the text that explains why more pods are new than the step asks for. The text names surplus pods that are
+// not ready.
 func TestSurplusIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fresh  int
@@ -494,7 +494,7 @@ func TestSurplusIsExplained(t *testing.T) {
 }
 
 // TestWhatStandsStillIsSaid checks a first version that never becomes ready and so blocks the next version. gitrollout deletes no pod,
-// names the pod that is not ready, and calls no version stable. It also reports that a controller does not run.
+// names the pod that is not ready, and calls no version stable. A controller that does not run is reported as well.
 func TestWhatStandsStillIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*rollout.ObservedWorkload)
@@ -571,7 +571,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 		phase      rollout.Phase
 		step       int
 		fresh      int    // ready pods of 10
-		main, side string // the versions that both Services select, "" for all pods
+		main, side string // the versions that the Services select, "" for all pods
 		matched    bool
 	}{
 		"before its pod":     {phase: rollout.Progressing, main: "old", side: "old"},

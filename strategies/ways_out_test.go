@@ -88,7 +88,7 @@ func TestRejectedIsBounded(t *testing.T) {
 	}
 }
 
-// TestEachReadyPodIsProgress checks that each ready pod starts the deadline anew.
+// TestEachReadyPodIsProgress checks that each ready pod restarts the deadline.
 func TestEachReadyPodIsProgress(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 })
 	fresh := set(h, commitID(1), 2, 1)
@@ -127,7 +127,7 @@ func TestOtherStepsKeepTheRoutes(t *testing.T) {
 }
 
 // TestTimeoutsWhileGitCannotBeRead checks the timeout of a pause while the head is unreadable or lacks the Rollout document. The app is
-// requeued for the timeout and rolls back then.
+// requeued for the timeout, and rolls back at that time.
 func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(2 * time.Hour), OnTimeout: rollout.TimeoutAbort}
@@ -146,8 +146,8 @@ func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestSupersededWithoutItsCommit checks a push while another version is promoted, whose commit a new process cannot fetch because the
-// branch was rewritten. The promoted version becomes stable only if all users are on it.
+// TestSupersededWithoutItsCommit checks a push during a promotion. The branch was rewritten, so a new process cannot fetch the promoted
+// commit. The promoted version becomes stable only if all users are on it.
 func TestSupersededWithoutItsCommit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fresh, ready, stable int // pods

@@ -20,7 +20,7 @@ func calendarOf(windows string) rollout.Calendar {
 	return config.CalendarOf(testApp.Name, nil)
 }
 
-// randomCalendar returns mostly an empty calendar, else a calendar with windows of some hours or with a freeze.
+// randomCalendar returns mostly an empty calendar, else a calendar with windows of some minutes or with a freeze.
 func randomCalendar(rng *rand.Rand) rollout.Calendar {
 	switch rng.IntN(8) {
 	case 0:
@@ -37,7 +37,7 @@ func randomCalendar(rng *rand.Rand) rollout.Calendar {
 // officeHours opens for an hour at 9:00, while the tests' clock begins at noon.
 var officeHours = calendarOf("[{kind: allow, schedule: '0 9 * * *', duration: 1h}]")
 
-// nextMorning is when officeHours opens next.
+// nextMorning is the next time at which officeHours opens.
 var nextMorning = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // TestWindows checks which changes wait while the calendar is closed.
@@ -106,8 +106,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestStepsThatWaitLetPodsCome checks a new list of steps that waits for a window. The app is requeued when the next pod has been ready for
-// minReadySeconds, because pods still follow the old list.
+// TestStepsThatWaitLetPodsCome checks a new list of steps that waits for a window. Pods still follow the old list, so the app is requeued
+// for the time when the next pod becomes available.
 func TestStepsThatWaitLetPodsCome(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.MinReadySeconds = 30 })
 	fresh := set(h, commitID(1), 1, 1)
@@ -123,7 +123,7 @@ func TestStepsThatWaitLetPodsCome(t *testing.T) {
 	}
 }
 
-// TestPauseUntil checks a pause until the first scheduled time after its start.
+// TestPauseUntil checks a pause that lasts until the first scheduled time after its start.
 func TestPauseUntil(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -148,8 +148,8 @@ func TestPauseUntil(t *testing.T) {
 	}
 }
 
-// TestWindowsKeepHooks checks that no hook begins while the calendar is closed, neither for a release nor for a commit that changes only
-// the hook.
+// TestWindowsKeepHooks checks that no hook begins while the calendar is closed, either for a release or for a commit that changes only the
+// hook.
 func TestWindowsKeepHooks(t *testing.T) {
 	changed := beforeHook("migrate")
 	changed.Map("spec")["completions"] = int64(2)

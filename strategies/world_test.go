@@ -136,7 +136,7 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 		}
 		hash, err := rollout.HashTemplate(map[string]any{"version": w.version})
 		if err != nil {
-			panic(err) // the JSON is a literal
+			panic(err) // a map of strings always has a JSON form
 		}
 		r.Templates[w.spec.Workload] = hash
 		if !w.plain {
@@ -148,7 +148,7 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 		Specs   []rollout.Spec
 	}{r.Objects, r.Specs})
 	if err != nil {
-		panic(err) // the JSON is a literal
+		panic(err) // test objects always have a JSON form
 	}
 	sum := sha256.Sum256(raw)
 	r.Digest, r.Hooked = hex.EncodeToString(sum[:]), slices.ContainsFunc(r.Objects, hook.Is)
@@ -216,7 +216,7 @@ func desiredOf(in Input, h *history, w rollout.Workload) rollout.Object {
 	return o
 }
 
-// readAgain encodes a state and returns the state that decodes from that.
+// readAgain encodes a state and decodes the result.
 func readAgain(t testing.TB, s rollout.State) rollout.State {
 	t.Helper()
 	data, err := s.Encode()
@@ -271,7 +271,7 @@ type loop struct {
 	applyAt time.Time
 	watches bool // the process watches routes and knows since when they are applied
 	noisy   bool
-	serials bool // each record has a serial number
+	serials bool // each record gets the next serial number
 	looks   int
 
 	calendar rollout.Calendar
@@ -290,7 +290,7 @@ type loop struct {
 	fails   func(what string) bool                      // "git": each push fails; "crash": the process stops here
 	refuses func(commit string) bool                    // the API server refuses the objects of a commit
 	madeJob func(HookJob)                               // called for each created Job
-	misses  func() bool                                 // reports that the API server refuses an object, but no Deployment
+	misses  func() bool                                 // whether the API server refuses an object that is no Deployment
 }
 
 func newLoop(git *history, k *kube.Cluster) *loop {
@@ -303,7 +303,7 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 	}
 }
 
-// observe returns the cluster's state. In a noisy world the problems of unready pods differ at each look, like kubelets' restart counts.
+// observe returns the cluster's state. In a noisy world, the problems of unready pods differ at each observation, like restart counts.
 func (l *loop) observe() rollout.Observed {
 	o := l.kube.Observe()
 	if l.looks++; !l.noisy {
@@ -335,7 +335,7 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 	return in
 }
 
-// answer answers a decision's question. The cluster accepts valid objects.
+// answer answers a decision's question. The cluster accepts all commits except the commits that refuses names.
 func (l *loop) answer(in Input, ask Ask) Input {
 	switch {
 	case ask.Heal:
@@ -487,7 +487,7 @@ func (l *loop) apply(s rollout.State) bool {
 	return !l.misses()
 }
 
-// routedSince returns since when this process knows that the cluster has a state's routes, zero if it does not know.
+// routedSince returns the time since which this process knows that the cluster has a state's routes. The time is zero if unknown.
 func (l *loop) routedSince(s rollout.State) time.Time {
 	source := l.git.at(s.Source)
 	if source == nil || !l.watches {

@@ -46,8 +46,8 @@ func span(from, to int) []int {
 	return all
 }
 
-// TestApproximateDeviatesFromArgoOnlyHere lists the only cases up to 100 replicas in which Argo Rollouts gives no canary pod. Each is an
-// exact tie whose upper half is all pods.
+// TestApproximateDeviatesFromArgoOnlyHere lists the only cases up to 100 replicas in which Argo Rollouts gives no canary pod. In each case,
+// the exact number of canary pods lies halfway between all pods and one less.
 func TestApproximateDeviatesFromArgoOnlyHere(t *testing.T) {
 	for n, weight := range map[int]int{2: 75, 5: 90, 10: 95, 25: 98, 50: 99} {
 		compare.CheckNamed(t, fmt.Sprintf("n=%d weight=%d", n, weight), Counts{Canary: n - 1, Stable: 1}, Approximate(n, weight, false))
@@ -124,7 +124,7 @@ func TestCanaryCounts(t *testing.T) {
 type row struct {
 	Name, Text     string
 	Weight         int
-	Canary, Stable int // of 10
+	Canary, Stable int // of 10 pods
 	Wait           Wait
 	Switched       bool
 }

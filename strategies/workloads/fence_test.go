@@ -14,7 +14,7 @@ import (
 
 func to(canary, stable int) plan.Counts { return plan.Counts{Canary: canary, Stable: stable} }
 
-// read returns the number of pods that Kubernetes computes from a written amount.
+// read returns the number of pods that Kubernetes computes from an amount in the manifest.
 func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 	t.Helper()
 	if n, is := written.(int64); is {
@@ -49,7 +49,7 @@ func TestFenceResolvesBackExactly(t *testing.T) {
 	}
 }
 
-// TestPodsThatGoServeNoRoute checks that pods which the controller is removing bear no weight, although they are still ready.
+// TestPodsThatGoServeNoRoute checks that routes do not count pods that the controller is removing, even if these pods are still ready.
 func TestPodsThatGoServeNoRoute(t *testing.T) {
 	m := plan.Routing{Traffic: &rollout.Traffic{MaxWeight: 100}}
 	for desired, want := range []int{0, 1, 2, 2} {
@@ -109,7 +109,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// pods returns a ReplicaSet. It has desired pods; ready counts the pods that have been ready since noon.
+// pods returns a ReplicaSet with desired pods. The ready pods have been ready since noon.
 func pods(desired, ready int) rollout.Revision {
 	r := rollout.Revision{Desired: desired, Pods: max(desired, ready)}
 	for range ready {

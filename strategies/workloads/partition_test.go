@@ -76,8 +76,8 @@ func TestPartitionOfEachKind(t *testing.T) {
 	}
 }
 
-// TestPartitionOnNodes checks that no more nodes are released than may be without a ready pod. No node is taken back before the controller
-// has reported its pods.
+// TestPartitionOnNodes checks that the partition releases only as many nodes as may be without a ready pod. A released node stays released
+// until the controller has reported its pods.
 func TestPartitionOnNodes(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "DaemonSet")
 	for name, tc := range map[string]struct {
