@@ -119,7 +119,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestDueWithoutInterval checks that a metric without data is measured again after its interval, or after errorRetry without one.
+// TestDueWithoutInterval checks that a metric without data is measured again after its interval, or after errorRetry if no interval is set.
 func TestDueWithoutInterval(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{0: errorRetry, time.Second: time.Second, time.Hour: time.Hour} {
 		m := Metric{Name: "errors", Interval: interval}
@@ -132,7 +132,7 @@ func TestDueWithoutInterval(t *testing.T) {
 	}
 }
 
-// TestConditionOf checks that a verdict names the condition that decided it, and the provider's message.
+// TestConditionOf checks that a failed metric names the deciding condition, and that the run repeats the metric's message.
 func TestConditionOf(t *testing.T) {
 	for want, m := range map[string]Metric{
 		"": {}, "successCondition: result > 1": {SuccessCondition: "result > 1"},
@@ -148,7 +148,7 @@ func TestConditionOf(t *testing.T) {
 	}
 }
 
-// TestFirstOfTheWorst checks that a run names the first of several metrics with the worst phase.
+// TestFirstOfTheWorst checks that a run names the first metric with the worst phase.
 func TestFirstOfTheWorst(t *testing.T) {
 	run := Run{Metrics: []Progress{
 		{Metric: "good", Phase: Successful}, {Metric: "one", Phase: Failed, Message: "1"}, {Metric: "two", Phase: Failed, Message: "2"},
@@ -159,7 +159,7 @@ func TestFirstOfTheWorst(t *testing.T) {
 	}
 }
 
-// TestFollow checks that a run takes the metrics of a changed document, and that metrics in both versions keep their measurements.
+// TestFollow checks that a run takes the metrics of a changed document, and that remaining metrics keep their measurements.
 func TestFollow(t *testing.T) {
 	was := Run{Phase: Running, Metrics: []Progress{{Metric: "a", Phase: Running, Count: 3}, {Metric: "b", Phase: Failed, DryRun: true}}}
 	for name, c := range map[string]struct {

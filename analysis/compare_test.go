@@ -21,8 +21,8 @@ func TestWorse(t *testing.T) {
 		"Same":      {sample{5, 100}, sample{5, 100}, 0, 0.001, 0.6204, 0.0124},
 		"NoneBad":   {sample{0, 100}, sample{0, 1000}, 0, 0.001, 1, 0.02},
 		"TwentyOne": {sample{10, 50}, sample{5, 1000}, 0, 0.001, 2.6e-10, 1e-9},
-		// Half of alpha is for the upper bound of stable's share, and half for the test. If each used all of alpha, there would be up to twice as
-		// many false alarms.
+		// Half of alpha is for the upper bound of stable's share, and half for the test. If each used all of alpha, false alarms could
+		// double.
 		"Margin":      {sample{9, 50}, sample{0, 100}, 0.01, 0.05, 0.0008589978490531522, 8e-10},
 		"LargeMargin": {sample{20, 60}, sample{3, 200}, 0.05, 0.01, 2.8171063113710506e-06, 2e-12},
 		"NotWorse":    {sample{12, 40}, sample{10, 100}, 0.02, 0.001, 0.6087052218083367, 6e-7},
@@ -39,7 +39,7 @@ func TestWorse(t *testing.T) {
 	}
 }
 
-// TestTailsAreExact compares both probabilities with the results of rational arithmetic, which does not round.
+// TestTailsAreExact compares fisher and binomialTail with rational arithmetic, which does not round.
 func TestTailsAreExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	near := func(got float64, want *big.Rat) bool {
@@ -78,7 +78,7 @@ func TestTailsAreExact(t *testing.T) {
 	}
 }
 
-// TestHalfAPairRejectsNothing checks that a result of one value counts as no data, for each onNoData.
+// TestHalfAPairRejectsNothing checks that a comparison with only one value of a pair is Pending, if onNoData is unset, error or wait.
 func TestHalfAPairRejectsNothing(t *testing.T) {
 	for _, onNoData := range []NoData{"", NoDataError, NoDataWait} {
 		m := Metric{Compare: &Compare{}, OnNoData: onNoData}
@@ -123,7 +123,7 @@ func TestHugeNumbersOfRequests(t *testing.T) {
 	}
 }
 
-// verdicts returns the result of a release with several measurements, each over all requests so far.
+// verdicts returns the phase of a release with several measurements. Each measurement covers all requests so far.
 func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, margin float64) Phase {
 	m := Metric{Name: "errors", Compare: &Compare{MaxIncrease: margin}, Count: steps, MinSamples: 20}
 	var c, s sample
@@ -146,8 +146,8 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 	return r.Phase
 }
 
-// TestComparisonOfReleases checks that good releases pass, and releases with five more errors per hundred requests fail. Stable has up to 2
-// % errors. If stable has 10 % errors, an equally fast verdict needs ten more errors per hundred requests.
+// TestComparisonOfReleases checks that good releases pass, and that releases with five more errors per hundred requests fail. With 10 %
+// errors of stable, an equally fast verdict needs ten more errors per hundred requests.
 func TestComparisonOfReleases(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	alarms, misses := 0, 0
@@ -207,7 +207,7 @@ func FuzzWorse(f *testing.F) {
 	})
 }
 
-// TestFalseAlarms compares two versions that are alike, or that differ by the margin. The outcomes that are judged worse have a total
+// TestFalseAlarms compares two versions that are alike, or that differ by the margin. The outcomes that count as worse have a total
 // probability of at most alpha. The alphas of all measurements of a run add up to one minus the confidence.
 func TestFalseAlarms(t *testing.T) {
 	outcome := func(k, n int, p float64) float64 {
@@ -251,7 +251,7 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestFewRequestsSayNothing checks that too few requests of either version decide nothing.
+// TestFewRequestsSayNothing checks that a comparison is Pending if either version has too few requests.
 func TestFewRequestsSayNothing(t *testing.T) {
 	m := Metric{MinSamples: 50, Compare: &Compare{}}
 	few, enough := []any{20.0, 49.0}, []any{0.0, 50.0}

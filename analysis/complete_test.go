@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestComplete checks the arguments that are known only at a measurement.
+// TestComplete checks arguments whose values are unknown until a measurement.
 func TestComplete(t *testing.T) {
 	known := Known{
 		Latest: "new", Stable: "old",

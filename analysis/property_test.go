@@ -139,8 +139,8 @@ func TestComparisonWithoutData(t *testing.T) {
 	}
 }
 
-// TestLooksAreCountedByTime checks that a measurement's alpha depends on how many measurements were possible since the run began. So alpha
-// is right even if a crash lost earlier measurements.
+// TestLooksAreCountedByTime checks that a measurement's alpha depends on how many measurements were possible since the run began. A crash
+// that loses earlier measurements must not change alpha.
 func TestLooksAreCountedByTime(t *testing.T) {
 	m := Metric{Compare: &Compare{}, Interval: 10 * time.Second, InitialDelay: time.Minute}
 	began := noon.Add(-time.Minute - 9*m.Interval) // the tenth measurement: 0.001/110 is 9.1e-6

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTailsOfAnyCounts checks samples of up to 1e15 requests. Both probabilities are between 0 and 1, and one more bad request never makes
-// the new version look better. No sum has more terms than for mostSamples requests, or the test would not end.
+// TestTailsOfAnyCounts checks samples of up to 1e15 requests. The probability is between 0 and 1, with and without a margin, and more bad
+// requests never raise it. Without the limit mostSamples, the test would not end.
 func TestTailsOfAnyCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 12))
 	table := func() sample {
@@ -18,7 +18,7 @@ func TestTailsOfAnyCounts(t *testing.T) {
 	for range 150 {
 		c, s := table(), table()
 		was := 1.0
-		for _, more := range []float64{0, 1e-9, 1e-6, 1e-4, 0.01, 0.5, 1} { // shares of the good requests
+		for _, more := range []float64{0, 1e-9, 1e-6, 1e-4, 0.01, 0.5, 1} { // shares of the good requests that become bad
 			worst := sample{bad: c.bad + int(more*float64(c.all-c.bad)), all: c.all}
 			p := worse(worst.judged(), s.judged(), 0, 0.001)
 			if math.IsNaN(p) || p < 0 || p > was*(1+1e-4)+1e-9 {

@@ -139,7 +139,7 @@ func TestInstantiateChecksProviders(t *testing.T) {
 		Field: "spec.metrics[1].provider.job.spec", Msg: "is missing", Fix: "write it"}, got)
 }
 
-// TestMissingTemplate checks that the error about a missing template names the reference, in the Rollout or in another template.
+// TestMissingTemplate checks that the error about a missing template names the place of the reference: the Rollout or another template.
 func TestMissingTemplate(t *testing.T) {
 	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, " + simple + "}]}"})
 	for name, c := range map[string]struct {
@@ -159,8 +159,8 @@ func TestMissingTemplate(t *testing.T) {
 	}
 }
 
-// TestMistakesHaveOneMessage checks that mistakes in maps, whose order is random, always give the same message. Otherwise an app's record
-// would change with each pass.
+// TestMistakesHaveOneMessage checks that mistakes in maps always give the same message, although the order of a map is random. Otherwise an
+// app's record would change with each pass.
 func TestMistakesHaveOneMessage(t *testing.T) {
 	find := templates(t, map[string]string{"a": `{args: [{name: a}, {name: b}, {name: c}, {name: d}], ` +
 		`metrics: [{name: m, successCondition: "(", failureCondition: ")", startWhen: "(", ` + simple + `}]}`})
@@ -196,7 +196,7 @@ func TestUnknownArguments(t *testing.T) {
 	}
 }
 
-// TestEachTemplateIsReadOnce checks 41 templates that each reference the next template twice. There are 2^40 paths to the last template.
+// TestEachTemplateIsReadOnce checks 40 templates that each reference the next template twice. There are 2^40 paths to the last template.
 func TestEachTemplateIsReadOnce(t *testing.T) {
 	const n = 40
 	specs := map[string]string{fmt.Sprint("t", n): "{metrics: [{name: m, " + simple + "}]}"}

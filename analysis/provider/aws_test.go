@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// wantSignature fails the test if a request is not signed for the given scope.
+// wantSignature fails the test if a request is not signed for the given scope and headers.
 func wantSignature(t *testing.T, r *http.Request, scope, signed string) {
 	t.Helper()
 	form := regexp.MustCompile("^AWS4-HMAC-SHA256 Credential=" + regexp.QuoteMeta(scope) + ", SignedHeaders=" + regexp.QuoteMeta(signed) +
@@ -50,7 +50,7 @@ func TestSigv4(t *testing.T) {
 	}
 }
 
-// signed returns a contract of Prometheus on AWS. env holds variables as in a shell: NAME=VALUE, separated by spaces.
+// signed returns a contract of Prometheus on AWS. The text env has variables as in a shell: NAME=VALUE, separated by spaces.
 func signed(env, sigv4 string, serve server) contract {
 	c := prometheusContract
 	c.config = "{address: ADDRESS/workspaces/ws-1, query: up, authentication: {sigv4: " + sigv4 + "}}"
@@ -134,7 +134,7 @@ func TestSignedHosts(t *testing.T) {
 	b.wantError("is no server of AWS")
 }
 
-// TestAWSFaults checks that without credentials no request is sent, and that the error names the missing credentials.
+// TestAWSFaults checks that Prometheus gets no request without credentials, and that the error says why there are none.
 func TestAWSFaults(t *testing.T) {
 	sts := func(answer string) server {
 		return func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {

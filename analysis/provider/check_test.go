@@ -234,7 +234,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTaken checks that the largest allowed values are valid.
+// TestTaken checks values at each limit, and values just beyond.
 func TestTaken(t *testing.T) {
 	for _, c := range []struct {
 		kind, change string
@@ -308,7 +308,7 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// FuzzCheck looks for configurations that make Check panic, and for header values in errors.
+// FuzzCheck checks that no configuration makes Check panic, and that each error is a *fieldError.
 func FuzzCheck(f *testing.F) {
 	for _, kind := range Kinds() {
 		f.Add(kind, minimal[kind])

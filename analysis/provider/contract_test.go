@@ -36,7 +36,7 @@ type contract struct {
 	env     map[string]string
 	serve   server
 	answers []canned
-	// anyText means that text which is not JSON is a value, anyStatus that status 500 is a verdict.
+	// anyText means that text without JSON is a value. anyStatus means that status 500 is a verdict.
 	anyText, anyStatus bool
 	content            string // the content type of the responses; "" is JSON
 }
@@ -175,7 +175,7 @@ func (f *fake) want(r *http.Request, route string) {
 	f.wantEqual("the request", r.Method+" "+r.URL.EscapedPath(), route)
 }
 
-// wantEqual fails the test if a value of the request differs from the expected one.
+// wantEqual fails the test if a value of the request differs from the expected value.
 func (f *fake) wantEqual(what string, got, want any) {
 	f.t.Helper()
 	compare.CheckNamed(f.t, what+" differs", want, got)
@@ -210,7 +210,7 @@ type bench struct {
 	request Request
 }
 
-// newBench starts the server of a contract. It replies with the contract's first answer.
+// newBench starts the server of a contract. The server replies with the contract's first answer.
 func newBench(t *testing.T, c contract) *bench {
 	f := &fake{t: t, c: c, reply: c.answers[0].reply}
 	server := httptest.NewServer(f)
@@ -382,7 +382,7 @@ func TestGivesUp(t *testing.T) {
 		}
 		want := int64(maxTries)
 		if c.anyStatus {
-			want = 1 // it is not repeated, because the request may have had an effect
+			want = 1 // the provider does not repeat the request, which may have had an effect
 		}
 		if b.asked.Load() != want {
 			t.Errorf("it was asked %d times, want %d", b.asked.Load(), want)
@@ -405,7 +405,7 @@ func TestTime(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	forEach(t, func(_ *testing.T, _ contract, b *bench) {
-		b.configure("http://127.0.0.1:1") // not a closed server's port, which may be in use again
+		b.configure("http://127.0.0.1:1") // the port of a closed server may be in use again
 		b.wantError("dial: connect: connection refused")
 	})
 }
@@ -427,7 +427,7 @@ func TestRedirects(t *testing.T) {
 		if text := b.wantError("redirects to another host"); strings.Contains(text, `"`) {
 			t.Errorf("%q has the URL in it", text)
 		}
-		if b.asked.Load() > 2 { // a token is requested in up to two ways
+		if b.asked.Load() > 2 { // a provider may request a token in two ways
 			t.Errorf("it was asked %d times", b.asked.Load())
 		}
 		if len(seen) > 0 {

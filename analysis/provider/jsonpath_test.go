@@ -46,7 +46,7 @@ func TestJSONPath(t *testing.T) {
 	}
 }
 
-// TestJSONPathRefused checks that paths that cannot lead to one value, or that cost too much, are refused without a request.
+// TestJSONPathRefused checks that checkJSONPath and valueAt refuse paths that cannot lead to one value, or that cost too much.
 func TestJSONPathRefused(t *testing.T) {
 	for path, want := range map[string]string{
 		"$.a": "is not in braces", "a": "is not in braces", "{.a": "is not in braces", "{.a[}": "unterminated array",
@@ -73,7 +73,7 @@ func TestJSONPathRefused(t *testing.T) {
 	}
 }
 
-// TestJSONPathIsBounded checks the most expensive responses of the largest allowed size.
+// TestJSONPathIsBounded checks expensive paths on very deep and very wide responses.
 func TestJSONPathIsBounded(t *testing.T) {
 	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
 	wide := "[" + strings.Repeat("[],", 300_000) + "[]]"

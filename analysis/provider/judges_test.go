@@ -86,7 +86,7 @@ var webhookContract = contract{
 	},
 }
 
-// TestGates checks that a release waits at a closed gate, and that rollback hooks have Flagger's meaning.
+// TestGates checks that a release waits at a closed gate, and that an open rollback gate fails the release, as in Flagger.
 func TestGates(t *testing.T) {
 	for _, c := range []struct {
 		kind, reply string
@@ -198,7 +198,7 @@ func TestJob(t *testing.T) {
 			jobs := &fakeJobs{state: c.state, err: c.err}
 			var got Result
 			var err error
-			for range 2 { // the second time as after a crash
+			for range 2 { // the second call simulates a process after a crash
 				got, err = Measure(t.Context(), Deps{Jobs: jobs}, jobRequest(t))
 			}
 			if !errors.Is(err, c.err) || got.Phase != c.phase || got.Message != c.message {
@@ -237,7 +237,7 @@ func TestJobsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestLookback checks that a comparison covers the last interval or, with lookback, the whole run.
+// TestLookback checks the time that a comparison covers: the last interval or, with lookback, the whole run.
 func TestLookback(t *testing.T) {
 	started := testNow.Add(-time.Hour)
 	for name, c := range map[string]struct {
@@ -290,8 +290,8 @@ func TestJobObject(t *testing.T) {
 	}
 }
 
-// TestJobStaysToBeRead checks that a process that starts late finds the finished Job and does not run it again. A Job that was seen running
-// is not created again either.
+// TestJobStaysToBeRead checks that a finished Job stays for at least a day, so that a process that starts late can read the result. A Job
+// that was seen running is not created again.
 func TestJobStaysToBeRead(t *testing.T) {
 	for given, want := range map[int]int64{0: 86400, 10: 86400, 604800: 604800} {
 		jobs, request := &fakeJobs{}, jobRequest(t)

@@ -190,7 +190,7 @@ func TestAggregations(t *testing.T) {
 	b.wantValue(120.5)
 }
 
-// TestWhatPeopleAreShown checks the metadata beside a value, such as timestamps and the provider's messages.
+// TestWhatPeopleAreShown checks the metadata of a measurement, such as timestamps and the provider's messages.
 func TestWhatPeopleAreShown(t *testing.T) {
 	said := func(text string) string {
 		return "<Messages><member><Code>" + text + "</Code><Value>is late</Value></member></Messages>"

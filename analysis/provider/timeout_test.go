@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// TestDefaultTimes checks the default timeouts. Providers that Argo Rollouts has as well use Argo Rollouts' defaults.
+// TestDefaultTimes checks the default timeouts. A provider that Argo Rollouts also has must use Argo Rollouts' default.
 func TestDefaultTimes(t *testing.T) {
 	want := map[string]time.Duration{
 		"prometheus": 30 * time.Second, "web": 10 * time.Second, "datadog": 10 * time.Second, "graphite": 10 * time.Second,
 		"influxdb": 30 * time.Second, "skywalking": 30 * time.Second, "kayenta": 15 * time.Second, "webhook": 10 * time.Second,
 		"cloudWatch": 30 * time.Second, "elasticsearch": 30 * time.Second, "job": 30 * time.Second, "loki": 30 * time.Second,
 		"wavefront": 30 * time.Second,
-		"newRelic":  15 * time.Second, // 5 for the query, and 10 to report that it took too long
+		"newRelic":  15 * time.Second, // 5 for the query, and 10 to report that the query took too long
 	}
 	for kind, limit := range want {
 		c, err := parse(kind, fromYAML(t, minimal[kind]))

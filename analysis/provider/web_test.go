@@ -106,7 +106,7 @@ func TestWebFollowsBareRedirects(t *testing.T) {
 	compare.CheckNamed(t, "Referer", "", referer.Load())
 }
 
-// TestCredentials checks that a token is sent but never shown, and that scopes are requested if configured.
+// TestCredentials checks that a token is sent but never shown, and that scopes are requested only if configured.
 func TestCredentials(t *testing.T) {
 	for name, authentication := range map[string]string{
 		"bearer": "{bearer: {token: " + token + "}}",
