@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The tests below check the match that a router's overlay combines from a rule's match and a step's match. The result must match exactly
-// the texts that both match.
+// The tests below check matches that an overlay combines from a rule's match and a step's match. A combined match must match exactly the
+// requests that both match.
 
 var somePaths = []string{
 	"/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/ab/c", "/b", "/b/a", "/a.b", "/axb", "/a/bc",
@@ -22,8 +22,8 @@ var someTexts = []rollout.StringMatch{
 	{Regex: "/a.*"}, {Regex: "/a|/b"}, {Regex: "/a.b"},
 }
 
-// gatewayMatches reports whether a match of the Gateway API matches a path. PathPrefix compares whole elements, and the overlay's
-// expressions match the whole path.
+// gatewayMatches reports whether a match of the Gateway API matches a path. A PathPrefix matches whole elements, and an expression of the
+// overlay matches the whole path.
 func gatewayMatches(t *testing.T, own map[string]any, path string) bool {
 	value := text(own["value"])
 	switch text(own["type"]) {
@@ -109,7 +109,7 @@ func TestIstioTextsMatchBoth(t *testing.T) {
 	}
 }
 
-// albMatches reports whether a path matches the condition to which the AWS Load Balancer Controller converts an Ingress path.
+// albMatches reports whether a load balancer's condition, which the controller makes from an Ingress path, matches a path.
 func albMatches(p albPath, path string) bool {
 	switch p.kind {
 	case "Exact":
@@ -207,7 +207,7 @@ func TestPatternsAreForTheWholeText(t *testing.T) {
 	}
 }
 
-// TestCookiePatterns checks that cookiePattern matches a Cookie header exactly if a server would find a matching cookie in the header.
+// TestCookiePatterns checks that cookiePattern matches a Cookie header if, and only if, the header has a matching cookie.
 func TestCookiePatterns(t *testing.T) {
 	for _, m := range []rollout.StringMatch{{Exact: "on"}, {Prefix: "on"}, {Regex: "on|1"}, {Regex: "o.*"}, {Exact: "a.b"}} {
 		cookie := rollout.NamedMatch{Name: "beta", StringMatch: m}
@@ -265,7 +265,7 @@ func TestTraefikCopiesWin(t *testing.T) {
 	}
 }
 
-// TestGatewayLeavesOtherRulesTheirRequests checks that a step that matches a path does not take the requests of a rule for /search,
+// TestGatewayLeavesOtherRulesTheirRequests checks a step that matches a path. The step must not take requests from a rule for /search,
 // which leads to another Service.
 func TestGatewayLeavesOtherRulesTheirRequests(t *testing.T) {
 	for step, want := range map[rollout.StringMatch]int{

@@ -14,7 +14,7 @@ import (
 
 const docsPage = "../docs/traffic.md"
 
-// TestDocsTable checks that the table of routers in the docs is generated from the code's table.
+// TestDocsTable checks that the table of routers in the docs equals the code's table.
 func TestDocsTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| router | field | since |")

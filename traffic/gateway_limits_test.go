@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGatewayLimits checks that as many rules and matches as the Gateway API allows are accepted, and that one more is refused with its
-// number. https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule
+// TestGatewayLimits checks that the overlay accepts as many rules, matches and headers as the Gateway API allows, and no more. The error
+// gives the number. https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule
 func TestGatewayLimits(t *testing.T) {
 	rules := func(n, matches, headers int) (all []any) {
 		for range n {

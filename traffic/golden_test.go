@@ -70,7 +70,7 @@ func (e example) section(name string) string {
 }
 
 // TestOverlays checks each case testdata/KIND/CASE.txtar: the overlay for a router's block of trafficRouting, a Route and objects. The
-// expected result is after.yaml or, for an error, error.txt. The given objects must not be modified.
+// case's expected result is after.yaml or, for an error, error.txt. The given objects must not be modified.
 func TestOverlays(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func ingress(port string) string {
 	return manifest(ingressKind, "rules: [{http: {paths: [{path: /, pathType: Prefix, backend: "+backend+"}]}}]")
 }
 
-// checkLaid applies a Route with fields to objects, which then must contain want. If want begins with !, the error must contain the rest.
+// checkLaid applies a Route with fields to objects. The result must contain want. If want begins with !, the error must contain its rest.
 func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 	t.Helper()
 	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Max: 100, Active: true}
@@ -178,7 +178,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestBounds checks the largest numbers that each router accepts, and the resulting objects.
+// TestBounds checks the smallest and largest numbers that each router accepts, and the resulting objects.
 func TestBounds(t *testing.T) {
 	alb, nginx := ingress("{name: use-annotation}"), ingress("{number: 80}")
 	traefik := manifest(traefikKind, "weighted: {services: [{name: shop, port: 80}, {name: shop-canary, port: 80}]}")
@@ -287,7 +287,7 @@ func TestAllOfThem(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "haproxy: is not a router") {
 		t.Errorf("%v", err)
 	}
-	// A Route without Services claims none, so that two Rollouts without Services do not conflict.
+	// A Route without Services claims no Service, so that two Rollouts without Services do not conflict.
 	for _, name := range []string{"a", "b"} {
 		must(t, Overlay(objects, nil, Route{Name: name, Namespace: "shop"}))
 	}

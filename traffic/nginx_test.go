@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNginxPatterns checks which values the expressions in annotations match, and that the controller accepts the annotations. The
-// expressions mean the same in PCRE and RE2.
+// TestNginxPatterns checks which values the expressions in annotations match, and that the controller accepts the annotations. Go's RE2 can
+// replace nginx's PCRE here, because the expressions mean the same in both.
 func TestNginxPatterns(t *testing.T) {
 	for _, c := range []struct {
 		name, matches string

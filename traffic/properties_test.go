@@ -40,7 +40,7 @@ func (e example) lay(t testing.TB, objects []rollout.Object, r Route) []rollout.
 	return out.List()
 }
 
-// weighted returns an object's weights: a map from the path of each list that splits requests to the list's weights by entry name.
+// weighted returns the weights of each list that splits requests: by the list's path, and then by the entry's name.
 func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	all := map[string]map[string]int64{}
 	add := func(place string, entries []any, name func(map[string]any) string) {
@@ -185,8 +185,8 @@ func TestSharesOfGeneratedObjects(t *testing.T) {
 	}
 }
 
-// own matches, for each router, the fields of a user's object that may change if the Route only sets weights. The function changed
-// returns the changed fields.
+// own has, for each router, an expression for the fields of a user's object that may change if the Route only sets weights. The function
+// changed returns the changed fields.
 var own = map[string]string{
 	"gatewayAPI": `^spec\.rules\[\d+\]\.backendRefs(\[\d+\])?(\.weight)?$`,
 	"nginx":      `^metadata\.annotations\.[^/]+/(affinity|session-cookie-[a-z-]+)$`,
@@ -303,8 +303,8 @@ func withoutZeros(v any) any {
 	}
 }
 
-// TestOverlaysCanBeRepeated checks that an overlay's result does not depend on earlier overlays, and that the objects between releases
-// have no rest of a release.
+// TestOverlaysCanBeRepeated checks that an overlay's result does not depend on earlier overlays. Between releases, objects must keep
+// nothing from a release.
 func TestOverlaysCanBeRepeated(t *testing.T) {
 	for _, e := range accepted(t) {
 		w := e.route.Max / 3
@@ -366,8 +366,8 @@ func strange(random *rand.Rand) any {
 	return rollout.Object{"x": all[random.IntN(len(all))]}.Copy()["x"]
 }
 
-// checkSpoiled applies a Route to objects with a broken one among them. The overlay must either refuse the object with a reason, or set
-// weights as for valid objects.
+// checkSpoiled applies a Route to objects, one of which is broken. The overlay must either refuse the object with a reason, or set weights
+// as for valid objects.
 func checkSpoiled(t testing.TB, e example, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	if len(e.objects) == 0 {
@@ -410,7 +410,7 @@ func checkSpoiled(t testing.TB, e example, seed uint64) {
 	}
 }
 
-// silent is a testing.TB that ignores the error that no weight changes an object.
+// silent is a testing.TB that ignores one error: that no weight changes an object.
 type silent struct{ testing.TB }
 
 func (s silent) Errorf(format string, args ...any) {

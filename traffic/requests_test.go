@@ -42,7 +42,7 @@ func (q request) is(m rollout.Match) bool {
 	return (m.Path == nil || matches(*m.Path, q.path)) && (m.Method == nil || matches(*m.Method, q.method))
 }
 
-// istioTakes reports whether a route matches a request: it has no match, or all fields of one HTTPMatchRequest match the request.
+// istioTakes reports whether a route takes a request: the route has no match, or one HTTPMatchRequest matches in all its fields.
 func istioTakes(route map[string]any, q request) bool {
 	own := list(route["match"])
 	for _, item := range own {
@@ -63,8 +63,8 @@ func istioTakes(route map[string]any, q request) bool {
 	return len(own) == 0
 }
 
-// istioServed returns the index of the first route that matches a request, -1 if there is none, and the weights of the route's
-// destinations.
+// istioServed returns the index of the first route that takes a request, and the weights of the route's destinations. The index is -1 if
+// there is no such route.
 func istioServed(o rollout.Object, q request) (int, string) {
 	routes := list(o.Map("spec")["http"])
 	i := slices.IndexFunc(routes, func(route any) bool { return istioTakes(mapping(route), q) })
@@ -164,8 +164,8 @@ func anyIstioRoutes(random *rand.Rand) (routes []any, split []string) {
 	return routes, split
 }
 
-// TestIstioServesUsersAsTheStepsSay compares the routes of random requests before and after the overlay. A request that a step matches
-// moves from the stable Service to the canary. Other requests keep their route, which has the weights.
+// TestIstioServesUsersAsTheStepsSay compares the destinations of random requests before and after the overlay. A request to the stable
+// Service goes to the canary if a step matches it, and otherwise by the weights. Other requests do not change.
 func TestIstioServesUsersAsTheStepsSay(t *testing.T) {
 	toCanary, byWeight, elsewhere := 0, 0, 0
 	for seed := range uint64(400) {

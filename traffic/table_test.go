@@ -129,8 +129,8 @@ func plainObjects(t *testing.T) map[string]example {
 	return all
 }
 
-// TestWhatTheTableSaysIsTrue checks, for each router, part of a request and comparison, that the overlay accepts the match if the table
-// supports it, and that Unsupported refuses it otherwise.
+// TestWhatTheTableSaysIsTrue checks each router, part of a request and comparison. The overlay must accept the match if the table supports
+// it. Otherwise Unsupported must refuse it.
 func TestWhatTheTableSaysIsTrue(t *testing.T) {
 	plain := plainObjects(t)
 	for _, r := range table {
@@ -236,7 +236,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseTwice checks that a configuration that is encoded and parsed again is equal to the first.
+// TestParseTwice checks that a configuration does not change when it is encoded and parsed again.
 func TestParseTwice(t *testing.T) {
 	for _, e := range examples(t) {
 		first, err := Parse(e.kind, e.config, nil)
@@ -253,7 +253,7 @@ func TestParseTwice(t *testing.T) {
 	}
 }
 
-// TestNamesThatMayBeLeftOut checks that Parse renames an object's optional name if the name is given, and adds no absent name.
+// TestNamesThatMayBeLeftOut checks that Parse renames an optional name that is given, and ignores an optional name that is absent.
 func TestNamesThatMayBeLeftOut(t *testing.T) {
 	for given, want := range map[string]string{"": "", "root split": "Service root, TrafficSplit split"} {
 		root, split, _ := strings.Cut(given, " ")

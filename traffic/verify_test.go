@@ -101,8 +101,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestTheWorstVerdictIsTold checks the verdict of several routers: a rejection comes before a delay, and a router without a status
-// counts as in force.
+// TestTheWorstVerdictIsTold checks the verdict of several routers. A rejection precedes a delay, and a router without a status counts as in
+// force.
 func TestTheWorstVerdictIsTold(t *testing.T) {
 	routers := []rollout.Router{routerOf{"gatewayAPI", "httpRoutes: [{name: a}, {name: b}]"}.parse(t),
 		routerOf{"istio", "virtualService: {name: c}"}.parse(t), routerOf{"smi", "{}"}.parse(t)}
