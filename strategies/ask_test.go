@@ -55,7 +55,7 @@ func questionOf(t *testing.T, ask Ask) string {
 	return kinds[0]
 }
 
-// reply returns a function that answers no to the kinds of questions in no, and yes to all others.
+// reply returns a function that answers the kinds of questions in no with no, and all other questions with yes.
 func reply(no ...string) func(*Input, Ask) {
 	says := func(kind string) bool { return !strings.Contains(strings.Join(no, " "), kind) }
 	return func(in *Input, ask Ask) {
@@ -110,8 +110,8 @@ func promotes(in Input, anyway bool) Input {
 	return in
 }
 
-// TestAdoptedAnywayIsOnRecord checks that the record keeps the version that users approved for adoption when the promotion file changes. An
-// approval of another version does not count. The adoption's subject names the other manager.
+// TestAdoptedAnywayIsOnRecord checks that the record keeps an approved adoption when the promotion file changes. An approval of another
+// version does not count. The adoption's subject names the other manager.
 func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 	in := promotes(unmarked(), true)
 	in.Promotion.Through = "adoption"

@@ -45,7 +45,7 @@ func version(v string) func(*source) {
 	return func(x *source) { x.workloads[0].version = v }
 }
 
-// set returns a commit's ReplicaSet. It has desired pods; ready counts the pods that have been ready since noon.
+// set returns a commit's ReplicaSet with the given number of desired pods. Its ready pods have been ready since noon.
 func set(h *history, commit string, desired, ready int) rollout.Revision {
 	r := pods(desired, ready)
 	r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[h.workload()]

@@ -9,7 +9,7 @@ import (
 )
 
 // forward is an invariant: the users of a workload move to newer versions only, or back to the last version that served all of them. The
-// versions of users come from Services and pods, not from the record.
+// test reads the users' versions from Services and pods, not from the record.
 type forward struct {
 	served []string // versions that have served all users, oldest first, each once
 	judged bool     // the newest served version was recorded as stable, or had all pods after its last step

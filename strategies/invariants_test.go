@@ -47,7 +47,7 @@ type chaos struct {
 	settings    bool // commits change other fields than steps during releases, and proposals are merged
 }
 
-// watched holds the memory of the invariants for one workload.
+// watched holds the values that the invariants remember about one workload.
 type watched struct {
 	guard.Guard
 	forward

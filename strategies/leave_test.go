@@ -90,7 +90,7 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 }
 
 // TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after all have gone. Stable pods start beside the new
-// pods, and no new pod stops before.
+// pods, and no new pod stops meanwhile.
 func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")

@@ -106,7 +106,7 @@ func TestEachReadyPodIsProgress(t *testing.T) {
 	}
 }
 
-// TestOtherStepsKeepTheRoutes checks that changed steps keep the last routes on record, so that requests do not jump.
+// TestOtherStepsKeepTheRoutes checks that a change of the steps keeps the last routes on record, so that requests do not jump.
 func TestOtherStepsKeepTheRoutes(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) {
 		s.Scaling = rollout.Surge

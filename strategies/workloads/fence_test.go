@@ -109,7 +109,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// pods returns a ReplicaSet with desired pods. The ready pods have been ready since noon.
+// pods returns a ReplicaSet with the given number of desired pods. Its ready pods have been ready since noon.
 func pods(desired, ready int) rollout.Revision {
 	r := rollout.Revision{Desired: desired, Pods: max(desired, ready)}
 	for range ready {
