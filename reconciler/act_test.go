@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// paused returns a world whose app is at the gate of its second version.
+// paused returns a world whose release of v2 waits at its gate.
 func paused(t *testing.T, options func(*Options)) *world {
 	t.Helper()
 	w := newWorld(t, options)
@@ -31,8 +31,8 @@ func paused(t *testing.T, options func(*Options)) *world {
 	return w
 }
 
-// TestRetreatIsRemembered checks that an older record in Git does not undo a rollback that was applied and not yet recorded, whatever
-// version is pushed meanwhile.
+// TestRetreatIsRemembered checks a rollback that is applied while pushes of the record fail. Git's record still has the release, but
+// neither this record nor a new push of v2 undoes the rollback.
 func TestRetreatIsRemembered(t *testing.T) {
 	w := paused(t, nil)
 	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
@@ -42,7 +42,7 @@ func TestRetreatIsRemembered(t *testing.T) {
 			t.Fatalf("a pass without Git: %v", err)
 		}
 	}
-	w.want(rollout.Paused, 0) // the rollback runs, and is not recorded
+	w.want(rollout.Paused, 0) // the rollback is applied, but not recorded
 	w.commit("v2 again", shopAt("v2"))
 	for range 5 {
 		_ = w.once()
@@ -53,8 +53,8 @@ func TestRetreatIsRemembered(t *testing.T) {
 	w.want(rollout.Aborting, 0)
 }
 
-// TestStateMovedBack checks that a process notices when the state branch moves back to the record that the process began with. The process
-// never reads the files that it pushes.
+// TestStateMovedBack moves the state branch back to the record that the process read at its start. The process never reads its own pushes,
+// but it must notice this move and hold the app.
 func TestStateMovedBack(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("v1 again", shopAt("v1"))
@@ -74,8 +74,8 @@ func TestStateMovedBack(t *testing.T) {
 	}
 }
 
-// TestRetreatGoesOnWithoutGit checks that later steps of a rollback do not wait for its record. Requests move back first, and pods follow
-// when proxies know the routing.
+// TestRetreatGoesOnWithoutGit checks that a rollback completes in the cluster while pushes of its record fail. Requests move back first.
+// Pods follow when proxies know the routing.
 func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	w, _, of := routedAtStep(t)
 	if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") == 0 {
@@ -87,7 +87,7 @@ func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	w.want(rollout.Paused, 0)
 }
 
-// TestPruneWaitsForTheRest checks that objects that left Git are not deleted before all other objects are applied.
+// TestPruneWaitsForTheRest checks that an object removed from Git is pruned only after all other objects are applied.
 func TestPruneWaitsForTheRest(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.refuses = func(o rollout.Object) error {
@@ -105,7 +105,7 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 	compare.CheckNamed(t, "pruned", "[core/ConfigMap/default/shop]", fmt.Sprint(w.cluster.pruned))
 }
 
-// telling returns options that hand each app's report to tell.
+// telling returns options that call tell with each app's report.
 func telling(tell func(report.App)) func(*Options) {
 	return func(o *Options) {
 		o.Tell = func(r report.Report) {
@@ -116,8 +116,8 @@ func telling(tell func(report.App)) func(*Options) {
 	}
 }
 
-// TestRefusedRecordIsReported checks that repeatedly refused pushes are part of the app's report until a push
-// succeeds. A lost race with another writer is not reported.
+// TestRefusedRecordIsReported checks that an app's report has the error of failed pushes until a push succeeds. A lost race with another
+// writer is not reported.
 func TestRefusedRecordIsReported(t *testing.T) {
 	refused := errors.New("rejected by the server: failed to update ref")
 	for name, c := range map[string]struct{ fails, want error }{
@@ -139,8 +139,8 @@ func TestRefusedRecordIsReported(t *testing.T) {
 	}
 }
 
-// TestRefusedDeletionIsOnRecord checks that the record names a refused deletion and its object until the deletion succeeds, also for an app
-// that has left Git.
+// TestRefusedDeletionIsOnRecord checks that the record has the error of a refused deletion until the API server accepts the deletion. The
+// inventory lists the object until it is gone. Both also hold for an app that has left Git.
 func TestRefusedDeletionIsOnRecord(t *testing.T) {
 	for name, files := range map[string]map[string]string{"an object leaves": withoutConfigMap, "the app leaves": withoutShop} {
 		t.Run(name, func(t *testing.T) {
@@ -165,8 +165,8 @@ func TestRefusedDeletionIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestABrokenAppKeepsWhatItNames checks an object that may have moved to an app that cannot be rendered. The object
-// stays if that app's files or record name it, and is deleted otherwise.
+// TestABrokenAppKeepsWhatItNames removes an object from its app while another app cannot be rendered. If the files of the broken app name
+// the object, it stays until the broken app is corrected. Otherwise it is pruned.
 func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		file  string
@@ -205,8 +205,8 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAfterATransition checks that an app is due again after each transition. The next transition may be due immediately, and no
-// other event may follow for hours.
+// TestLooksAgainAfterATransition checks that each transition requeues its app immediately. The next transition may be possible at once, and
+// no other event may follow for hours.
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
 	w.r.queue.due(w.now.Add(time.Hour))
@@ -214,14 +214,14 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	must(t, w.r.RunOnce(t.Context(), w.clock, true))
 	compare.CheckNamed(t, "after the first transition", rollout.Progressing, w.state().Phase)
 	compare.CheckNamed(t, "due at once", []string{"shop"}, w.r.queue.due(w.now))
-	// A pass without changes is not followed by another.
+	// A pass without a transition does not requeue its app.
 	w.settle()
 	w.r.queue.due(w.now.Add(time.Hour))
 	w.pass()
 	compare.CheckNamed(t, "due at once while nothing has changed", "[]", fmt.Sprint(w.r.queue.due(w.now)))
 }
 
-// TestMessage checks the messages of the state branch's commits, for users and programs.
+// TestMessage checks the message of a commit on the state branch. The subject is for users, and the trailers are for programs.
 func TestMessage(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("slip", map[string]string{"apps/shop/app.yaml": "kind: [\n"})
@@ -236,7 +236,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// serves is an Observer that knows which Services have endpoints of which versions.
+// serves is an Observer. The keys of ready are the Services and pod hashes that have ready endpoints.
 type serves struct {
 	Observer
 	ready map[string]bool
@@ -247,8 +247,8 @@ func (s serves) Serves(_ context.Context, service rollout.Ref, podHash string) (
 	return s.ready[service.Name+" "+podHash], s.err
 }
 
-// TestEndpointsAreAsked checks that the endpoints of a version are looked up for each Service. After an error, no Service counts as having
-// endpoints.
+// TestEndpointsAreAsked checks that each pair of a Service and a version is looked up. After an error there is no answer at all, not even
+// for ready endpoints.
 func TestEndpointsAreAsked(t *testing.T) {
 	need := func(service, hash string) strategies.Need {
 		return strategies.Need{Service: rollout.Ref{Kind: "Service", Name: service}, PodHash: hash}
@@ -274,8 +274,8 @@ func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{}, false, errors.New("no route")
 }
 
-// TestWhatARefusedCommitChanges checks that an app is held if the refused commit changes the app or its promotion file. Removing the
-// promotion file counts as a change: without the file, the release would stop at its gate again.
+// TestWhatARefusedCommitChanges checks when a commit without a trusted signature holds an app: if the commit changes the app or its
+// promotion file. The removal of the promotion file counts, because it would shut the release's gate again.
 func TestWhatARefusedCommitChanges(t *testing.T) {
 	const file = ".gitrollout/prod/promote/shop.yaml"
 	base := tree{id: "base", files: map[string]string{
@@ -287,7 +287,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 		return o.commits[o.commit("base", contents(edits))]
 	}
 	promoted, broken := with(map[string]string{file: "a"}), with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
-	newPoller := func() *poller { // several cases have commits with one ID, so they share no cache
+	newPoller := func() *poller { // each case needs its own cache, because commits of several cases have the same id
 		return &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
 	}
 	for name, c := range map[string]struct {
@@ -320,8 +320,8 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 	compare.CheckNamed(t, "a file broken in the same way: held, and changed", [2]bool{true, false}, [2]bool{held != nil, changed})
 }
 
-// TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned branch is deleted
-// immediately, because approvals of the old proposal would count for the next one.
+// TestKeptForTheForge checks that the branch of an ended proposal stays for a while if the forge may be merging it. Any other branch is
+// deleted immediately, because its approvals would count for the next proposal.
 func TestKeptForTheForge(t *testing.T) {
 	at := func(phase rollout.Phase, release, stable rollout.Hash) rollout.State {
 		s := rollout.State{Phase: phase, Release: &rollout.Release{Hash: release}, Stable: &rollout.Release{Hash: stable}}
@@ -367,7 +367,7 @@ func TestKeptForTheForge(t *testing.T) {
 	}
 }
 
-// routed returns the files of an app with routed releases.
+// routed returns the files of examples/gateway as the app shop. Its releases shift requests by an HTTPRoute.
 func routed(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{
@@ -382,7 +382,7 @@ func routed(t *testing.T) map[string]string {
 	return files
 }
 
-// routedAtStep returns a world whose routed app has v2 at a step, the app's first files, and a function that returns a version's files.
+// routedAtStep returns a world whose routed app is at a step of v2. It also returns v1's files, and a function for any version's files.
 func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(version string) map[string]string) {
 	t.Helper()
 	files = routed(t)
@@ -397,8 +397,8 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 	return w, files, of
 }
 
-// TestRoutingIsKnownSince checks that a routing counts as known to proxies from its apply on. Neither the time of the decision nor an
-// earlier routing counts.
+// TestRoutingIsKnownSince checks since when proxies may know a routing: since the first pass after its apply. Neither the time of the
+// decision nor another routing counts.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
 	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
@@ -442,7 +442,7 @@ func TestRoutingIsKnownSince(t *testing.T) {
 	compare.CheckNamed(t, "without a render", time.Time{}, r.since(at(50), nil, minute(11)))
 }
 
-// TestTouchFromEverywhere checks that watches, measurements and pumps can write to the queue at the same time.
+// TestTouchFromEverywhere checks that several goroutines can use the queue at the same time, as watches, measurements and pumps do.
 func TestTouchFromEverywhere(t *testing.T) {
 	r := New(Options{})
 	var all sync.WaitGroup
@@ -460,8 +460,8 @@ func TestTouchFromEverywhere(t *testing.T) {
 	compare.CheckNamed(t, "apps that are due", 8*500, len(r.queue.due(time.Unix(2, 0))))
 }
 
-// TestForgeIsToldAfterAStart checks which releases are reported to the forge after a start. These are releases in flight or with proposals,
-// and the release of the newest commit, whose end may be unreported. A release of an older commit is not reported.
+// TestForgeIsToldAfterAStart checks the releases that a new process reports to the forge: releases in flight or with proposals, and the
+// newest commit's release. The end of that release may be unreported. A Healthy release of an older commit is not reported.
 func TestForgeIsToldAfterAStart(t *testing.T) {
 	w := newWorld(t, nil)
 	config := plainConfig + "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
@@ -507,8 +507,8 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	}
 }
 
-// TestScalingWaitsForNothing checks that replicas in Git and the limits of an autoscaler reach the cluster while everything else waits. The
-// new version that was pushed with them waits for the end of a freeze, or was rejected.
+// TestScalingWaitsForNothing checks that new replicas and limits of an autoscaler reach the cluster at once. The new version of the same
+// commit waits for the end of a freeze, or is rejected.
 func TestScalingWaitsForNothing(t *testing.T) {
 	more := func(replicas, least, most int, image string) map[string]string {
 		return map[string]string{"apps/shop/more.yaml": fmt.Sprintf(`apiVersion: apps/v1
@@ -573,8 +573,8 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: third}, min
 	compare.CheckNamed(t, "phase and recorded replicas", []any{rollout.Healthy, 0}, []any{w.state().Phase, len(w.state().Replicas)})
 }
 
-// TestReplicasWaitForTheirAutoscaler checks that in a freeze, replicas wait together with the removal, or the move, of the autoscaler that
-// they replace. Both reach the cluster when the freeze ends.
+// TestReplicasWaitForTheirAutoscaler replaces an autoscaler by replicas during a freeze. Git removes the autoscaler or moves it to another
+// workload. The replicas reach the cluster only when the freeze ends.
 func TestReplicasWaitForTheirAutoscaler(t *testing.T) {
 	for name, then := range map[string]string{
 		"removed":             "",
@@ -616,7 +616,7 @@ func scaler(api, kind, target string) string {
 		"spec: {scaleTargetRef: {" + target + "}, " + most + ": 9}\n"
 }
 
-// TestOtherKeysAskAnew checks that approvals are checked again when the keys change.
+// TestOtherKeysAskAnew checks that a promotion's approval is checked again when the trusted keys change.
 func TestOtherKeysAskAnew(t *testing.T) {
 	asked, who := 0, "ann"
 	w := paused(t, func(o *Options) {
@@ -639,7 +639,7 @@ func TestOtherKeysAskAnew(t *testing.T) {
 	w.want(rollout.Healthy, 4)
 }
 
-// filesOfAStore returns edits that remove the files of the app shop, and edits that add the same files to an app named store.
+// filesOfAStore returns edits that remove the files of the app shop, and edits that add these files to an app named store.
 func (w *world) filesOfAStore() (removed, moved map[string]string) {
 	removed, moved = map[string]string{}, map[string]string{}
 	for name, content := range w.git.commits[w.git.heads.Main].files {
@@ -650,7 +650,7 @@ func (w *world) filesOfAStore() (removed, moved map[string]string) {
 	return removed, moved
 }
 
-// handOver runs passes until the app store has the record of the app shop.
+// handOver runs ten passes, in which the app store takes over the record of the app shop. Renders may not be ready yet.
 func (w *world) handOver() {
 	w.Helper()
 	for range 10 {
@@ -680,8 +680,8 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	}
 }
 
-// TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends, and then no Service is pinned to one
-// version: the next owner of the objects cannot know of the pin.
+// TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends and no longer pins a Service to one
+// version, because the next owner of the objects does not know the pin.
 func TestRemovedInRollback(t *testing.T) {
 	w, files, of := routedAtStep(t)
 	isPinned := func() bool {
@@ -696,8 +696,8 @@ func TestRemovedInRollback(t *testing.T) {
 	compare.CheckNamed(t, "in flight, held, and pinned", [3]bool{false, true, false}, [3]bool{s.Release != nil, s.Held != nil, isPinned()})
 }
 
-// TestRestartWithoutConfiguration checks a restart of an app at a commit whose configuration cannot be read. The app's namespace is in an
-// older commit: until that commit is read, nothing of the app is rendered, written or pruned.
+// TestRestartWithoutConfiguration restarts the process while the newest configuration is invalid. The app's namespace is only in an older
+// commit. Until the process has read that commit, it must not render, apply or prune the app.
 func TestRestartWithoutConfiguration(t *testing.T) {
 	w := worldOf(t, map[string]string{
 		configFile:                     plainConfig + "  namespace: shops\n",
@@ -715,8 +715,8 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and pods of v1", "[] 4", fmt.Sprint(w.cluster.pruned, w.pods("v1")))
 }
 
-// TestRestartAfterAnAppHasLeft removes an app's folder in a commit whose configuration cannot be read. After a restart, the app is still
-// held because the folder is gone, and nothing is recorded.
+// TestRestartAfterAnAppHasLeft removes an app's folder in a commit with an invalid configuration, which holds the app. After a restart, the
+// hold stays the same, so the process records nothing.
 func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("no shop, and a slip", map[string]string{
@@ -731,8 +731,8 @@ func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))
 }
 
-// TestRenamedWhileEmpty renames an app whose folder is empty. The message names both apps, so that users do not remove the old one. When
-// the objects arrive, the new app continues the record.
+// TestRenamedWhileEmpty renames an app to a folder without objects. The old app's hold names the new app, so that users do not remove the
+// record. When the objects arrive, the new app takes over the record.
 func TestRenamedWhileEmpty(t *testing.T) {
 	w := newWorld(t, nil)
 	edits, back := w.filesOfAStore()
@@ -745,7 +745,7 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	w.commit("its objects", back)
 	w.handOver()
 	compare.CheckNamed(t, "the store's former names, and pods", []any{[]string{"shop"}, 4}, []any{w.stateOf("store").Formerly, w.pods("v1")})
-	// An app with objects cannot be the new name of another app that leaves Git.
+	// The app till has other objects, so it cannot be the new name of the app store.
 	w.follow("a till", map[string]string{
 		"apps/till/kustomization.yaml": "resources: [map.yaml]\n",
 		"apps/till/map.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n",
@@ -781,8 +781,8 @@ func TestSameApp(t *testing.T) {
 	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
 }
 
-// TestRevertOfAMovedBranch checks the setting autoRevert: push when the branch has moved. The process reads the new head before it pushes
-// or proposes a revert.
+// TestRevertOfAMovedBranch refuses each revert of autoRevert: push with a conflict, as if the branch had moved. The process must fetch the
+// new head first, and must not propose the revert instead.
 func TestRevertOfAMovedBranch(t *testing.T) {
 	w := paused(t, func(o *Options) { o.Source.Branch = "main" })
 	w.follow("push reverts", map[string]string{configFile: plainConfig + "autoRevert: push\n"})
@@ -800,8 +800,8 @@ func TestRevertOfAMovedBranch(t *testing.T) {
 	w.want(rollout.Degraded, 0)
 }
 
-// TestTwoWriters checks that the loser of a race for the state branch decides again on the new head, in the same
-// pass. An exclusive process stops when another writer has taken over.
+// TestTwoWriters lets another writer win a race for the state branch. The process decides again on the new head, in the same pass. An
+// exclusive process stops instead.
 func TestTwoWriters(t *testing.T) {
 	other := rollout.Cluster{Cluster: "prod", UID: "uid", Writer: rollout.Writer{ID: "other", Epoch: 7}}
 	data, err := other.Encode()
@@ -819,18 +819,18 @@ func TestTwoWriters(t *testing.T) {
 		if !exclusive {
 			must(t, err)
 			compare.CheckNamed(t, "the phase", rollout.Progressing, w.state().Phase)
-			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // this process takes the branch back
+			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // this process claims the branch again
 		}
 	}
 }
 
-// TestAnotherWriterStopsNoRelease releases and promotes a version while another program changes an object again and again. Only pods decide
-// about the release; an app at rest is degraded.
+// TestAnotherWriterStopsNoRelease releases and promotes a version while another program changes a ConfigMap again and again. The release
+// completes. Afterwards, the app is unhealthy because of the other program.
 func TestAnotherWriterStopsNoRelease(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.fights = fmt.Errorf("ConfigMap shop is changed by kim again and again: %w", rollout.ErrOverwritten)
 	w.commit("v2", shopAt("v2"))
-	w.passes(20) // at rest, the other writer's change is an error
+	w.passes(20) // outside of a release, a pass fails because of the other program
 	w.want(rollout.Paused, 2)
 	compare.Contains(t, w.state().Reason, "kim")
 	w.commit("promote", promotion(w, "full"))

@@ -17,7 +17,7 @@ func (readable) Lookup(string) (rollout.Entry, bool, error) { return rollout.Ent
 func (readable) ReadDir(string) ([]rollout.Entry, error)    { return nil, nil }
 func (readable) ReadBlob(string) ([]byte, error)            { return nil, errors.New("no blobs") }
 
-// TestApprovals checks that a promotion waits while its approval is unknown. A known approval stays valid, and a missing approval is
+// TestApprovals checks that a promotion waits until its approval is known. An approval stays valid on newer commits. A refused promotion is
 // checked again on each newer commit.
 func TestApprovals(t *testing.T) {
 	const hash = "h1-2222222222"

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refusing is an origin that refuses requests with an error. Several goroutines may use it.
+// refusing is an origin that several goroutines may use. If set, lookErr fails each fetch and pushErr fails each push.
 type refusing struct {
 	*origin
 	mu      sync.Mutex
@@ -54,13 +54,13 @@ func (g *refusing) Held(commit string) (Snapshot, bool) {
 	return g.origin.Held(commit)
 }
 
-// TestRecordBacksOff checks the pauses while Git refuses the record of an advance or a rollback. There are at most 30
-// requests in ten minutes, and none before the end of a requested pause. The record follows when Git accepts it.
+// TestRecordBacksOff checks that pushes back off while Git refuses the record of an advance or a rollback. There are at most 30 pushes in
+// ten minutes, and none before a requested pause ends. When Git accepts pushes again, the record follows.
 func TestRecordBacksOff(t *testing.T) {
 	unreachable := fmt.Errorf("%w: 503 Service Unavailable", rollout.ErrUnreachable)
 	for name, c := range map[string]struct {
 		err   error
-		looks bool // fetches are refused as well
+		looks bool // fetches fail, too
 		pause time.Duration
 	}{
 		"not authorised":    {errors.New("not authorised: 401 Unauthorized"), false, 0},
@@ -120,8 +120,8 @@ func TestRecordBacksOff(t *testing.T) {
 	}
 }
 
-// TestOneAppSlowsNothing checks that neither a folder with an invalid name nor a panic in a report ends or slows the
-// loop: it still fetches at its interval and records.
+// TestOneAppSlowsNothing runs the loop with an invalid folder name and a panic in each report of an app. The loop still fetches at its
+// interval and records transitions.
 func TestOneAppSlowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -149,8 +149,8 @@ func TestOneAppSlowsNothing(t *testing.T) {
 	})
 }
 
-// TestOneRefusedRecord checks an app whose record the server never accepts. The app delays no other record, once the server is known to
-// accept others. Its own pushes back off, at most 30 in ten minutes, and its error is reported.
+// TestOneRefusedRecord checks an app whose record the server always refuses. The app delays other records only until the server has
+// accepted some of them. Pushes of the refused record back off, and its error is reported.
 func TestOneRefusedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		till := func(n int) map[string]string {
@@ -208,8 +208,8 @@ func TestOneRefusedRecord(t *testing.T) {
 	})
 }
 
-// TestRefusedRemoval checks a merged proposal's branch that the server refuses to remove. The removal is tried at most 30 times in ten
-// minutes, and delays no record.
+// TestRefusedRemoval checks that no record waits while the server refuses to delete the branch of a merged proposal. The deletion is tried
+// at most 30 times in ten minutes.
 func TestRefusedRemoval(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.ShowsForge = true })
 	forge := "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"

@@ -31,7 +31,7 @@ func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, erro
 	return p.origin.Between(ctx, from, to)
 }
 
-// meanwhile lets commits be pushed and fetched while the history is read for the first time.
+// meanwhile calls pushed and then fetches Git during the first read of the history.
 func (p *pastOf) meanwhile(w *world, pushed func()) {
 	p.then = func() error {
 		p.then = nil
@@ -40,11 +40,11 @@ func (p *pastOf) meanwhile(w *world, pushed func()) {
 	}
 }
 
-// Commits of no app.
+// These edits change no app.
 var readme, readmeAgain = map[string]string{"README.md": "not of the app\n"}, map[string]string{"README.md": "again\n"}
 
-// TestAStartNamesTheCommitThatMadeTheRelease checks commits that were pushed while no process ran. The release names the last commit that
-// changed its app, not the newest one. History is read only when an app follows a commit, and a rollback never waits for it.
+// TestAStartNamesTheCommitThatMadeTheRelease restarts the process after several pushes. The release names the last commit that changed its
+// app, not the newest commit. The process reads history only when an app follows a commit. A rollback does not wait for history.
 func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 	start := func(t *testing.T) (*world, *pastOf) {
 		w := newWorld(t, nil)
@@ -65,9 +65,9 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 		w.settle()
 		follows(w, past, made, 1)
 		compare.CheckNamed(t, "source", made, w.state().Source)
-		// Commits seen by this process need no history.
+		// The history is read once more, only for the commits of this fetch.
 		w.follow("readme again", readmeAgain)
-		if follows(w, past, made, 2); w.state().Source != made { // from one head to the next
+		if follows(w, past, made, 2); w.state().Source != made {
 			t.Errorf("it is at %s, want %s", w.state().Source, made)
 		}
 	})
@@ -120,9 +120,9 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 	})
 }
 
-// TestAStartNamesWhoPromoted checks a promotion pushed while no process ran, followed by other commits. Once the promotion's author is
-// known, the record names that author. Without history it names the newest commit's author, as for releases. An abort does not wait, and a
-// file that opens no gate reads no history.
+// TestAStartNamesWhoPromoted restarts the process after the push of a promotion and of other commits. The record names the promotion's
+// author. Without history it names the newest commit's author. An abort does not wait for history. A promotion file without effect causes
+// no read of history.
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
 		w := paused(t, nil)
@@ -147,7 +147,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w, past := start(t, promote)
 		w.settle()
 		want(t, w, past, "promoted by Bob", 1)
-		w.restart(past) // the file stays afterwards, and opens no gate
+		w.restart(past) // the promotion file still exists, but has no effect
 		w.settle()
 		want(t, w, past, "promoted by Bob", 1)
 	})
@@ -155,7 +155,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w, past := start(t, promote)
 		past.meanwhile(w, func() { w.commit("readme", map[string]string{"README.md": "once more\n"}) })
 		w.settle()
-		want(t, w, past, "promoted by Bob", 2) // one more question, for the commits between the two heads
+		want(t, w, past, "promoted by Bob", 2) // the fetch reads the commits between the two heads
 	})
 	t.Run("written again meanwhile", func(t *testing.T) {
 		w, past := start(t, promote)

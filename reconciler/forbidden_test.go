@@ -16,8 +16,8 @@ const (
 	edge = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop, namespace: edge}\n"
 )
 
-// TestForbidden checks that an object forbidden by the configuration holds its app, and that no object of that commit is applied. The
-// configuration line that the message names permits the object.
+// TestForbidden checks that an object outside of the permitted namespaces holds its app, and that no object of that commit is applied. The
+// hold's message names the configuration line that permits the object.
 func TestForbidden(t *testing.T) {
 	w := newWorld(t, nil)
 	w.follow("to another namespace, with v2", map[string]string{"apps/shop/config.yaml": edge, "apps/shop/app.yaml": version("v2")})
@@ -76,7 +76,7 @@ func TestRulesThatComeLater(t *testing.T) {
 	})
 }
 
-// counting notes the writer of each object.
+// counting is an Applier that counts the objects that each app applies or prunes.
 type counting struct {
 	Applier
 	by map[string]int
@@ -96,8 +96,8 @@ func (c counting) Prune(ctx context.Context, app string, refs []rollout.Ref) ([]
 const tenantConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 	"- {path: apps/evil, namespace: evil, namespaces: [default, evil-*]}\n- path: apps/shop\n"
 
-// TestTenantAttacks tries attacks by a user with the right to push one app's folder and its included files. The attacker's app is held with
-// the rule's message, none of its objects is written, and the other app continues.
+// TestTenantAttacks tries attacks by a user with access to one app's folder and to its included files. The attacker's app is held with the
+// rule's message. None of its objects is applied or pruned, and the other app continues.
 func TestTenantAttacks(t *testing.T) {
 	for name, tt := range attacks.Of("evil", attacks.Victim{App: "shop", Objects: "shop", Namespace: "default"}) {
 		if tt.Config == "" {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAHeldAppNamesTheCommitThatChangedIt checks which commit is named for a held app when several commits were pushed together, and some
-// of them revert others. Without history no commit is named.
+// TestAHeldAppNamesTheCommitThatChangedIt pushes three commits together, of which the second causes a hold. The hold names that commit.
+// After a restart without history, the hold names no commit.
 func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 	broken := map[string]string{"apps/shop/app.yaml": strings.Replace(version("v2"), "setWeight: 50", "setWeight: 500", 1)}
 	in := func(namespace string) string {
@@ -22,8 +22,8 @@ func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes map[string]string
 		reason  rollout.HeldReason
-		restart string // the restart during which the commits are pushed: none, with history, or without
-		want    string // "made", or "" for none
+		restart string // never, or the error of reading the history after a restart ("" for no error)
+		want    string // the named commit: "made", or "" for none
 	}{
 		"an error in a file":                        {broken, rollout.HeldInvalidInput, never, "made"},
 		"an error in a file, while away":            {broken, rollout.HeldInvalidInput, "", "made"},

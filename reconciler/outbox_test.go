@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestPushAt checks that consecutive transitions share a push, that no transition waits long for others, and that a rollback does not wait.
+// TestPushAt checks that consecutive transitions share a push, and that no transition waits long for others. A rollback does not wait.
 func TestPushAt(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tt := range map[string]struct {
@@ -30,7 +30,7 @@ func TestPushAt(t *testing.T) {
 	}
 }
 
-// TestHanded checks that a transition that waits for its push is known to the next decision on the same record, and to no later decision.
+// TestHanded checks that the outbox shows a waiting transition only to decisions on the same record, and only until it is dropped.
 func TestHanded(t *testing.T) {
 	h := newOutbox(nil, func(string) {})
 	waits := func(when string, serial int, want bool) {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// images returns the images of all Deployments' pods.
+// images returns the versions that have pods, such as "v1v2".
 func (w *world) images() (all string) {
 	for _, image := range []string{"v1", "v2", "v9"} {
 		if w.pods(image) > 0 {
@@ -20,8 +20,8 @@ func (w *world) images() (all string) {
 	return all
 }
 
-// TestOneObjectOneApp checks that only the second app with an object is held. This holds for each order of passes, after a restart, and
-// when the object is missing in the cluster. The second app gets the object when the first drops it in Git.
+// TestOneObjectOneApp checks that only the second app with an object is held: in each order of names, after a restart, and while the object
+// is missing in the cluster. The hold ends when the first app drops the object in Git.
 func TestOneObjectOneApp(t *testing.T) {
 	for _, evil := range []string{"a-evil", "z-evil"} {
 		t.Run(evil, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestOneObjectOneApp(t *testing.T) {
 	}
 }
 
-// TestASharedNamespace checks that two apps may have one Namespace. The app that drops it deletes nothing, and the other continues.
+// TestASharedNamespace checks that two apps may have one Namespace. If one app drops the Namespace in Git, the other app keeps it.
 func TestASharedNamespace(t *testing.T) {
 	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
 	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: team}\n"

@@ -79,8 +79,8 @@ func object(version, kind, name string) rollout.Object {
 	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
 }
 
-// TestApprovalsAreAboutOneFile checks that an approval belongs to one file, one set of promoters and their keys. The approval ends with a
-// change of the keys or the removal of the app.
+// TestApprovalsAreAboutOneFile checks that an approval is valid for one file of one app and one set of promoters. The approval ends when
+// the trusted keys change or the app is removed.
 func TestApprovalsAreAboutOneFile(t *testing.T) {
 	asked := 0
 	ask := func(context.Context, string, string, string) (string, error) { asked++; return "ann", nil }
@@ -135,8 +135,8 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 	}
 }
 
-// TestComesFirst checks that an object belongs to the app whose record has it. If neither record has it, the first name wins; if both have
-// it, the cluster decides.
+// TestComesFirst checks that an object belongs to the app whose record has it. If neither record has the object, the first name wins. If
+// both records have it, both apps may keep it.
 func TestComesFirst(t *testing.T) {
 	ref := rollout.Ref{Kind: "ConfigMap", Name: "web"}
 	has := appState{state: rollout.State{Inventory: []rollout.Ref{{Kind: "Secret"}, ref}}}
@@ -152,7 +152,7 @@ func TestComesFirst(t *testing.T) {
 	}
 }
 
-// TestOwnFolder checks that an app's own files are in the highest folder that contains no other app.
+// TestOwnFolder checks that an app's own folder is the highest folder above the app that contains no other app.
 func TestOwnFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		app    string
@@ -173,7 +173,7 @@ func TestOwnFolder(t *testing.T) {
 	}
 }
 
-// TestSoonest checks that the zero time means never.
+// TestSoonest checks that Soonest returns the earlier time. The zero time means never.
 func TestSoonest(t *testing.T) {
 	var never time.Time
 	one, two := time.Unix(1, 0), time.Unix(2, 0)
@@ -204,7 +204,7 @@ func TestComplaintsAreForgotten(t *testing.T) {
 	said("app web", "away", false)
 }
 
-// TestChanged checks that a file belongs to the newest commit that changed it.
+// TestChanged checks that the function changed returns the newest commit that changed a file.
 func TestChanged(t *testing.T) {
 	at := func(author, id string) Snapshot { return written{author: author, id: id} }
 	for name, c := range map[string]struct {
@@ -238,7 +238,7 @@ func (w written) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{ID: w.id}, w.id != "", nil
 }
 
-// TestClaims checks that apps with a common object are touched when any of them changes or drops the object.
+// TestClaims checks that apps with a common object are touched when another of these apps adds or drops the object.
 func TestClaims(t *testing.T) {
 	render := func(names ...string) *rollout.Render {
 		r := &rollout.Render{Objects: []rollout.Object{{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}}}}
@@ -291,8 +291,8 @@ func TestClaims(t *testing.T) {
 	conflicts("the first one is no more", "web", render("x"), false, true)
 }
 
-// TestHappened checks that users are notified of a transition when it is recorded. A rollback is reported when it is
-// applied, and not again with its record.
+// TestHappened checks that users are notified of an advance when it is recorded. They are notified of a rollback when it is applied, and
+// not again when it is recorded.
 func TestHappened(t *testing.T) {
 	for _, visits := range [][]struct{ recorded, retreat, told bool }{
 		{{false, false, false}, {true, false, true}, {true, false, true}, {false, false, false}},

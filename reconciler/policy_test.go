@@ -36,7 +36,7 @@ func (r *rules) options(o *Options) {
 	o.Policy = func(rollout.Heads) (*rollout.Policy, error) { r.asked++; return r.policy, r.err }
 }
 
-// pausedUnder returns a world whose release of v2 waits at its gate, under a policy that permits it.
+// pausedUnder returns a world whose release of v2 waits at its gate, and the policy, which permits the release.
 func pausedUnder(t *testing.T, more func(*Options)) (*world, *rules) {
 	t.Helper()
 	r := &rules{}
@@ -82,13 +82,13 @@ func TestPolicy(t *testing.T) {
 	const why = "apps/evil/app.yaml: kind: project web, rule resources.deny: may not have any Secret (Secret/default/a)"
 	compare.Contains(t, fmt.Sprintf("%+v", w.stateOf("evil").Held), "Reason:Policy", "Message:"+why)
 	compare.CheckNamed(t, "writes", 0, by["evil"])
-	w.wantBegun() // the other app
+	w.wantBegun() // the app shop continues
 	r.set(t, "")
 	w.settle()
 	compare.CheckNamed(t, "without the rule: held, and written", "<nil> true", fmt.Sprint(w.stateOf("evil").Held, by["evil"] > 0))
 }
 
-// TestPolicyThatComesLater checks that a stricter policy stops a release in flight, but no rollback.
+// TestPolicyThatComesLater checks that a stricter policy stops a release in flight, but neither a rollback nor a prune.
 func TestPolicyThatComesLater(t *testing.T) {
 	begin := func(t *testing.T) *world {
 		w, r := pausedUnder(t, nil)
@@ -125,8 +125,8 @@ func TestPolicyThatComesLater(t *testing.T) {
 	})
 }
 
-// TestPolicyThatCannotBeRead checks that the last readable policy applies and nothing advances under it, because the next policy may forbid
-// an advance. Rollbacks continue.
+// TestPolicyThatCannotBeRead checks that nothing advances while the policy is unreadable, because the current policy may forbid the
+// advance. Rollbacks continue, also in a new process.
 func TestPolicyThatCannotBeRead(t *testing.T) {
 	broken := errors.New("not to be read")
 	pass := func(t *testing.T, w *world) {
@@ -166,8 +166,8 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestForbiddenSkips checks that a promotion past a timed pause, an analysis or an experiment is ignored, in each spelling. A promotion up
-// to the step before such a step counts.
+// TestForbiddenSkips checks the rule that forbids promoteFull. A promotion past a timed pause, an analysis or an experiment is ignored, in
+// each spelling. A promotion to an earlier step counts.
 func TestForbiddenSkips(t *testing.T) {
 	const template = "---\napiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: ok}\n" +
 		"spec: {metrics: [{name: a, successCondition: 'true', provider: {web: {url: 'https://example.com', jsonPath: '{$.a}'}}}]}\n"
@@ -191,8 +191,8 @@ func TestForbiddenSkips(t *testing.T) {
 	}
 }
 
-// TestForbiddenPromotion checks that a full promotion is ignored with a message, and that a promotion of a step
-// counts. Other decisions in the file are unchanged.
+// TestForbiddenPromotion checks that a forbidden full promotion is ignored with a message. A promotion of one step counts, and so does an
+// abort. Without the rule, the full promotion counts.
 func TestForbiddenPromotion(t *testing.T) {
 	const rule = ", rollouts: {forbid: [promoteFull]}"
 	for name, through := range map[string]string{
@@ -237,8 +237,8 @@ func TestForbiddenPromotion(t *testing.T) {
 	})
 }
 
-// TestPromotersOfAProject checks that approvals come from the promoters of the app's project, and are checked again when the project names
-// other promoters.
+// TestPromotersOfAProject checks that only the promoters of the app's project can approve a promotion. If the project gets other promoters,
+// the approval is checked again.
 func TestPromotersOfAProject(t *testing.T) {
 	var asked []string
 	w, r := pausedUnder(t, func(o *Options) {
@@ -274,10 +274,10 @@ func TestPromotersOfAProject(t *testing.T) {
 	})
 }
 
-// accountKey is the context's key of the account.
+// accountKey is the context key of the service account.
 type accountKey struct{}
 
-// byAccount notes the account of each apply and prune.
+// byAccount is an Applier that notes the service accounts of its applies and prunes.
 type byAccount struct {
 	Applier
 	as map[any]bool
@@ -293,8 +293,8 @@ func (b byAccount) Prune(ctx context.Context, app string, refs []rollout.Ref) ([
 	return b.Applier.Prune(ctx, app, refs)
 }
 
-// TestAccountOfAProject checks that an app's objects are written with its project's account, whatever account its entry names, also after
-// the app has left Git.
+// TestAccountOfAProject checks that an app's objects are applied and pruned with its project's service account, not with the account in the
+// app's entry. This also holds after the app has left Git.
 func TestAccountOfAProject(t *testing.T) {
 	r := &rules{}
 	r.set(t, ", serviceAccount: edge/deployer")
@@ -316,8 +316,8 @@ func TestAccountOfAProject(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and written as", []any{true, map[any]bool{"edge/deployer": true}}, []any{len(w.cluster.pruned) > 0, as})
 }
 
-// TestPolicyCostsNothing checks that a policy is read at each fetch and applies to existing renders. A policy causes no render, and no pass
-// while the policy is unchanged.
+// TestPolicyCostsNothing checks that each fetch reads the policy, and that a new policy is checked against existing renders. An unchanged
+// policy causes no pass.
 func TestPolicyCostsNothing(t *testing.T) {
 	builder := render.New(render.InProcess{})
 	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })
@@ -332,8 +332,8 @@ func TestPolicyCostsNothing(t *testing.T) {
 	compare.CheckNamed(t, "held, and builds", fmt.Sprint(nil, built), fmt.Sprint(w.state().Held, builder.Builds()))
 }
 
-// TestNoPolicyIsInAWayBack changes policies at random, including unreadable ones. An abort and a revert still roll all pods back, and no
-// pod moves before that.
+// TestNoPolicyIsInAWayBack changes the policy at random, also to an unreadable one. No pod moves until an abort or a revert, which then
+// rolls all pods back.
 func TestNoPolicyIsInAWayBack(t *testing.T) {
 	tighter := []string{
 		"", ", rollouts: {maxFirstWeight: 25}", ", rollouts: {requireAnalysis: true, minDuration: 1h}",

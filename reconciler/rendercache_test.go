@@ -21,7 +21,7 @@ type shelf struct {
 	away
 	here     map[string]bool
 	rendered []string
-	same     map[string]string // commits with equal content
+	same     map[string]string // the commit with equal content, by commit
 	fails    error             // the error of each render
 	trees    map[string]tree   // readable commits, by id
 }
@@ -87,7 +87,7 @@ func wantBuilt(t *testing.T, r *Reconciler, name, commit string) {
 
 func app(name string) rollout.App { return rollout.App{Name: name, Path: "apps/" + name} }
 
-// TestCommitsAreBroughtTogether checks that after a restart the thousand commits of a thousand apps are fetched together, and each once.
+// TestCommitsAreBroughtTogether checks that after a restart, one fetch gets the thousand commits of a thousand apps, each commit once.
 func TestCommitsAreBroughtTogether(t *testing.T) {
 	_, r := newShelf()
 	var all []string
@@ -107,7 +107,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 	compare.CheckNamed(t, "missing after an error", all[7:8], r.fetcher.missing())
 }
 
-// TestCommitThatIsGone checks that a commit that Git lacks is an error until the next fetch, and that no app waits for it.
+// TestCommitThatIsGone checks that a missing commit is an error, so that no app waits for it. After the next fetch it is requested again.
 func TestCommitThatIsGone(t *testing.T) {
 	s, r := newShelf()
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
@@ -133,13 +133,13 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"till new", "aaa new", "shop new"}, s.rendered)
 }
 
-// TestAppsThatAreCalledBackComeFirst checks that after a restart among many releases, reverted and aborted releases are rendered first.
+// TestAppsThatAreCalledBackComeFirst checks that after a restart, apps with a reverted or aborted release are rendered before other apps.
 func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	s, r := newShelf()
 	v := &gitView{branch: &source.Branch{}, apps: map[string]*appView{}}
 	head := tree{id: "head", files: map[string]string{}}
 	s.trees = map[string]tree{"stable": {id: "stable"}}
-	for i, is := range []string{"v2", "v2", "v1", "v2"} { // the third is reverted, and the last is aborted
+	for i, is := range []string{"v2", "v2", "v1", "v2"} { // app2 is reverted, and app3 is aborted
 		a := app(fmt.Sprint("app", i))
 		commit := "commit of " + a.Name
 		head.files[a.Path+"/app.yaml"] = is
@@ -166,7 +166,7 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"app2", "app3", "app2", "app3", "app0", "app1", "app0", "app1"}, apps)
 }
 
-// TestNewerHeadWins checks that an older head, rendered late because its app became urgent, does not replace a newer head.
+// TestNewerHeadWins checks that a late render of an older head does not replace a newer head, for an app that becomes urgent in between.
 func TestNewerHeadWins(t *testing.T) {
 	_, r := newShelf("first", "second")
 	shop := app("shop")
@@ -175,7 +175,7 @@ func TestNewerHeadWins(t *testing.T) {
 	r.renders.look(readable("second"), nil, []rollout.App{shop})
 	r.renders.drain()
 	wantHead(t, r, at("second"), "shop", "second")
-	// An older head has no effect while a newer one waits for its render.
+	// While the third head waits for its render, the cache does not return the second head.
 	if head, ready := r.renders.head(at("third"), shop); ready || head.Render != nil {
 		t.Errorf("the third head is %+v, ready %t", head, ready)
 	}
@@ -184,8 +184,8 @@ func TestNewerHeadWins(t *testing.T) {
 	wantBuilt(t, r, "shop", "second")
 }
 
-// TestHeadIsTheCommitThatMadeIt checks that among several fetched commits, the head is the commit that changed the app. Neither the order
-// of requests nor commits that arrive before the render change that.
+// TestHeadIsTheCommitThatMadeIt checks that an app's head names the commit that changed the app, not a newer commit. The order of requests
+// does not matter, nor do commits that arrive before the render.
 func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	shop := app("shop")
 	for name, look := range map[string]func(r *Reconciler){
@@ -212,7 +212,7 @@ func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	}
 }
 
-// TestWhatIsUsedStays checks that the target of a rollback stays cached during a release with many heads, without reading Git.
+// TestWhatIsUsedStays checks that a rollback's target stays cached while many heads are rendered, because each pass uses the target.
 func TestWhatIsUsedStays(t *testing.T) {
 	s, r := newShelf("stable")
 	shop := app("shop")
@@ -242,7 +242,7 @@ func TestPanicOfARender(t *testing.T) {
 	}
 }
 
-// TestRendersEnd checks that idle workers end.
+// TestRendersEnd checks that a render worker ends when its queue is closed.
 func TestRendersEnd(t *testing.T) {
 	_, r := newShelf("new")
 	ended := make(chan struct{})
@@ -298,8 +298,8 @@ func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	ended.Wait()
 }
 
-// TestCommitThatIsForeign checks that a fetched commit outside of the users' branch, such as a proposal's, is an
-// error and is not rendered. A former head is accepted.
+// TestCommitThatIsForeign checks that a commit outside of the users' branch, such as a proposal's commit, is an error and is not rendered.
+// A former head is rendered.
 func TestCommitThatIsForeign(t *testing.T) {
 	_, r := newShelf("head", "foreign")
 	shop := app("shop")
@@ -317,8 +317,8 @@ func TestCommitThatIsForeign(t *testing.T) {
 	wantBuilt(t, r, "shop", "head")
 }
 
-// TestFailedRenderIsTriedAgain checks that a render that failed for a reason outside of the repository is retried at later fetches, with
-// growing pauses. Older commits are retried as well, and a success ends the retries.
+// TestFailedRenderIsTriedAgain checks that a failed render is retried at later fetches, with growing pauses, unless the error is in the
+// repository. Renders of older commits are retried, too. A success ends the retries.
 func TestFailedRenderIsTriedAgain(t *testing.T) {
 	s, r := newShelf("1", "2")
 	v, apps := at("1", "2"), []rollout.App{app("a")}
@@ -333,7 +333,7 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	}
 	r.renders.look(v.branch.Tree, v.line, apps)
 	r.renders.drain()
-	compare.CheckNamed(t, "tries at 40 looks", 5, looks(40)) // after 1, 2, 4, 8 and 16 fetches
+	compare.CheckNamed(t, "tries at 40 looks", 5, looks(40)) // after pauses of 1, 2, 4, 8 and 16 fetches
 	_, _ = r.renders.render(t.Context(), app("a"), "1")
 	r.renders.drain()
 	s.fails = nil

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// away is a Git server that does not answer.
+// away is a Git server whose fetches fail.
 type away struct {
 	Repository
 	fetches atomic.Int64
@@ -32,8 +32,8 @@ func (a *away) Fetch(context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, a.err(a.fetches.Add(1))
 }
 
-// TestRunPolls checks how many fetches a minute without other events has while the server is down. They begin at the interval and back off.
-// A repeated error has one line in the log.
+// TestRunPolls checks the number of fetches in a minute while the Git server is down. Fetches begin at the interval and back off. Changes
+// of the cluster cause no fetch. A repeated error is logged once.
 func TestRunPolls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flag    time.Duration
@@ -129,7 +129,7 @@ func TestAgenda(t *testing.T) {
 	r.queue.at("never", time.Time{})
 	compare.CheckNamed(t, "next due", now.Add(time.Minute), r.NextDue())
 	r.Touch("touched")
-	r.queue.at("touched", now.Add(time.Hour)) // a timer does not delay an app
+	r.queue.at("touched", now.Add(time.Hour)) // a timer does not delay a touched app
 	compare.CheckNamed(t, "due now", []string{"touched"}, r.queue.due(now))
 	compare.CheckNamed(t, "due in an hour", []string{"later", "sooner"}, r.queue.due(now.Add(time.Hour)))
 }
@@ -160,7 +160,7 @@ func TestBackoff(t *testing.T) {
 	compare.CheckNamed(t, "tries after the first failure", "1s 2s 4s 8s 16s 32s 1m4s 2m4s 3m4s", strings.Join(got, " "))
 }
 
-// TestTouchesDoNotDelayTheNextTry checks that a short outage with many changes in the cluster does not delay the app's next try.
+// TestTouchesDoNotDelayTheNextTry checks that many failed passes at one moment do not lengthen the wait for the app's next try.
 func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
@@ -190,8 +190,8 @@ func TestTriesAreSpread(t *testing.T) {
 	}
 }
 
-// TestTriesAreTimed checks that the waits between an app's retries grow while the cluster or Git refuses a change. After a success only the
-// app's own timers are left.
+// TestTriesAreTimed checks that an app counts as failing while the cluster or Git refuses a change. The waits between its tries then grow.
+// A success ends the series of failures.
 func TestTriesAreTimed(t *testing.T) {
 	w := newWorld(t, nil)
 	isFailing := func() bool { return !w.r.caches["shop"].failing.IsZero() }
@@ -213,8 +213,8 @@ func TestTriesAreTimed(t *testing.T) {
 	compare.CheckNamed(t, "a transition that was recorded in the end is a failure", false, isFailing())
 }
 
-// TestWhatMayNotBeLookedAt checks that a new app with an object of a forbidden kind is held with a reason, and
-// continues when the kind is permitted. A temporary error holds nothing.
+// TestWhatMayNotBeLookedAt checks a new app with an object of a kind that gitrollout may not watch. The app is held with a reason until the
+// kind is permitted. A temporary error delays the app, but does not hold it.
 func TestWhatMayNotBeLookedAt(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.unasked, w.cluster.applied = errors.New("the cluster is away"), nil
@@ -234,8 +234,8 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 	compare.CheckNamed(t, "held, and applied", "<nil> true", fmt.Sprint(w.stateOf("more").Held, isApplied()))
 }
 
-// TestNothingAdvancesUnseen checks that no timer advances a release and no app counts as healthy while watches are broken. A rollback
-// begins, and is complete when the watches show its end.
+// TestNothingAdvancesUnseen checks that no timer advances a release and no rollback ends while watches are broken. A rollback still begins.
+// It ends when the watches work again.
 func TestNothingAdvancesUnseen(t *testing.T) {
 	steps := strings.NewReplacer("pause: {}", "pause: {duration: 3s}")
 	w := worldOf(t, map[string]string{
@@ -266,8 +266,8 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 	w.want(rollout.Healthy, 0)
 }
 
-// TestEachObjectIsTried checks that objects are applied one by one after they failed together. Each new reason is reported once. Objects of
-// other apps are skipped. Any other refusal stops the sequence, since later objects may remove pods.
+// TestEachObjectIsTried checks that objects are applied one by one after a failed apply of all. Each new error is reported once. An object
+// of another app is skipped. Any other error stops the sequence, because later objects may remove pods.
 func TestEachObjectIsTried(t *testing.T) {
 	objects := []rollout.Object{object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "b"), object("v1", "ConfigMap", "c")}
 	theirs := &rollout.InvalidError{Msg: "it is another app's"}
@@ -294,7 +294,7 @@ func TestEachObjectIsTried(t *testing.T) {
 	}
 }
 
-// TestNoTracerCostsNothing checks that a part allocates nothing without a Tracer.
+// TestNoTracerCostsNothing checks that without a Tracer, a traced part allocates nothing.
 func TestNoTracerCostsNothing(t *testing.T) {
 	r := New(Options{})
 	ctx := t.Context()
@@ -306,7 +306,7 @@ func TestNoTracerCostsNothing(t *testing.T) {
 	}
 }
 
-// meter returns a successful result immediately. Uncollected measurements are lost at the end of a process.
+// meter is an Analyzer whose measurements succeed immediately. The field lost has the results that were not collected yet.
 type meter struct {
 	begun int
 	lost  []strategies.Measured
@@ -327,12 +327,12 @@ func (m *meter) Measured(string) []strategies.Measured {
 	return taken
 }
 
-// TestTheLastPassBeginsNothing checks that a process collects the measurements of its last pass, however long the
-// pass takes. Each requested measurement is then on record.
+// TestTheLastPassBeginsNothing runs processes that end after two passes. The last pass starts no measurement and collects all results,
+// however long it takes. So no requested measurement is lost.
 func TestTheLastPassBeginsNothing(t *testing.T) {
 	m := &meter{}
 	w := newWorld(t, func(o *Options) { o.Analyzer, o.Ends = m, true })
-	slow := func() time.Time { // the clock advances by seconds per reading
+	slow := func() time.Time { // each reading advances the clock by three seconds
 		w.now = w.now.Add(3 * time.Second)
 		return w.now
 	}

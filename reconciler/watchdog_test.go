@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stuck is a Git server and a cluster. Its Fetch runs a test's function.
+// stuck is a Repository and an Observer. Its Fetch calls a test's function and then fails.
 type stuck struct {
 	Repository
 	Observer
@@ -27,8 +27,8 @@ func (s stuck) Fetch(ctx context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, errors.New("no route")
 }
 
-// TestWorkThatHangsIsNamed checks that a fetch counts as hanging after 5 minutes, or ten intervals, without a heartbeat. Work with
-// heartbeats, or work that waits for its time, does not hang.
+// TestWorkThatHangsIsNamed checks that a fetch counts as hanging after ten intervals without a heartbeat, but not before 5 minutes. A fetch
+// with heartbeats does not hang, nor does a loop that waits for its next fetch.
 func TestWorkThatHangsIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		interval time.Duration
@@ -65,7 +65,7 @@ func TestWorkThatHangsIsNamed(t *testing.T) {
 	}
 }
 
-// TestOneAppThatHangsIsNamed checks that a hanging pass is reported with the name of its app only.
+// TestOneAppThatHangsIsNamed checks that a report of a hanging pass names only the app of that pass.
 func TestOneAppThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{

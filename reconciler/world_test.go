@@ -29,7 +29,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// tree is a commit of files by path. Ids of files and folders depend on their content.
+// tree is a commit with its files by path. The id of a file or folder is a hash of its content.
 type tree struct {
 	id     string
 	author string // "" means Ann
@@ -85,8 +85,8 @@ func (t tree) ReadBlob(id string) ([]byte, error) {
 	return nil, fmt.Errorf("no blob %s", id)
 }
 
-// origin is a Git server with its mirror, in memory. If set, fails is the error of each push, and refuse returns an error for each update
-// to refuse.
+// origin is a Git server with its mirror, in memory. If fails is set, each push returns it. If refuse is set, it checks each update of a
+// push, and an error of refuse fails the push.
 type origin struct {
 	refuse    func(rollout.Update) error
 	commits   map[string]tree
@@ -143,7 +143,7 @@ func (o *origin) Push(_ context.Context, updates []rollout.Update) (map[string]s
 	return made, nil
 }
 
-// commit adds a child of a commit; nil content removes a file.
+// commit adds a commit on top of its parent. Nil content removes a file.
 func (o *origin) commit(parent string, edits map[string][]byte) string {
 	next := tree{author: o.author, id: fmt.Sprintf("%07d", len(o.commits)+1), files: maps.Clone(o.commits[parent].files)}
 	if next.files == nil {
@@ -189,14 +189,14 @@ func (o *origin) Outside(_ context.Context, commit string, of []string) ([]strin
 // server is a cluster: a model of Kubernetes' controllers that notes applied and pruned objects.
 type server struct {
 	*kube.Cluster
-	refuses func(o rollout.Object) error // nil accepts everything
-	fights  error                        // the error of an Apply that wrote all objects
+	refuses func(o rollout.Object) error // returns the error of an object's apply; nil accepts all objects
+	fights  error                        // Apply returns it after it has written all objects
 	check   error                        // the result of a dry run
-	unseen  string                       // why watches are broken
+	unseen  string                       // why watches are broken; "" while they work
 	applied []string
 	pruned  []rollout.Ref
-	unprune error // the error of Prune, which deletes nothing then
-	hanging bool  // deleted objects stay at first
+	unprune error // if set, Prune returns it and deletes nothing
+	hanging bool  // deletions do not complete, as with a finalizer
 	foreign []rollout.Foreign
 	unasked error // the error of OtherOwners
 }
@@ -279,13 +279,13 @@ const (
 	configMap   = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
 )
 
-// Edits that delete the app's ConfigMap, or the whole app.
+// These edits delete the ConfigMap of the app shop, or the whole app.
 var (
 	withoutConfigMap = map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""}
 	withoutShop      = map[string]string{"apps/shop/kustomization.yaml": "", "apps/shop/config.yaml": "", "apps/shop/app.yaml": ""}
 )
 
-// newWorld returns a world whose app has a gate at half of its pods.
+// newWorld returns a world whose app is Healthy at v1. A release of the app has a gate at half of its pods.
 func newWorld(t *testing.T, options func(*Options)) *world {
 	t.Helper()
 	return worldOf(t, map[string]string{
@@ -296,7 +296,7 @@ func newWorld(t *testing.T, options func(*Options)) *world {
 	}, options)
 }
 
-// worldOf returns a world with files on the users' branch, after their version is rolled out to all users.
+// worldOf returns a world whose users' branch has these files. The app shop is Healthy at their version.
 func worldOf(t *testing.T, files map[string]string, options func(*Options)) *world {
 	t.Helper()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -322,16 +322,16 @@ func worldOf(t *testing.T, files map[string]string, options func(*Options)) *wor
 
 func version(v string) string { return strings.Replace(deployment, "VERSION", v, 1) }
 
-// shopAt returns the file of the app's version.
+// shopAt returns an edit that sets the version of the app shop.
 func shopAt(v string) map[string]string { return map[string]string{"apps/shop/app.yaml": version(v)} }
 
-// commit writes files to the users' branch; content "" removes a file.
+// commit writes files to the users' branch. Content "" removes a file.
 func (w *world) commit(_ string, files map[string]string) string {
 	w.git.heads.Main = w.git.commit(w.git.heads.Main, contents(files))
 	return w.git.heads.Main
 }
 
-// contents returns files as edits; content "" removes a file.
+// contents converts files to the edits of a commit. Content "" removes a file.
 func contents(files map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name, content := range files {
@@ -375,7 +375,7 @@ func (w *world) passes(n int) {
 	}
 }
 
-// settle runs passes, which must succeed, until nothing moves.
+// settle runs 20 passes, which suffice for most changes to end. Each pass must succeed.
 func (w *world) settle() {
 	w.Helper()
 	for range 20 {
@@ -383,21 +383,21 @@ func (w *world) settle() {
 	}
 }
 
-// follow commits files and runs passes until nothing moves.
+// follow commits files and calls settle.
 func (w *world) follow(what string, files map[string]string) {
 	w.Helper()
 	w.commit(what, files)
 	w.settle()
 }
 
-// restart replaces the process by one that reads the history of commits from past.
+// restart replaces the reconciler by a new one, as a restart of the process does. The new one reads the history of commits from past.
 func (w *world) restart(past *pastOf) {
 	o := w.r.Options
 	o.Past = past
 	w.r = New(o)
 }
 
-// state returns Git's record of the app.
+// state returns the recorded state of the app shop.
 func (w *world) state() rollout.State { return w.stateOf("shop") }
 
 func (w *world) stateOf(app string) rollout.State {
@@ -414,7 +414,7 @@ func (w *world) recordsNothing(run func()) {
 	}
 }
 
-// want fails the test at another phase, or at another number of v2's pods.
+// want fails the test unless the app has this phase and this number of pods of v2.
 func (w *world) want(phase rollout.Phase, pods int) {
 	w.Helper()
 	if s := w.state(); s.Phase != phase || w.pods("v2") != pods {
@@ -422,7 +422,7 @@ func (w *world) want(phase rollout.Phase, pods int) {
 	}
 }
 
-// wantBack fails the test if a release is on record, or if not all pods are of v1.
+// wantBack fails the test unless all pods are of v1 and no release is on record.
 func (w *world) wantBack() {
 	w.Helper()
 	if w.wantBackPods(); w.state().Release != nil {
@@ -430,7 +430,7 @@ func (w *world) wantBack() {
 	}
 }
 
-// wantBackPods fails the test if not all pods are of v1.
+// wantBackPods fails the test unless all pods are of v1.
 func (w *world) wantBackPods() {
 	w.Helper()
 	if w.pods("v1") != 4 || w.pods("v2") > 0 {
@@ -438,7 +438,7 @@ func (w *world) wantBackPods() {
 	}
 }
 
-// wantBegun fails the test if the shop is held, or has no release or no pods of v2.
+// wantBegun fails the test unless a release of the app shop has pods of v2 and no hold.
 func (w *world) wantBegun() {
 	w.Helper()
 	if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {

@@ -19,7 +19,7 @@ func TestOutlive(t *testing.T) {
 	}
 }
 
-// TestSpread checks that a duration grows by up to a tenth, by varying amounts.
+// TestSpread checks that Spread lengthens a duration by a random amount of at most a tenth.
 func TestSpread(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for range 100 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestWorkThatHangsIsGivenUp checks that work that never ends is abandoned when hung reports it, or some time after its context ended.
+// TestWorkThatHangsIsGivenUp checks when Supervised abandons work: when hung reports a problem, or some time after the context ended.
 func TestWorkThatHangsIsGivenUp(t *testing.T) {
 	forEver := func(context.Context) error { select {} }
 	late := func(ctx context.Context) error {
@@ -35,7 +35,7 @@ func TestWorkThatHangsIsGivenUp(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), tt.stopAt)
 				defer stop()
 				work := tt.work
-				if tt.message != "EOF" && tt.message != "" { // a synctest bubble ends after all its goroutines
+				if tt.message != "EOF" && tt.message != "" { // a synctest bubble needs the end of all its goroutines
 					over := make(chan struct{})
 					defer close(over)
 					work = func(context.Context) error { <-over; return nil }

@@ -53,8 +53,8 @@ func TestSettle(t *testing.T) {
 	settled("a collected measurement", 10*time.Second, false, true)
 }
 
-// TestNothingIsRemembered checks that a Worker keeps no state of an app without measurements. The app has never measured, or its
-// measurements have ended with or without a result.
+// TestNothingIsRemembered checks that a Worker keeps no state of an app without measurements: before the first measurement, after a
+// cancelled one, and after a result that was never collected.
 func TestNothingIsRemembered(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
@@ -76,8 +76,8 @@ func TestNothingIsRemembered(t *testing.T) {
 	compare.CheckNamed(t, "of an ended analysis: measurements, and forgotten", []any{0, true}, []any{len(b.Measured("shop")), forgotten()})
 }
 
-// TestJobsAreRemovedOnce checks that a Job whose requests failed is requested again, and is removed once, after its end. A Job of a running
-// analysis stays, and a Job that never began is not removed.
+// TestJobsAreRemovedOnce checks that a Job with failed requests is not deleted while its analysis continues. After the Job has ended, it is
+// deleted once. A Job that was never requested is not deleted.
 func TestJobsAreRemovedOnce(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	begun := make(chan struct{})
@@ -103,13 +103,13 @@ func TestJobsAreRemovedOnce(t *testing.T) {
 	b.going = nil
 	b.begin(shop, due(web(hanging)))
 	<-begun
-	b.begin(shop, due(job)) // there is no free slot
+	b.begin(shop, due(job)) // the Job waits for the only slot
 	time.Sleep(20 * time.Millisecond)
 	b.Measure(shop, nil, nil)
 	removed(1, "when one was never begun")
 }
 
-// TestWhatIsMissingIsSaid checks that an error names the unreadable Secret, or has the HTTP status of the failed query for stable.
+// TestWhatIsMissingIsSaid checks that an error names an unreadable Secret, or has the HTTP status of a failed query for the stable version.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("hash") == "old" {
@@ -130,7 +130,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	wantError(t, b.measure(t, secret), "key token of Secret shop/metrics is not there")
 }
 
-// TestSecretsAreNotTold checks that a Secret's value in a server's answer is redacted, also in an error about the query.
+// TestSecretsAreNotTold checks that a Secret's value is redacted in an error that quotes the server's answer.
 func TestSecretsAreNotTold(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no user "+r.URL.Query().Get("user"), http.StatusForbidden)

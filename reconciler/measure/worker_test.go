@@ -27,7 +27,7 @@ var (
 	shop = rollout.App{Name: "shop"}
 )
 
-// bench is a worker under test. Its channel receives each app that the worker touches.
+// bench is a Worker under test. The channel touched receives each app that the Worker touches.
 type bench struct {
 	*Worker
 	touched chan string
@@ -102,7 +102,7 @@ func wantError(t *testing.T, got strategies.Measured, text string) {
 	}
 }
 
-// wantTrouble fails the test unless the trouble log has exactly one entry, with a text; "" wants no entry.
+// wantTrouble fails the test unless the function Trouble got exactly one error, with this text. Text "" wants no error.
 func (b *bench) wantTrouble(t *testing.T, text string) {
 	t.Helper()
 	b.mu.Lock()
@@ -112,7 +112,7 @@ func (b *bench) wantTrouble(t *testing.T, text string) {
 	}
 }
 
-// begin starts measurements beside all earlier running ones.
+// begin starts the due measurements. Measurements of earlier calls continue.
 func (b *bench) begin(app rollout.App, due []strategies.Measure) {
 	b.going = append(b.going, going(due)...)
 	b.Measure(app, b.going, due)
@@ -144,7 +144,7 @@ func due(m rollout.Metric) []strategies.Measure {
 	}}
 }
 
-// withToken returns a metric with the Secret's token as an argument.
+// withToken sets an argument of a metric to the token in the Secret metrics.
 func withToken(m rollout.Metric) rollout.Metric {
 	m.Secrets = map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}
 	return m
@@ -161,7 +161,7 @@ func hang(begun chan<- struct{}) func(*http.Request) {
 	}
 }
 
-// serve answers each request with its number, starting at 1.
+// serve starts a server that answers request n with the number n. If the function before is set, the server calls it before each answer.
 func serve(t *testing.T, before func(*http.Request)) (url string, asked *atomic.Int64) {
 	asked = &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -183,8 +183,8 @@ func TestMeasures(t *testing.T) {
 	compare.CheckNamed(t, "collected twice", 0, len(b.Measured("shop")))
 }
 
-// TestNotTwice checks that a measurement is not started twice by a pass that decided before the measurement's end. Until its result is
-// collected, a measurement that is due again is the same measurement.
+// TestNotTwice requests a measurement again while it runs, and again before its result is collected. The Worker must not start it twice.
+// After the result is collected, a request starts the next measurement.
 func TestNotTwice(t *testing.T) {
 	release := make(chan struct{})
 	url, asked := serve(t, func(*http.Request) { <-release })
@@ -196,7 +196,7 @@ func TestNotTwice(t *testing.T) {
 	b.begin(shop, due(web(url))) // the measurement has ended, and is not collected
 	time.Sleep(50 * time.Millisecond)
 	compare.CheckNamed(t, "measurements, and requests", [2]int{1, 1}, [2]int{len(b.Measured("shop")), int(asked.Load())})
-	if b.measure(t, web(url)); asked.Load() != 2 { // the next measurement
+	if b.measure(t, web(url)); asked.Load() != 2 { // the result was collected
 		t.Errorf("asked %d times", asked.Load())
 	}
 }
@@ -245,18 +245,18 @@ type gates struct {
 	open    bool
 	gone    bool
 	deleted int
-	refuses error // the error of each deletion
+	refuses error // each deletion returns it
 	fails   error
 }
 
-// locked runs a part of the test while no request is answered.
+// locked calls run while gates answers no request.
 func (g *gates) locked(run func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	run()
 }
 
-// await waits for at least the given numbers of requests for Jobs and of deletions.
+// await waits until gates has had at least these numbers of requests for Jobs and of deletions.
 func (g *gates) await(t *testing.T, asked, deleted int) {
 	t.Helper()
 	waitFor(t, fmt.Sprintf("%d requests for a Job and %d removals", asked, deleted), func() bool {
@@ -295,7 +295,7 @@ var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{
 	}},
 }}
 
-// TestRunningHoldsNoSlot checks that a long Job is read again under the same name, without keeping a slot. Jobs that remain are reported.
+// TestRunningHoldsNoSlot checks that a running Job is read again by the same name, and holds no slot. A failed deletion is reported.
 func TestRunningHoldsNoSlot(t *testing.T) {
 	g := &gates{refuses: errors.New("not allowed")}
 	url, _ := serve(t, nil)
@@ -313,7 +313,7 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 	compare.CheckNamed(t, "the last Job, and deleted Jobs", []any{g.asked[0], 1}, []any{g.asked[len(g.asked)-1], g.deleted})
 }
 
-// TestPanic checks that a panic becomes an error of the measurement. The panic's text may have secrets, so only the log has it.
+// TestPanic checks that a panic becomes an error of the measurement. Only the log has the panic's text, because it may have secrets.
 func TestPanic(t *testing.T) {
 	b := newBench(t, func(o *Options) {
 		o.Parallel = 1
@@ -324,7 +324,7 @@ func TestPanic(t *testing.T) {
 	b.measure(t, web("http://127.0.0.1:1")) // the metric is measured again
 }
 
-// TestJudgingEnds checks that conditions that take too long are an error, and that the next measurement runs.
+// TestJudgingEnds checks that a condition whose evaluation takes too long is an error. The next measurement still runs.
 func TestJudgingEnds(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, func(o *Options) { o.Judging = time.Nanosecond })
@@ -383,8 +383,8 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 	compare.Check(t, []any{analysis.Errored, "Secret shop/metrics has no key other"}, []any{got.Phase, got.Message})
 }
 
-// TestOverIsOver checks that a measurement waiting for a gate or Job stops with its release, and that its Job is
-// deleted. Uncollected results are dropped.
+// TestOverIsOver checks that measurements of a gate, a Job and a slow server stop when their analyses end. The Job is deleted. No result is
+// left to collect.
 func TestOverIsOver(t *testing.T) {
 	asked := make(chan struct{}, 1000)
 	shut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -421,7 +421,7 @@ func TestOverIsOver(t *testing.T) {
 	b.wantTrouble(t, "")
 }
 
-// TestFailedRequestsAreTidiedUp checks that a Job started by a failed request is removed when its analysis ends before the next request.
+// TestFailedRequestsAreTidiedUp checks a failed request that may have created its Job. The Job is deleted only when the analysis ends.
 func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
@@ -434,7 +434,7 @@ func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	compare.CheckNamed(t, "measurements under way, and remembered apps", [2]int{0, 0}, [2]int{len(b.under()), len(b.stations)})
 }
 
-// TestDeletedJobIsNotMadeAgain checks that a hanging Job that is deleted by hand is inconclusive, and is not created again.
+// TestDeletedJobIsNotMadeAgain checks that the deletion of a running Job by hand makes its measurement inconclusive. No new Job is created.
 func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	g := &gates{}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
@@ -465,8 +465,8 @@ func waitFor(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestOnlyInNamespacesOfTheApp checks that no Secret is read and no Job created outside of the app's namespaces.
-// Plain requests need no namespace.
+// TestOnlyInNamespacesOfTheApp checks that outside of the app's namespaces, no Secret is read and no Job is created. A metric that needs
+// neither is measured.
 func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `[1, 100]`) }))
 	t.Cleanup(s.Close)

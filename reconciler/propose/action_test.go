@@ -42,7 +42,7 @@ func TestActionsAreAboutWhatIsShown(t *testing.T) {
 	}
 }
 
-// hour returns a time on the test's day.
+// hour returns the n-th hour of the test's day.
 func hour(n int) time.Time { return time.Date(2026, 11, 22, n, 0, 0, 0, time.UTC) }
 
 const promotionFile = ".gitrollout/prod/promote/shop.yaml"
@@ -82,8 +82,8 @@ func shop() strategies.Input {
 	}
 }
 
-// TestPromoteOverAWayBack checks that a rollback that does not end cannot block a full promotion of Git's version. A rejected version is
-// refused.
+// TestPromoteOverAWayBack checks a full promotion of the head during a rollback. The promotion is accepted, because the rollback may never
+// end. A promotion of a rejected head is refused.
 func TestPromoteOverAWayBack(t *testing.T) {
 	in := shop()
 	w := in.State.Progress[0].Workload
@@ -230,7 +230,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestPromote checks what a promotion opens, for which workloads, and which steps it reports as skipped.
+// TestPromote checks which steps of which workloads a promotion opens, and which skipped steps its effect lists.
 func TestPromote(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	at := func(steps map[rollout.Workload]int) strategies.Input {
@@ -353,8 +353,8 @@ func TestRetry(t *testing.T) {
 	compare.CheckNamed(t, "a second retry is the file of the first one: "+again, false, again == file)
 }
 
-// TestPromotionReplacesNoRetry checks that a retried release cannot be promoted during its rollback: the promotion file would replace the
-// retry, and the release would stay rejected.
+// TestPromotionReplacesNoRetry checks that a retried release cannot be promoted during its rollback. The promotion would replace the retry
+// in the promotion file, and the release would stay rejected.
 func TestPromotionReplacesNoRetry(t *testing.T) {
 	in := rejected()
 	in.State.Phase, in.State.Release = rollout.Aborting, &rollout.Release{Hash: in.Head.Render.Release()}

@@ -29,7 +29,7 @@ Merge this commit to let the release go on.
 To undo the release, before or after that: gitrollout undo shop
 `}
 	compare.Check(t, want, o)
-	// The release is measured, and the step that began last is another workload's.
+	// Here, the release has measurements, and another workload's step began last.
 	state := shop().State
 	later, api := state.Progress[0].Entered.Add(time.Hour), rollout.Workload{Namespace: "shop", Name: "api"}
 	earlier := rollout.Progress{Workload: api, Step: 3, Of: 3, Name: "end", Weight: 100, Entered: later.Add(-2 * time.Hour)}
@@ -104,7 +104,7 @@ Reason: wrong prices
 	}
 }
 
-// TestUndoOfWhatWasRejected checks that the revert of a rejected version names stable as its target.
+// TestUndoOfWhatWasRejected checks that the undo of a rejected version goes back to the stable version.
 func TestUndoOfWhatWasRejected(t *testing.T) {
 	stable := Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}
 	o := to.Undo(rejected().State, stable, "Version 1", Reversion{Sharers: []string{"cart"}}, "")
@@ -119,7 +119,7 @@ Version 1
 It also changes files of: cart
 `
 	compare.Check(t, want, o.Message)
-	// An app without stages has no release to name.
+	// An app without stages has no release, so the message names commits.
 	plain := rollout.State{App: "jobs", Source: "c2c2c2c2c2", Phase: rollout.Healthy}
 	compare.Check(t, "Undo c2c2c2c of jobs in prod: back to c1c1c1c\n\n\nThis restores the files of jobs as they were in c1c1c1c:\nOne\n",
 		to.Undo(plain, Version{Commit: "c1c1c1c1c1"}, "One", Reversion{}, "").Message)
@@ -146,7 +146,7 @@ func TestBack(t *testing.T) {
 		"InFlight": {shop().State, "", "c1c1c1c1c1", false, ""},
 		"Degraded": {degraded, "", "c1c1c1c1c1", false, ""},
 		"First":    {first, "", "", false, "no version to go back to"},
-		// The current version, a version that never served and a rejected version are passed over.
+		// Back skips the current version, a version that never served and a rejected version.
 		"TheOneBefore":  {healthy, "", "c8", true, ""},
 		"OfAHash":       {healthy, "h1-9", "c9", true, ""},
 		"Stable":        {healthy, "h1-1", "c1c1c1c1c1", false, ""},
@@ -173,7 +173,7 @@ func TestBack(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "no version before")
 }
 
-// commit is a Tree of one version of the files.
+// commit is a Tree with the contents of files, by path. An id is the content.
 type commit map[string]string
 
 func (c commit) Lookup(path string) (rollout.Entry, bool, error) {
@@ -207,7 +207,7 @@ func TestReversion(t *testing.T) {
 	}
 }
 
-// unreadable is a Tree with one path or blob that cannot be read.
+// unreadable is a Tree that cannot read one path or one blob.
 type unreadable struct {
 	commit
 	what string
@@ -263,7 +263,7 @@ func (s snapshot) Commit() rollout.Commit {
 	return rollout.Commit{ID: s.id, Author: "Bob <bob@example.com>", Subject: "change " + s.id}
 }
 
-// TestTrace checks which other authors' changes a revert undoes. The release's own commits are not listed.
+// TestTrace checks the other commits that a revert also undoes. The release's commit and commits that only scale are not listed.
 func TestTrace(t *testing.T) {
 	at := func(id, manifest string) snapshot {
 		return snapshot{commit{"apps/shop/web.yaml": manifest, "README": id}, id}
@@ -314,8 +314,8 @@ func two(a string, n int, b string, m int) string {
 	return fmt.Sprintf(doc, a, n) + "---\n" + fmt.Sprintf(doc, b, m)
 }
 
-// TestReversionKeepsThePods checks that a revert keeps replicas that changed before or after the reverted commits. The renders show which
-// workload a number belongs to. If they do not, the proposal says so.
+// TestReversionKeepsThePods checks that a revert of a file keeps the present replicas. The renders show which numbers of the file are
+// replicas of which workload. If the replicas cannot be kept, the proposal lists them.
 func TestReversionKeepsThePods(t *testing.T) {
 	const (
 		kustomization = "kustomization.yaml"
@@ -398,7 +398,7 @@ func TestReversionKeepsThePods(t *testing.T) {
 	}
 }
 
-// TestReversionOfAFolderWithAnotherName checks that after a rename of the app's folder, replicas come from the files with the same names.
+// TestReversionOfAFolderWithAnotherName reverts a rename of the app's folder. Replicas come from the file with the same name.
 func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	head, old := commit{"b/web.yaml": "replicas: 9\nv2", "b/more.yaml": "x"}, commit{"a/web.yaml": "replicas: 3\nv1"}
 	v, err := NewReversion(head, old, sizedTo("b", []string{"b/web.yaml", "b/more.yaml"}, 9), sizedTo("a", []string{"a/web.yaml"}, 3), nil)
@@ -406,8 +406,8 @@ func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	compare.CheckNamed(t, "edits, resized, and error", []any{want, 0, error(nil)}, []any{v.Edits, len(v.Resized), err})
 }
 
-// TestReversionOfWhatIsConfigured checks a version that came from the app's configuration entry. The app's files alone do not revert it,
-// since half a revert would be a new version.
+// TestReversionOfWhatIsConfigured checks that a changed configuration entry of the app makes a revert an error. A revert of the app's files
+// alone would create another version.
 func TestReversionOfWhatIsConfigured(t *testing.T) {
 	head, old := commit{"a/web.yaml": "image: shop:${tag}\nenv: 2"}, commit{"a/web.yaml": "image: shop:${tag}\nenv: 1"}
 	variables := func(values map[string]string) func(a *rollout.App) {

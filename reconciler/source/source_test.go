@@ -65,7 +65,7 @@ func (c commit) ReadBlob(id string) ([]byte, error) {
 	return nil, fmt.Errorf("no blob %s", id)
 }
 
-// with returns a commit with changed files; "" deletes a file.
+// with returns a commit with changed files. Content "" deletes a file.
 func (c commit) with(id string, edits map[string]string) commit {
 	next := commit{id: id, files: maps.Clone(c.files)}
 	for name, content := range edits {
@@ -104,7 +104,7 @@ func open(t *testing.T, tree Snapshot, last *rollout.Config) *Branch {
 	return b
 }
 
-// changed opens the first commit with changed files, without an earlier configuration.
+// changed opens the commit first with edits. There is no earlier configuration.
 func changed(t *testing.T, edits map[string]string) *Branch {
 	t.Helper()
 	return open(t, first.with("second", edits), nil)
@@ -127,7 +127,7 @@ func names(b *Branch) string {
 	return strings.Join(rollout.Mapped(b.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
 
-// TestBrokenConfigLeavesTheLastGoodOne checks that while the configuration is broken, apps stay listed and nothing advances.
+// TestBrokenConfigLeavesTheLastGoodOne checks that with an invalid configuration, the last valid one lists the apps and nothing advances.
 func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	good := open(t, first, nil)
 	if good.Behind != nil || names(good) != "shop till" {
@@ -147,7 +147,7 @@ func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	}
 }
 
-// TestNoConfiguration checks that the message names the clusters with a configuration, also if there is only one.
+// TestNoConfiguration checks the error for a cluster without a configuration. The error names the clusters that have one, if any.
 func TestNoConfiguration(t *testing.T) {
 	for cluster, want := range map[string]string{"staging": "name a cluster with --cluster: prod", "": "commit a Config there"} {
 		tree := first
@@ -158,7 +158,7 @@ func TestNoConfiguration(t *testing.T) {
 	}
 }
 
-// TestOneBadFolder checks that an invalid folder does not affect the other apps.
+// TestOneBadFolder checks that a folder with an invalid or repeated name does not affect the other apps.
 func TestOneBadFolder(t *testing.T) {
 	b := changed(t, map[string]string{"apps/No_Name/kustomization.yaml": "resources: []\n"})
 	if names(b) != "shop till" || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "apps/No_Name" {
@@ -177,7 +177,7 @@ func TestOneBadFolder(t *testing.T) {
 	compare.CheckNamed(t, "there is a cart", false, listed)
 }
 
-// TestFreezeThatCannotBeRead checks that an unreadable freeze applies to all apps.
+// TestFreezeThatCannotBeRead checks that an invalid freeze file freezes all apps, even without a configuration.
 func TestFreezeThatCannotBeRead(t *testing.T) {
 	b := changed(t, map[string]string{".gitrollout/prod/freeze.yaml": "reason: [\n"})
 	if b.Freeze == nil || b.Calendar("shop").Freeze == nil {
@@ -207,7 +207,7 @@ func TestAppAt(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	then := r.AppAt(first, now)
 	compare.CheckNamed(t, "then", [2]string{"apps/shop", "shops"}, [2]string{then.Path, then.Namespace})
-	// Only the configuration entry of the app's folder counts.
+	// The namespace comes from the entry that matches the app's folder, not from the first entry.
 	stay := rollout.App{Name: "shop", Path: "apps/shop"}
 	two := first.with("second", listing("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n"))
 	compare.CheckNamed(t, "namespace of another entry", "shops", r.AppAt(two, stay).Namespace)
@@ -215,7 +215,7 @@ func TestAppAt(t *testing.T) {
 	renamed := rollout.App{Name: "store", Path: "apps/store", Formerly: "market shop"}
 	compare.CheckNamed(t, "folder of a former name", "apps/shop",
 		r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), renamed).Path)
-	// The Gatherer renders the app at the commit of its state.
+	// Gather renders the recorded commit with the former folder. It returns the app with the present folder.
 	var asked rollout.App
 	g := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		asked = r.AppAt(first, app)
@@ -227,7 +227,7 @@ func TestAppAt(t *testing.T) {
 	}
 }
 
-// TestGatherWaitsForWhatIsBeingRead checks that a commit that is still being read is an error, and a missing commit is no error.
+// TestGatherWaitsForWhatIsBeingRead checks that Gather fails while the recorded commit is being read. A missing commit is no error.
 func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	var problem error
 	g := Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
@@ -272,7 +272,7 @@ func TestPromotion(t *testing.T) {
 		t.Errorf("the head of an app: %+v", head)
 	}
 
-	// A former name counts, unless another app has it now.
+	// The promotion file of a former name counts, unless another app has that name now.
 	renamed := rollout.App{Name: "boutique", Formerly: "store shop"}
 	p = changed(t, map[string]string{file: good, "apps/shop/kustomization.yaml": ""}).Promotion(renamed)
 	if p.Path != file || p.File == nil {
@@ -300,7 +300,7 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// TestProjects checks the fields that an app gets from its project. An app without a project gets none.
+// TestProjects checks that an app gets its service account and its promoters from its project. An app without a project gets neither.
 func TestProjects(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	r.Policy.Store(&rollout.Policy{Projects: []rollout.Project{
@@ -316,7 +316,7 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestUnlisted checks that an app removed from Git is left alone. Its objects are pruned if its entry says so and its folder is gone.
+// TestUnlisted checks that objects of a removed app stay. They are pruned only if the app's entry sets prune and its folder is gone.
 func TestUnlisted(t *testing.T) {
 	b := changed(t, listing("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n"))
 	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {
@@ -346,7 +346,7 @@ func (linked) Lookup(string) (rollout.Entry, bool, error) {
 
 var errBroken = errors.New("broken")
 
-// failing is a commit whose next *left reads succeed. One read after them fails.
+// failing is a commit. Its next *left reads succeed, and then one read fails.
 type failing struct {
 	commit
 	left *int
@@ -380,7 +380,7 @@ func (f failing) ReadBlob(id string) ([]byte, error) {
 	return f.commit.ReadBlob(id)
 }
 
-// TestReadsThatFail checks that each failed read is reported, and counts neither as a missing file nor as the author's mistake.
+// TestReadsThatFail fails each read in turn. The error must be returned, and must not look like a missing or an invalid file.
 func TestReadsThatFail(t *testing.T) {
 	promotes := ".gitrollout/prod/promote/shop.yaml"
 	state, err := (&rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}).Encode()
@@ -427,8 +427,8 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestReadsOnce checks that a configuration is parsed once, and that old configurations are dropped. An app in its recorded folder is found
-// without a search.
+// TestReadsOnce checks that the contents of a configuration are read only once, and that the cache is bounded. An app that is still in its
+// folder is found without a search.
 func TestReadsOnce(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	// Three reads are the configuration's entry, its content and the folder. Afterwards the content is cached.
@@ -437,7 +437,7 @@ func TestReadsOnce(t *testing.T) {
 		then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"})
 		compare.CheckNamed(t, fmt.Sprint("left of ", reads, " reads, and namespace"), []any{0, "shops"}, []any{left, then.Namespace})
 	}
-	// Old configurations are dropped after some time, and not too early.
+	// A full cache is emptied before the next configuration, and not earlier.
 	for i := range maxConfigs {
 		_, err := r.ConfigAt(first.with("c", map[string]string{config: configOf("- path: apps/*\n") + fmt.Sprintf("# %d\n", i)}))
 		must(t, err)
@@ -448,7 +448,7 @@ func TestReadsOnce(t *testing.T) {
 	compare.CheckNamed(t, "configurations that are kept", 1, len(r.configs))
 }
 
-// TestAppAtKeepsTheLimits checks that older commits are rendered with the current limits and the current name.
+// TestAppAtKeepsTheLimits checks that AppAt finds the folder at an older commit, and keeps the present limits and the present name.
 func TestAppAtKeepsTheLimits(t *testing.T) {
 	limits := rollout.Limits{Memory: 7}
 	r := NewReader("prod", &builds{})
@@ -456,9 +456,9 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 		"Stayed":  {Name: "shop", Path: "apps/shop", Limits: limits},
 		"Moved":   {Name: "shop", Path: "teams/a/shop", Limits: limits},
 		"Renamed": {Name: "boutique", Formerly: "store shop", Path: "apps/boutique", Limits: limits},
-		// Another app had this app's current folder then.
+		// At the older commit, another app has this folder.
 		"Swapped": {Name: "shop", Path: "apps/till", Limits: limits},
-		// This app's current folder was a file then.
+		// At the older commit, this folder is a file.
 		"AFile": {Name: "shop", Path: "teams/shop", Limits: limits},
 	} {
 		tree := first
@@ -475,7 +475,7 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 	compare.CheckNamed(t, "it cannot be searched for", now, r.AppAt(failing{first, &left}, now))
 }
 
-// TestRenderHead checks that forbidden objects hold an app only at the newest commit.
+// TestRenderHead checks that the policy applies at the head, but not at older commits. The policy refuses this app of two projects.
 func TestRenderHead(t *testing.T) {
 	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shops"}
 	r := NewReader("prod", &builds{})
@@ -501,7 +501,7 @@ func (broken) Render(rollout.Tree, rollout.App, rollout.Commit) (*rollout.Render
 	return nil, errBroken
 }
 
-// TestLook checks that all workloads of the app, in Git or on record, are observed, together with the status of its routes.
+// TestLook checks that Gather observes all workloads of the app, in Git and on record, and the status of its routes.
 func TestLook(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	routed := func(name string) *rollout.Render {
@@ -544,14 +544,14 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s: %q, want %q; %+v, %v", name, got, c.want, in.Observed, err)
 		}
 	}
-	// While Git's version is unknown, the routes of the running version count.
+	// Routes uses the head's routes. Without a render of the head, it uses the routes of the recorded commit.
 	compare.CheckNamed(t, "routes", 1, len(Routes(strategies.Input{Source: routed("gate")})))
 	without := strategies.Input{Source: routed("gate"), Head: strategies.Head{Render: &rollout.Render{}}}
 	compare.CheckNamed(t, "routes that Git asks for", 0, len(Routes(without)))
 }
 
-// TestKindsAreMadeKnown checks that kinds named only by Rollout documents are registered before the observation, for the head and for the
-// recorded commit.
+// TestKindsAreMadeKnown checks that Look tells Know the workload kinds of Rollout documents before it calls Observe. The kinds come from
+// the head and from the recorded commit.
 func TestKindsAreMadeKnown(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	newer, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1beta1", "CloneSet")
@@ -589,7 +589,7 @@ func TestKindsAreMadeKnown(t *testing.T) {
 	}
 }
 
-// TestStates checks that the records of a state branch are read, and that other files are skipped.
+// TestStates checks that ReadStates reads the states of a state branch and skips other files.
 func TestStates(t *testing.T) {
 	state := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}
 	data, err := state.Encode()
@@ -616,7 +616,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestDesired checks that stable's commit is read only while its pods are kept; otherwise the app's own commit is stable.
+// TestDesired checks that Desired renders the recorded commit, and the stable commit only during a release.
 func TestDesired(t *testing.T) {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	at := func(hash rollout.Hash) *rollout.Render {
@@ -659,7 +659,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// remembering is a Renderer with a cache of apps.
+// remembering is a Renderer that notes the apps whose cache it has to keep.
 type remembering struct {
 	builds
 	kept []rollout.App
@@ -667,7 +667,7 @@ type remembering struct {
 
 func (r *remembering) KeepOnly(apps []rollout.App) { r.kept = apps }
 
-// TestForgetsAppsThatAreGone checks that an app's cache ends when Git no longer has the app.
+// TestForgetsAppsThatAreGone checks that Open tells the Renderer to keep the cache of the listed apps only.
 func TestForgetsAppsThatAreGone(t *testing.T) {
 	renderer := &remembering{}
 	for _, tree := range []commit{first, first.with("second", listing("- path: gone/*\n"))} {
