@@ -21,7 +21,7 @@ var (
 	api  = Workload{Namespace: "shop", Name: "api"}
 )
 
-// fullState returns a state with every field set, for the golden file state.golden.yaml.
+// fullState returns the state in the golden file state.golden.yaml. Most of its fields are set.
 func fullState() State {
 	return State{
 		App: "shop", Path: "apps/shop/overlays/prod", Phase: Aborting, Reason: "aborted by Ann: errors",
@@ -68,7 +68,7 @@ func TestStateGoldenFile(t *testing.T) {
 	compare.CheckNamed(t, "round trip", wantState, *back)
 }
 
-// edit returns the encoding of fullState with the text old replaced.
+// edit returns the encoding of fullState, in which it replaces the first occurrence of a text.
 func edit(t *testing.T, old, with string) string {
 	t.Helper()
 	data, err := fullState().Encode()
@@ -231,7 +231,7 @@ func FuzzParseState(f *testing.F) {
 	})
 }
 
-// TestNextTenth checks that a time is rounded up to a tenth of a second, and that the record keeps the rounded time.
+// TestNextTenth checks that a time is rounded up to a tenth of a second, and that its encoding has exactly the rounded time.
 func TestNextTenth(t *testing.T) {
 	for late, want := range map[time.Duration]time.Duration{
 		0: 0, time.Nanosecond: 100 * time.Millisecond, 100 * time.Millisecond: 100 * time.Millisecond,

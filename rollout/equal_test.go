@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fill sets every leaf field below a value and counts the leaves in n. All leaves of a type get one value, except leaf number n == odd.
+// fill sets each leaf field below a value, and counts the leaves in n. All leaves of one type get the same value, except leaf number odd.
 func fill(v reflect.Value, n *int, odd int) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -57,7 +57,7 @@ func filled(odd int) (s State, leaves int) {
 	return s, leaves
 }
 
-// TestStateEqualSeesEveryField checks for each field that Equal is true exactly if the encodings of both states are equal.
+// TestStateEqualSeesEveryField changes one field at a time. Equal must return true exactly if both states have the same encoding.
 func TestStateEqualSeesEveryField(t *testing.T) {
 	written := func(s State) string {
 		s.APIVersion, s.Kind, s.Seal = "", "", ""

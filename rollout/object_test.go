@@ -96,7 +96,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// TestKindsOfWorkloads checks that the text form of a Deployment has no kind, and the text form of every other workload has a kind.
+// TestKindsOfWorkloads checks that the text form of a Deployment has no kind. The text form of any other workload has a kind.
 func TestKindsOfWorkloads(t *testing.T) {
 	for want, kind := range map[string]Ref{
 		"shop/web":                            {Group: "apps", Kind: "Deployment"},

@@ -123,14 +123,14 @@ func TestStateLookups(t *testing.T) {
 	compare.Check(t, App{Formerly: "a b"}, (&State{Formerly: []string{"a", "b"}}).Named(App{}))
 }
 
-// TestShown checks that an app with a problem is not shown as Healthy, and that other phases are shown unchanged.
+// TestShown checks that a Healthy app with a problem is shown as Degraded. Other phases are shown unchanged.
 func TestShown(t *testing.T) {
 	compare.Check(t, Healthy, (&State{Phase: Healthy}).Shown())
 	compare.CheckNamed(t, "with a problem", Degraded, (&State{Phase: Healthy, Unhealthy: "0 of 5"}).Shown())
 	compare.CheckNamed(t, "another phase", Paused, (&State{Phase: Paused, Unhealthy: "0 of 5"}).Shown())
 }
 
-// TestWaits checks that an app held by a closed window waits without an error, and that an app held by a policy does not.
+// TestWaits checks that an app held by a closed window counts as waiting. An app held by a policy does not.
 func TestWaits(t *testing.T) {
 	if (*Held)(nil).Waits() || (&Held{Reason: HeldPolicy}).Waits() || !(&Held{Reason: HeldClosed}).Waits() {
 		t.Error("want only a release held by a closed calendar to wait")

@@ -10,13 +10,13 @@ import (
 
 const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
 
-// project returns the projects of a policy with one project, which has additional fields (more).
+// project returns the part of a policy that lists its only project. The text more adds fields to the project.
 func project(more string) string {
 	return "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
 }
 
-// TestParsePolicy checks that the error for each mistake in a policy names file, field, value and fix. An undetected mistake could
-// permit too much.
+// TestParsePolicy checks the error for each mistake in a policy, with file, field, value and fix. An undetected mistake could permit too
+// much.
 func TestParsePolicy(t *testing.T) {
 	const (
 		noFiles = " is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**"
@@ -136,8 +136,8 @@ func TestIsKind(t *testing.T) {
 	}
 }
 
-// FuzzPolicy checks that any bytes are either parsed as a policy, or refused with an InvalidError of one line. A parsed policy must
-// answer for every app, file and kind.
+// FuzzPolicy checks that any bytes are either parsed as a policy, or refused with an InvalidError of one line. The methods of a parsed
+// policy must not panic.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(policyHead + project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], "+
 		"resources: {deny: [/Secret, '*/Role'], allow: ['*']}")))

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// form is a document's struct with a field of each kind, and with each tag of Field.
+// form is the struct of a document. It has a field of each kind and each tag that Field describes.
 type form struct {
 	inner
 	Name    string            `json:"name" needs:"name it" is:"label"`
@@ -175,7 +175,7 @@ func TestReaderKeepsTheRest(t *testing.T) {
 	compare.Check(t, open{Known: "a", Rest: map[string]any{"other": int64(1)}}, o)
 }
 
-// TestTags checks for the struct types of all files that their tags name known formats and have readable defaults.
+// TestTags checks the tags of the structs of all files. Each named format must be known, and each default must be readable.
 func TestTags(t *testing.T) {
 	for kind, of := range FileTypes() {
 		checkTags(t, kind, of)

@@ -56,7 +56,7 @@ func TestStatesArePrintable(t *testing.T) {
 	compare.CheckNamed(t, "the given state", before, fmt.Sprintf("%+v %+v", s, *s.Held))
 }
 
-// TestSameText checks that texts are the same if only numbers, ids or the order differ, and not the same if words differ.
+// TestSameText checks that texts count as the same if only numbers, ids or the order of words differ. Texts with other words differ.
 func TestSameText(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -75,7 +75,7 @@ func TestSameText(t *testing.T) {
 	}
 }
 
-// TestTail checks that Tail keeps whole lines from the end, and cuts the start of a last line that is too long.
+// TestTail checks that Tail keeps whole lines from the end. If the last line alone is too long, Tail cuts the start of that line.
 func TestTail(t *testing.T) {
 	for _, c := range []struct {
 		text string

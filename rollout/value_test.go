@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestWholeNumbersStayWhole checks that whole numbers stay int64, as Kubernetes refuses 1.0 for 1. encoding/json alone would make every
-// number a float64.
+// TestWholeNumbersStayWhole checks that whole numbers become int64, because Kubernetes refuses 1.0 as an integer. By default, encoding/json
+// makes every number a float64.
 func TestWholeNumbersStayWhole(t *testing.T) {
 	got, err := FromJSON[any]([]byte(`{"a": [1, -9007199254740993, 1.0, 1e3, 18446744073709551615], "A": "1"}`))
 	must(t, err)
@@ -78,7 +78,7 @@ func TestNumbersOfForms(t *testing.T) {
 func TestAmountsAreRead(t *testing.T) {
 	for raw, want := range map[any]string{
 		int64(3): "3", "25%": "25%", "0%": "0%", int64(0): "0", "2147483647%": "2147483647%",
-		"3":   "3%", // a text is a percentage, with or without its sign
+		"3":   "3%", // a text is a percentage, with or without the sign %
 		"+3%": `"+3%" is neither`, "": `"" is neither`, "x%": `"x%" is neither`, 1.5: "is 1.5 where a whole number belongs",
 		int64(-1): "-1 is negative", "-1%": `"-1%" is negative`, int64(2147483648): "2147483648 is more than Kubernetes can hold",
 	} {

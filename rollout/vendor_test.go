@@ -11,8 +11,8 @@ import (
 
 const vendorHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n"
 
-// TestVendorInto checks that vendored files are written only below the folder of vendor.yaml, on every operating system, and never to a
-// path that Git or gitrollout uses. Only a chart may be written to the folder itself.
+// TestVendorInto checks that vendored files stay below the folder of vendor.yaml, on every operating system. They are never in a folder
+// that Git or gitrollout uses. Only a chart may be in the folder of vendor.yaml itself.
 func TestVendorInto(t *testing.T) {
 	in := func(part string) string {
 		return " is in " + part + ", which is not for vendored files; name another folder"

@@ -99,7 +99,7 @@ func TestWindowsAsLongAsMayBe(t *testing.T) {
 	}
 }
 
-// TestCalendarsAreEqual checks that calendars differ if any field differs that affects a waiting release.
+// TestCalendarsAreEqual checks that Equal compares all fields that affect a waiting release.
 func TestCalendarsAreEqual(t *testing.T) {
 	until := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 	calendar := func(change func(*Window, *Freeze)) Calendar {

@@ -167,7 +167,7 @@ func TestPorts(t *testing.T) {
 	compare.Check(t, want, template(t, nil).Ports())
 }
 
-// TestCaught checks which objects select an experiment's pods by labels that the template adds again.
+// TestCaught checks which objects of the app would select an experiment's pods, because the template adds their labels again.
 func TestCaught(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labels map[string]string

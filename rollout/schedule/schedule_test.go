@@ -143,8 +143,8 @@ func names(expression string, wall time.Time) bool {
 	return in(f[0], 0, wall.Minute()) && in(f[1], 0, wall.Hour()) && in(f[3], 1, int(wall.Month())) && either
 }
 
-// begins reports whether a window begins at a minute, by definition: its local time matches the expression, or it is the first minute
-// after a gap that has a matching time.
+// begins defines when a window begins. The minute's local time matches the expression, or the clock has just skipped a local time that
+// matches the expression.
 func begins(expression string, zone *time.Location, minute time.Time) bool {
 	wall := func(m time.Time) time.Time {
 		_, distance := m.In(zone).Zone()
@@ -169,7 +169,7 @@ func randomExpression(r *rand.Rand) string {
 	}, " ")
 }
 
-// TestWindowsAgreeWithTheDefinition compares At, minute by minute around clock changes, with the definition for random lists of windows.
+// TestWindowsAgreeWithTheDefinition compares At with the definition, for random lists of windows, mostly around clock changes.
 func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 	rounds := 150
 	if testing.Short() {
@@ -201,7 +201,7 @@ func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 	}
 }
 
-// span is the period in which checkWindows checks each minute.
+// span is the length of the period that checkWindows checks.
 const span = 48 * time.Hour
 
 func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone *time.Location, from time.Time) {
@@ -222,7 +222,7 @@ func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone
 			open = append(open, !denied && (!allows || allowed))
 		}
 	}
-	next := time.Time{} // the next opening; the loop goes back in time
+	next := time.Time{} // when the windows open next; the loop goes back in time
 	for i := len(open) - 1; i >= 0; i-- {
 		m := from.Add(time.Duration(i) * time.Minute)
 		if open[i] {
@@ -272,7 +272,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that each expression that Parse accepts has a correct next match.
+// FuzzParse checks the next match and the window of each expression that Parse accepts.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"0 9 * * 1-5", "*/7 1-3 29 2 *", "CRON_TZ=", "TZ=x 0 0 * * *", "? ? ? ? ?",
 		"0-59/18446744073709551615 * * * *"} {
