@@ -87,7 +87,7 @@ func (b *bench) one(t *testing.T) strategies.Measured {
 	return got[0]
 }
 
-// measure starts a metric of the shop and returns its measurement.
+// measure starts a measurement of the app shop, and returns the result.
 func (b *bench) measure(t *testing.T, m rollout.Metric) strategies.Measured {
 	t.Helper()
 	b.begin(shop, due(m))
