@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// alone names the environment variable that is set in the child process, which has no network.
+// alone is an environment variable. It is set only in the child process, which has no network.
 const alone = "GITROLLOUT_TEST_ALONE"
 
-// TestNoNetworkIsNeeded checks that every example, and the tests' apps with charts and encrypted files, render in a process without a
-// network.
+// TestNoNetworkIsNeeded runs tests in a process without a network: the tests of the examples, of charts and of encrypted files. The test
+// itself also runs there, and checks that no network is up.
 func TestNoNetworkIsNeeded(t *testing.T) {
 	if os.Getenv(alone) != "" {
 		links, err := net.Interfaces()

@@ -41,7 +41,7 @@ func TestAllow(t *testing.T) {
 	const ofRoles, ofReviews = "rbac.authorization.k8s.io/ClusterRole", "authentication.k8s.io/TokenReview"
 	for name, tt := range map[string]struct {
 		app                 rollout.App
-		kustomization, yaml string // kustomization precedes its line "resources: [app.yaml]"
+		kustomization, yaml string // kustomization is the text before the line "resources: [app.yaml]"
 		want                string
 	}{
 		"nothing":           {rollout.App{}, "", config, ""},
@@ -91,7 +91,7 @@ func TestADefinitionChangesNoKindOfKubernetes(t *testing.T) {
 	}
 }
 
-// TestLimitsCostNoBuild checks that a change of an app's permitted namespaces needs no new build.
+// TestLimitsCostNoBuild checks that a change of an app's permitted namespaces causes no new build.
 func TestLimitsCostNoBuild(t *testing.T) {
 	files := map[string]string{"apps/shop/kustomization.yaml": "namespace: shop\n", "apps/shop/a.yaml": ""}
 	r := New(InProcess{})

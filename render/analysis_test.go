@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestArgoAnalyses checks that Argo Rollouts' analyses are read, and their templates are not applied. The input has shared templates, a
-// ClusterAnalysisTemplate, arguments of every kind, dry runs, and analyses in the background and at a step.
+// TestArgoAnalyses checks that analyses of Argo Rollouts are read, and that their templates are not applied. The app has shared templates,
+// a ClusterAnalysisTemplate, arguments of every kind, a dry run, and analyses in the background and at a step.
 func TestArgoAnalyses(t *testing.T) {
 	got := mustRender(t, New(InProcess{CheckProvider: provider.Check}), map[string]string{
 		"shared/kustomization.yaml": "resources: [errors.yaml, latency.yaml]\n",

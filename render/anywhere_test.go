@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAnyValueAnywhere checks that valid apps with an unexpected value in any field are rendered or refused with a reason. A panic would
-// end gitrollout validate.
+// TestAnyValueAnywhere replaces each value of valid apps by an unexpected value. The app must be rendered, or refused with a reason. A
+// panic would end gitrollout validate.
 func TestAnyValueAnywhere(t *testing.T) {
 	repos := map[string]map[string]string{"an experiment": experimentApp(t, experimentRollout)}
 	bases, err := filepath.Glob("../examples/*/apps/*/base")
@@ -46,7 +46,7 @@ func TestAnyValueAnywhere(t *testing.T) {
 				everywhere(tree, func(path string) { look(path, tree) })
 				texts := map[string]bool{}
 				everyText(tree, func(text string) any { texts[text] = true; return text })
-				for text := range texts { // replace all equal texts in one change: some fields must be equal
+				for text := range texts { // replace all equal texts in one change, because some fields must be equal
 					look("each "+text, everyText(tree, func(is string) any {
 						if is == text {
 							return map[string]any{"a": "b"}
@@ -79,7 +79,7 @@ func renderAnything(t *testing.T, what string, files map[string]string) {
 	}
 }
 
-// everywhere replaces one value of a tree after another, and calls visit for each change.
+// everywhere replaces one value of a tree after another. It calls visit for each change, and then restores the value.
 func everywhere(tree any, visit func(path string)) {
 	odd := []any{map[string]any{"a": "b"}, []any{map[string]any{"a": "b"}}, int64(-7)}
 	if testing.Short() {

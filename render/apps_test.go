@@ -60,7 +60,7 @@ func TestFindApps(t *testing.T) {
 	}
 }
 
-// TestMostFolders checks that folders beyond mostFolders are reported and are no apps, and that the others stay apps.
+// TestMostFolders checks that folders beyond the limit mostFolders are reported and are no apps. The other folders stay apps.
 func TestMostFolders(t *testing.T) {
 	files := map[string]string{"first/kustomization.yaml": "x"}
 	for i := range mostFolders + 10 {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// renderDocs renders an app whose only file has the given documents.
+// renderDocs renders an app whose only manifest has these documents.
 func renderDocs(t *testing.T, docs string) *rollout.Render {
 	t.Helper()
 	return renderRepo(t, map[string]string{"kustomization.yaml": "resources: [all.yaml]\n", "all.yaml": docs})
@@ -69,7 +69,7 @@ func TestSpecs(t *testing.T) {
 		Scaling: rollout.InPlace}
 	for name, tt := range map[string]struct {
 		docs string
-		want func(s *rollout.Spec) // changes the default spec
+		want func(s *rollout.Spec) // changes the usual spec to the wanted spec
 	}{
 		"all defaults": {deploymentHead + "---\n" + ownHead + "  strategy: {canary: {}}\n",
 			func(s *rollout.Spec) { s.Canary = &rollout.Canary{} }},
@@ -195,7 +195,7 @@ func TestDeployments(t *testing.T) {
 		"annotations": map[string]any{"keep": "me"}}, meta)
 }
 
-// TestArgoCompanions checks that objects that users apply with Argo Rollouts are converted, or cause a warning.
+// TestArgoCompanions checks objects that users apply together with Argo Rollouts. These objects are converted, or cause a warning.
 func TestArgoCompanions(t *testing.T) {
 	const vpa = "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n" +
 		"spec: {targetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}}\n"
@@ -309,7 +309,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestJobWithATTL checks that a Job's TTL is removed with a warning: a deleted Job would be created and run again.
+// TestJobWithATTL checks that a Job's TTL is removed with a warning, because a deleted Job would be created and run again.
 func TestJobWithATTL(t *testing.T) {
 	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: move}\n" +
 		"spec: {ttlSecondsAfterFinished: 0, backoffLimit: 1, template: {}}\n---\n" +
@@ -328,7 +328,7 @@ func TestJobWithATTL(t *testing.T) {
 	compare.CheckNamed(t, "warnings", want, got.Warnings)
 }
 
-// TestAnnotationsOfControllers checks that annotations which Kubernetes' controllers write, as in an exported Deployment, are left out.
+// TestAnnotationsOfControllers checks that annotations of Kubernetes controllers, as in an exported Deployment, are left out.
 func TestAnnotationsOfControllers(t *testing.T) {
 	got := renderDocs(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  annotations:\n"+
 		"    deployment.kubernetes.io/revision: \"7\"\n    team: shop\nspec:\n  selector: {matchLabels: {app: web}}\n"+
@@ -340,8 +340,7 @@ func TestAnnotationsOfControllers(t *testing.T) {
 	compare.CheckNamed(t, "warnings", want, got.Warnings)
 }
 
-// TestRenamed checks that references in Rollouts follow an overlay's prefix and suffix, because kustomize does not change references in
-// Rollouts.
+// TestRenamed checks that render adds an overlay's prefix and suffix to references in Rollouts. kustomize does not change these references.
 func TestRenamed(t *testing.T) {
 	const hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\n" +
 		"spec: {scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: argo}}\n"
@@ -365,7 +364,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// TestGeneratedNames checks the warning about generated names in a Rollout's template, which kustomize replaces only in Deployments.
+// TestGeneratedNames checks the warning about a generated name in a Rollout's template. kustomize replaces such names only in Deployments.
 func TestGeneratedNames(t *testing.T) {
 	argo := strings.Replace(argoHead, `image: "web:1"`, `image: "web:1", `+
 		`envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: own}}, {configMapRef: {name: plain}}]`, 1)

@@ -11,7 +11,7 @@ import (
 
 const once = `annotations: {gitrollout.dev/create-only: "true"}`
 
-// chanceChart returns a chart with the given templates, in a kustomization that patches the objects of one kind.
+// chanceChart returns a kustomization of a chart with these templates. A patch makes the objects of one kind create-only.
 func chanceChart(kind string, templates ...string) map[string]string {
 	files := map[string]string{"a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n"}
 	for i, text := range templates {
@@ -34,8 +34,8 @@ const (
 // appA is the app in folder a.
 var appA = rollout.App{Name: "a", Path: "a", Namespace: "shop"}
 
-// TestMadeOnce checks that a chart's random Secret is generated if it is create-only. Each render draws other values, and the digests are
-// equal.
+// TestMadeOnce checks that a chart may have a Secret with random values if the Secret is create-only. Each render has other values, but the
+// same digest.
 func TestMadeOnce(t *testing.T) {
 	drawn := map[string]bool{}
 	var digest string
@@ -63,7 +63,7 @@ func TestMadeOnce(t *testing.T) {
 	compare.CheckNamed(t, "passwords", 3, len(drawn))
 }
 
-// TestMadeOnceOtherwise checks the errors for random values outside create-only Secrets, and for the annotation where it has no effect.
+// TestMadeOnceOtherwise checks the errors for random values outside of create-only Secrets, and for invalid uses of the annotation.
 func TestMadeOnceOtherwise(t *testing.T) {
 	const secret = "a/charts/db/templates/a.yaml: Secret/auth: stringData.password"
 	const wayOut = `; or have the Secret created only once, with a patch that adds the annotation gitrollout.dev/create-only: "true"`
@@ -99,7 +99,7 @@ func TestMadeOnceOtherwise(t *testing.T) {
 	}
 }
 
-// TestMadeOnceFromGit checks that a Secret in Git may be create-only, and that a change of its values is ignored.
+// TestMadeOnceFromGit checks that a Secret in Git may be create-only. A change of its values does not change the digest.
 func TestMadeOnceFromGit(t *testing.T) {
 	digest := func(value string) string {
 		r := renderDocs(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s, "+once+"}\nstringData: {a: "+value+"}\n")

@@ -24,7 +24,7 @@ func shopChart(dir string) map[string]string {
 	}
 }
 
-// seen lists the objects rendered from the shop chart. For a Deployment, it adds the release namespace, replicas and colour.
+// seen lists the objects rendered from the shop chart. For a Deployment, it adds the release's namespace, a # per replica, and the image.
 func seen(t *testing.T, r *rollout.Render) string {
 	t.Helper()
 	var all []string
@@ -49,8 +49,8 @@ func seen(t *testing.T, r *rollout.Render) string {
 const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\n" +
 	"spec: {group: example.com, scope: Namespaced, names: {kind: X, plural: xs}, versions: []}\n"
 
-// TestHelmCharts checks that each supported field of helmCharts has the same effect as with kustomize, and that the other fields are
-// refused by name.
+// TestHelmCharts checks the effect of each supported field of helmCharts, the warnings about fields without effect, and the errors for
+// charts that cannot be rendered.
 func TestHelmCharts(t *testing.T) {
 	const app, chart = "apps/shop/", "apps/shop/charts/shop"
 	type more map[string]string
@@ -202,8 +202,8 @@ func TestChartFolders(t *testing.T) {
 	}
 }
 
-// TestUnchangedChartCostsNothing checks that a chart is built again if its files, its values, or the target of a symlink in it change.
-// Changes of files beside the chart must not build it again.
+// TestUnchangedChartCostsNothing checks that a change of a chart's files, of its values, or of the target of a symlink in the chart causes
+// a build. A change beside the chart causes no build.
 func TestUnchangedChartCostsNothing(t *testing.T) {
 	files := merged(shopChart("apps/shop/charts/shop"), map[string]string{
 		"apps/shop/kustomization.yaml":       "helmCharts: [{name: shop, releaseName: eu, additionalValuesFiles: [v.yaml]}]\n",
@@ -235,7 +235,7 @@ func TestUnchangedChartCostsNothing(t *testing.T) {
 	}
 }
 
-// TestKept checks that objects with Helm's keep policy are annotated, so that they are not pruned.
+// TestKept checks that an object with Helm's keep policy gets the annotation against pruning.
 func TestKept(t *testing.T) {
 	r := renderDocs(t, configMap("a, annotations: {helm.sh/resource-policy: keep}")+"---\n"+configMap("b"))
 	kept, other := r.Objects[0].Map("metadata", "annotations"), r.Objects[1].Map("metadata", "annotations")
@@ -244,7 +244,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestSameKustomization checks that an added helmGlobals, for which render rewrites the kustomization, does not change the build.
+// TestSameKustomization adds an empty helmGlobals to each kustomization, so that render rewrites the file. The build must not change.
 func TestSameKustomization(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
 	must(t, err)

@@ -15,7 +15,7 @@ import (
 
 var fileBlock = regexp.MustCompile("(?ms)^```yaml\n# (\\S+\\.yaml)\n(.*?)^```$")
 
-// TestComingFrom checks that the examples in the pages for users of other tools render. In each page, the blocks whose first line is a path
+// TestComingFrom checks that the examples in the pages for users of other tools render. The YAML blocks of a page that begin with a path
 // are the files of a repository.
 func TestComingFrom(t *testing.T) {
 	want := map[string]string{

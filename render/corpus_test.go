@@ -35,8 +35,8 @@ func buildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) 
 	return text, objects, err
 }
 
-// onDisk runs the kustomize library on a checkout, with the options of the kustomize command. own says that the build sets its own OpenAPI
-// schema, and so needs to run alone.
+// onDisk runs the kustomize library on a checkout, with the options of the kustomize command. If own is true, the build sets an OpenAPI
+// schema, so it must run alone.
 func onDisk(dir string, own bool) (out []byte, err error) {
 	run := func() {
 		built, runErr := krusty.MakeKustomizer(options()).Run(filesys.MakeFsOnDisk(), dir)
@@ -52,8 +52,8 @@ func onDisk(dir string, own bool) (out []byte, err error) {
 	return out, err
 }
 
-// TestSameBytesAsKustomize checks that each kustomization of the corpus and the examples builds to the same bytes from a tree as with
-// kustomize from a checkout.
+// TestSameBytesAsKustomize builds each kustomization of the corpus and of the examples from a tree, and by kustomize from a checkout. Both
+// builds must have the same bytes.
 func TestSameBytesAsKustomize(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
 	must(t, err)
@@ -79,7 +79,7 @@ func TestSameBytesAsKustomize(t *testing.T) {
 	}
 }
 
-// kustomizations returns the folders that can be built alone, which excludes Components.
+// kustomizations returns the folders that can be built alone. Components cannot.
 func kustomizations(files map[string]string) []string {
 	var dirs []string
 	for name, content := range files {
@@ -108,7 +108,7 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 		return
 	}
 	compare.CheckNamed(t, "bytes, want kustomize's", string(want), string(got))
-	// The objects, with their numbers, have the same values as the printed bytes.
+	// The decoded objects must equal the printed objects, including the types of numbers.
 	var fromText []rollout.Object
 	for _, doc := range strings.Split("\n"+string(want), "\n---\n") {
 		raw, err := yaml.YAMLToJSON([]byte(doc))

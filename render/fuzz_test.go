@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FuzzRollout reads any text as the Rollout document of an app with a Deployment and Services. The result must be a valid Render or an
+// FuzzRollout uses any text as the Rollout document of an app with a Deployment and Services. The result must be a valid Render, or an
 // InvalidError.
 func FuzzRollout(f *testing.F) {
 	for _, files := range rejectedRepos(f, "rollout") {
@@ -40,7 +40,7 @@ func FuzzRollout(f *testing.F) {
 	})
 }
 
-// FuzzRender builds any kustomization with any resource. The result must be valid, or an InvalidError.
+// FuzzRender builds any kustomization with any resource. The result must be a Render, or an InvalidError.
 func FuzzRender(f *testing.F) {
 	for _, files := range rejectedRepos(f, "kustomize") {
 		f.Add(files["kustomization.yaml"], files["a.yaml"], files["t.yaml"])
@@ -51,7 +51,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// fuzzRender renders files twice and checks that the results are equal. It returns nil if the input is refused.
+// fuzzRender renders files twice and checks that both results are equal. It returns nil if the files are refused.
 func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
 	got, err := rendered(files, demo)
 	again, errAgain := rendered(files, demo)
@@ -123,7 +123,7 @@ func FuzzAnyField(f *testing.F) {
 	})
 }
 
-// spoil replaces the value at a position, counted in sorted order of the keys.
+// spoil replaces one value. The position at counts values depth first, with the keys of mappings in sorted order.
 func spoil(node any, at *int, value any) any {
 	if *at--; *at == -1 {
 		return value

@@ -26,8 +26,8 @@ func migrating(t *testing.T, document string) map[string]string {
 	return repo
 }
 
-// TestHooks checks that supported hooks stay among the objects, and hooks for other events are left out with a warning. Invalid hooks are
-// refused with file and fix. An app with a hook Job but without a Rollout has a content hash.
+// TestHooks checks that supported hooks stay among the objects, and that hooks for other events are left out with a warning. An invalid
+// hook is refused, with file and fix. An app with a hook Job but without a Rollout has a content hash.
 func TestHooks(t *testing.T) {
 	object := func(version, kind, annotation string) string {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: migrate, annotations: {" + annotation + "}}\n"
@@ -73,8 +73,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestContent checks the content hash of an app without Rollout documents. It changes with any object, including hooks and encrypted
-// values. It does not depend on keys or on the order of objects.
+// TestContent checks the content hash of an app without Rollout documents. The hash changes with each object, including hooks and encrypted
+// values. It depends neither on keys nor on the order of objects, nor on hooks that never run.
 func TestContent(t *testing.T) {
 	key := sopstest.Age(t)
 	const hooks = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n" +
@@ -131,8 +131,8 @@ func TestHooksOfCharts(t *testing.T) {
 	compare.CheckNamed(t, "warnings", want, strings.Join(r.Warnings, "; "))
 }
 
-// TestHooksThatServicesSelect checks the warning about labels that kustomize adds to all objects, because Services then also select the
-// pods of Jobs.
+// TestHooksThatServicesSelect checks the warning about a Service that selects the pods of a hook Job. The cause is a label that kustomize
+// adds to all objects.
 func TestHooksThatServicesSelect(t *testing.T) {
 	repo := migrating(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n"+
 		"spec: {template: {metadata: {labels: {job: migrate}}, spec: {containers: [{name: a, image: b}]}}}\n")

@@ -14,7 +14,7 @@ func configMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 }
 
-// plainShop returns the app of the manifests in apps/shop. d is the directory block of the app's entry.
+// plainShop returns an app of plain manifests in apps/shop. d is the field directory of the app's entry.
 func plainShop(d rollout.Directory) rollout.App {
 	return rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Plain: true, Directory: d}
 }
@@ -79,7 +79,7 @@ func TestFindFolders(t *testing.T) {
 	}
 }
 
-// TestNewManifestIsSeen checks that an app is built again if a file is added below its folder, but not for a file in another folder.
+// TestNewManifestIsSeen checks that a new file below an app's folder causes a build. A new file in another folder does not.
 func TestNewManifestIsSeen(t *testing.T) {
 	files := map[string]string{"apps/shop/a.yaml": configMap("a"), "apps/web/x.yaml": configMap("x")}
 	r, app := New(InProcess{}), plainShop(rollout.Directory{Recurse: true})
@@ -104,7 +104,7 @@ func TestPatternsAreClosed(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), `apps[0].directory.include: "{a.yaml,b.yaml" is not a pattern`)
 }
 
-// TestTreeThatHoldsItself checks the error for a small tree that expands to more nested folders than can be walked.
+// TestTreeThatHoldsItself checks the error for a small tree that expands to an endless number of nested folders.
 func TestTreeThatHoldsItself(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/a.yaml": configMap("a")})
 	_, err := New(InProcess{}).Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})

@@ -28,8 +28,8 @@ spec:
 	}
 }
 
-// TestWorkloadsByTheirFields checks workloads with a partition: the HPA decides their replicas, and minReadySeconds is in the field that
-// the description of their kind names.
+// TestWorkloadsByTheirFields checks workloads whose kind has a partition. The HPA decides the replicas. The description of the kind names
+// the field for minReadySeconds.
 func TestWorkloadsByTheirFields(t *testing.T) {
 	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
 		MinReady: "spec.rollout.minReadySeconds"}

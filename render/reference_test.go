@@ -26,8 +26,8 @@ func checkPage(t *testing.T, page, want string) {
 	compare.CheckNamed(t, page+" differs from the code, rewrite it with -update", want, string(got))
 }
 
-// fieldRows returns the table rows for the fields of a mapping and of nested mappings. If a mapping occurs in several places, it has rows
-// at the first place.
+// fieldRows returns the table rows for the fields of a mapping and of nested mappings. A mapping that occurs in several places has rows
+// only at its first place.
 func fieldRows(path string, of reflect.Type, seen map[reflect.Type]string) []string {
 	seen[of] = path
 	var rows, below []string
@@ -89,7 +89,7 @@ fields mean is in [Writing a Rollout](../writing-a-rollout.md), [Blue-green](../
 	checkPage(t, "../docs/reference/fields.md", b.String())
 }
 
-// TestFieldsAreDocumented checks that each field that gitrollout reads is on a page, and each other field on Argo Rollouts' page.
+// TestFieldsAreDocumented checks that each field that gitrollout reads is on a page. Ignored fields are on the page about Argo Rollouts.
 func TestFieldsAreDocumented(t *testing.T) {
 	var pages [2]string // the text of all pages, and of Argo Rollouts' page
 	for _, name := range []string{"writing-a-rollout", "blue-green", "traffic", "analysis", "windows", "coming-from-argo-rollouts"} {
@@ -133,7 +133,7 @@ func eachMapping(of reflect.Type, visit func(path string, f rollout.Field)) {
 	walk("", of)
 }
 
-// TestTags checks that every tag of the form has a reader in the code.
+// TestTags checks that the code knows each tag of the form, and each format that a tag names.
 func TestTags(t *testing.T) {
 	for _, argo := range []bool{true, false} {
 		r := rollout.Reader{Argo: argo}

@@ -127,7 +127,7 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	mustRender(t, r, files, apps[0])
 }
 
-// TestFolderThatComesAndGoes checks whether a lookup of a path still holds when a parent folder appears, disappears or becomes a file.
+// TestFolderThatComesAndGoes checks whether a failed look-up still holds after a parent folder appears, disappears or becomes a file.
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {
@@ -151,7 +151,7 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestFaultsInTheMiddle checks that an error of the store, at any look-up or read of a build, is never an InvalidError and is not cached.
+// TestFaultsInTheMiddle fails each look-up and each read of a build in turn. The store's error is no InvalidError, and is not cached.
 func TestFaultsInTheMiddle(t *testing.T) {
 	many, apps := manyApps(1)
 	gone := errors.New("the store is gone")
@@ -180,7 +180,7 @@ func TestFaultsInTheMiddle(t *testing.T) {
 				return nil
 			}
 			_, err := r.Render(tree, app, rollout.Commit{})
-			if left > 0 { // the build has fewer look-ups than n
+			if left > 0 { // the build needs fewer than n look-ups
 				if fmt.Sprint(err) != fmt.Sprint(whole) {
 					t.Errorf("%s: after %d look-ups: %v", name, n, err)
 				}
@@ -196,7 +196,7 @@ func TestFaultsInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestFewRendersAreRemembered checks that the cache stays bounded for an app whose commits or entries all differ, and that KeepOnly drops
+// TestFewRendersAreRemembered checks that the cache is bounded for an app with ever new files or entries. KeepOnly drops the caches of
 // removed apps.
 func TestFewRendersAreRemembered(t *testing.T) {
 	files, apps := manyApps(1)
@@ -247,7 +247,7 @@ func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 	}
 }
 
-// TestConcurrentBuilds checks, with -race, that concurrent builds with and without a custom schema have the correct results.
+// TestConcurrentBuilds checks that concurrent builds with and without a custom schema have the correct results. It is meant for -race.
 func TestConcurrentBuilds(t *testing.T) {
 	files := readFiles(t, "testdata/corpus/openapi")
 	app := func(name, dir string) rollout.App { return rollout.App{Name: name, Path: dir, Namespace: "x"} }

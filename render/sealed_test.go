@@ -23,7 +23,7 @@ stringData:
   user: postgres
 `
 
-// encryptedApp returns an app with decryption and its files, to which the given files are added.
+// encryptedApp returns an app with decryption, and its files. The parameter files adds or replaces files.
 func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 	all := merged(map[string]string{
 		"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\n",
@@ -81,8 +81,8 @@ func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]s
 	return name, values
 }
 
-// TestEncryptedFiles checks encrypted values in every supported place, with keys of both kinds and without keys. Everything except the
-// values must be equal.
+// TestEncryptedFiles renders encrypted values in every supported place, with keys of both kinds and without keys. The renders with and
+// without a key must be equal, except for the values.
 func TestEncryptedFiles(t *testing.T) {
 	const plain = "password: hunter2-in-git\nuser: postgres\n"
 	const object = `{"password": "hunter2-in-git", "user": "postgres"}`
@@ -145,8 +145,8 @@ func TestEncryptedFiles(t *testing.T) {
 	}
 }
 
-// TestEncryptedIsHeld checks that values are refused if they cannot be decrypted or would appear outside a Secret. The error has the file
-// and the fix, but no value.
+// TestEncryptedIsHeld checks that an encrypted value is refused if it cannot be decrypted or would appear outside of a Secret. The error
+// has the file and the fix, but no value.
 func TestEncryptedIsHeld(t *testing.T) {
 	key, other := sopstest.Age(t), sopstest.Age(t)
 	manifest := sopstest.Manifest(t, secretManifest, key)
@@ -206,8 +206,8 @@ func TestEncryptedIsHeld(t *testing.T) {
 	compare.Check(t, "a/secret.yaml: "+broken.Error()+want, fmt.Sprint(err))
 }
 
-// TestSomebodyElseDecrypts checks that an annotated object is applied unchanged, with SOPS' metadata, for another operator. A Secret, or an
-// object without the annotation, is refused.
+// TestSomebodyElseDecrypts checks objects with the annotation gitrollout.dev/decryption: none. They are applied encrypted, for another
+// operator. The annotation is refused on a Secret. Without the annotation, such an encrypted object is refused.
 func TestSomebodyElseDecrypts(t *testing.T) {
 	key := sopstest.Age(t)
 	theirs := func(name, more string) string {
@@ -254,8 +254,8 @@ func TestSomebodyElseDecrypts(t *testing.T) {
 	}
 }
 
-// TestWhereItIsHeldTellsNothing checks that a chart's author who has no key gets the same error for every password. The error names no
-// value, object or field that depends on the password.
+// TestWhereItIsHeldTellsNothing checks that a chart's author without a key learns nothing about a password. The error is the same for each
+// password. It names no value, object or field that depends on the password.
 func TestWhereItIsHeldTellsNothing(t *testing.T) {
 	key := sopstest.Age(t)
 	ask := aConfigMap + "data:\n"
@@ -293,7 +293,7 @@ metadata: {name: "c{{ $i }}"}
 	}
 }
 
-// TestEncryptedExample checks that the files of examples/encrypted open with their key, and render without it.
+// TestEncryptedExample checks that the files of examples/encrypted open with their key, and that they render without the key.
 func TestEncryptedExample(t *testing.T) {
 	files := readFiles(t, "../examples/encrypted")
 	secret, err := os.ReadFile("sops/testdata/test.agekey")
@@ -310,8 +310,8 @@ func TestEncryptedExample(t *testing.T) {
 	}
 }
 
-// TestAnUnchangedFileAsksForNoKey checks that an unchanged app is not built again, with or without a key. An app whose file no key opens is
-// tried each time, since a key may be added.
+// TestAnUnchangedFileAsksForNoKey checks how often the keys are used. Without a matching key, each render tries the keys again, because a
+// key may have been added. With a matching key, an unchanged app is not built again.
 func TestAnUnchangedFileAsksForNoKey(t *testing.T) {
 	key, asked := sopstest.Age(t), 0
 	keys := &sops.Keys{}

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// chartOf returns the files of an app with a chart of one template, without the values file.
+// chartOf returns the files of an app with a chart of one template. The file of values is missing.
 func chartOf(template string) map[string]string {
 	return map[string]string{
 		"a/kustomization.yaml":           "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n",
@@ -31,9 +31,9 @@ const (
 	aSecret    = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n"
 )
 
-// TestWhereEncryptedValuesMayBe checks encrypted values of each type, each encrypted three times for different substitutes. Outside the
-// values of a Secret they are refused with field and fix, with and without a key. Without a key, a Secret with a derived value is marked as
-// sealed.
+// TestWhereEncryptedValuesMayBe checks encrypted values of each type. Each value is encrypted three times, because its substitute depends
+// on the ciphertext. Outside of a Secret's values, it is refused with field and fix, with and without a key. Without a key, a Secret with a
+// derived value is marked as sealed.
 func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	key := sopstest.Age(t)
 	noted := func(value string) string { return configMap("db, annotations: {x: \"{{ " + value + " }}\"}") }
@@ -82,7 +82,7 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 				}
 			}
 			for place, template := range fine {
-				if place == "its length" && kind != "a text" { // a number as text always has the same length
+				if place == "its length" && kind != "a text" { // only the substitutes for a text differ in length
 					continue
 				}
 				app, files := charted(t, template, "v: "+value+"\n", key)
@@ -122,8 +122,8 @@ func TestASwitchThatDecides(t *testing.T) {
 	}
 }
 
-// TestShortDigests checks that digests of at least eight digits are recognized in annotations. They depend on the ciphertext, not on the
-// values.
+// TestShortDigests checks that annotations may have digests of encrypted values, with at least eight digits. The digests are equal with and
+// without a key, because they depend only on the ciphertext.
 func TestShortDigests(t *testing.T) {
 	key := sopstest.Age(t)
 	for _, digest := range []string{"sha256sum | trunc 8", "sha1sum | trunc 10", "sha256sum | trunc 63", "sha512sum"} {
@@ -161,7 +161,7 @@ func TestWhatLooksLikeADigest(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), onlyInSecrets)
 }
 
-// TestTheOrderOfGeneratedSecrets checks that generated Secrets may have another order: their names differ with and without a key.
+// TestTheOrderOfGeneratedSecrets checks an app with several generated Secrets. The builds with and without a key may sort them differently.
 func TestTheOrderOfGeneratedSecrets(t *testing.T) {
 	key := sopstest.Age(t)
 	for range 20 {

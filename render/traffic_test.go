@@ -112,7 +112,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestTrafficRenamed checks that names in the routers' blocks follow the prefix that an overlay adds to the objects.
+// TestTrafficRenamed checks that names in the routers' blocks get the prefix that an overlay adds to the objects.
 func TestTrafficRenamed(t *testing.T) {
 	got := renderRepo(t, map[string]string{
 		"kustomization.yaml": "resources: [base]\nnamePrefix: eu-\nconfigurations: [names.yaml]\n",
@@ -135,7 +135,7 @@ func TestTrafficRenamed(t *testing.T) {
 	}
 }
 
-// TestTwoRolloutsOnOneRoute checks that two Rollouts with different Services may share an HTTPRoute: each has its own rule.
+// TestTwoRolloutsOnOneRoute checks that two Rollouts with different Services may share an HTTPRoute in which each has a rule.
 func TestTwoRolloutsOnOneRoute(t *testing.T) {
 	api := strings.NewReplacer("name: web", "name: api", "app: web", "app: api", "name: next", "name: api-next")
 	const docs = deploymentHead + serviceDocs + ownHead

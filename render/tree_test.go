@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// memTree is a rollout.Tree over a map of files. A value that begins with linkTo is a symlink, one that begins with submodule is a
-// submodule. IDs are recursive content hashes, as in Git.
+// memTree is a rollout.Tree over a map of files. A content that begins with linkTo stands for a symlink, and the content submodule stands
+// for a submodule. IDs are hashes of the contents, also of folders, as in Git.
 type memTree struct {
 	entries map[string]rollout.Entry
 	folders map[string][]rollout.Entry
@@ -116,7 +116,7 @@ func rendered(files map[string]string, app rollout.App) (*rollout.Render, error)
 	return New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
 }
 
-// mustRender renders an app of a repository, and fails the test if that returns an error.
+// mustRender renders an app of a repository, and fails the test at an error.
 func mustRender(t testing.TB, r *Renderer, files map[string]string, app rollout.App) *rollout.Render {
 	t.Helper()
 	got, err := r.Render(newTree(files), app, rollout.Commit{})
@@ -190,7 +190,7 @@ func merged(all ...map[string]string) map[string]string {
 	return out
 }
 
-// with returns a copy of files in which one file is added or changed, or removed if content is empty.
+// with returns a copy of files in which one file has this content. Empty content removes the file.
 func with(files map[string]string, name, content string) map[string]string {
 	out := merged(files, map[string]string{name: content})
 	if content == "" {

@@ -140,8 +140,8 @@ func TestVariablesAreOptIn(t *testing.T) {
 	compare.Check(t, map[string]any{"environment": "${cluster_env:=dev}", "region": "${cluster_region}"}, labels)
 }
 
-// TestVariablesAreInTheClosure checks that an app is built again only if its entry or a file with its variables has changed. Equal values
-// give equal bytes.
+// TestVariablesAreInTheClosure checks that a change of a file with variables, or of the app's entry, causes a build. Other changes do not.
+// Equal values give equal bytes.
 func TestVariablesAreInTheClosure(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux, "prod.env": "cluster_region=eu\n"}
 	r := New(InProcess{})
@@ -165,7 +165,7 @@ func TestVariablesAreInTheClosure(t *testing.T) {
 	}
 }
 
-// TestVariablesInScripts checks the warning about a script whose shell variables may have been substituted.
+// TestVariablesInScripts checks the warnings about scripts in which shell variables may have been substituted.
 func TestVariablesInScripts(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": `apiVersion: v1
 kind: ConfigMap

@@ -16,8 +16,8 @@ var (
 	namedWorkload = regexp.MustCompile(`workloadRef: \{apiVersion: (\S+), kind: (\S+), name: (\S+)\}`)
 )
 
-// TestPagesOfWorkloads checks that the examples in the pages about kinds of workloads render, with the workload and a router's objects
-// added. The test lists their numbers of steps. An example with a list of kinds is read as part of a Config.
+// TestPagesOfWorkloads renders the examples in the pages about kinds of workloads. The test adds a workload and a router's objects, and
+// compares the number of steps. An example that lists kinds is read as a part of a Config.
 func TestPagesOfWorkloads(t *testing.T) {
 	head := strings.NewReplacer("web", "search", "Deployment", "StatefulSet").Replace(ownHead) + "  strategy:\n"
 	for page, want := range map[string][]string{

@@ -24,7 +24,7 @@ const (
 
 var eu = Release{Name: "eu"}
 
-// shop returns a chart with Chart.yaml and the given files: more alternates names and contents.
+// shop returns a chart with Chart.yaml and other files. The parameter more has a name and a content in turn.
 func shop(more ...string) []File {
 	files := []File{{Main, []byte(main)}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -57,7 +57,7 @@ func text(files []File) string {
 	return strings.Join(rollout.Mapped(out.Documents, func(d Document) string { return d.Text }), "\n")
 }
 
-// TestChanceIsRefused checks that values that differ at each render are reported, in every common form. The error names the object, its
+// TestChanceIsRefused checks the error for a value that would differ at each render, in every common form. The error names the object, the
 // field, the function, and the value to set instead.
 func TestChanceIsRefused(t *testing.T) {
 	const set = "; set secret.key in the values"
@@ -88,7 +88,7 @@ func TestChanceIsRefused(t *testing.T) {
 	}
 }
 
-// TestChanceThatDoesNotShow checks that random values without an effect on the output, and random order, are accepted.
+// TestChanceThatDoesNotShow checks that random values without an effect on the output are accepted. Keys and values have a fixed order.
 func TestChanceThatDoesNotShow(t *testing.T) {
 	for name, c := range map[string]struct{ template, want string }{
 		"a length":        {`{{ randAlpha 5 | len }}`, "5"},
@@ -113,7 +113,7 @@ func TestChanceThatDoesNotShow(t *testing.T) {
 	}
 }
 
-// TestSchemaStaysAtHome checks that a values schema's references to a URL or a local file are not read. The rest of the schema must apply.
+// TestSchemaStaysAtHome checks that references of a values schema to a URL or a local file are not read. The rest of the schema applies.
 func TestSchemaStaysAtHome(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -138,7 +138,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "at '/n': got string, want integer")
 }
 
-// packed returns a chart archive (.tgz) of the given files.
+// packed returns a chart archive (.tgz). The parameter files has a name and a content in turn.
 func packed(t *testing.T, files ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -178,7 +178,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestOrderIsNoChance checks that subcharts of the same name have the same order at each render.
+// TestOrderIsNoChance checks that subcharts with the same name have the same order at each render.
 func TestOrderIsNoChance(t *testing.T) {
 	second, third := strings.Replace(subchart, "1.0.0", "2.0.0", 1), strings.Replace(subchart, "1.0.0", "3.0.0", 1)
 	files := shop("charts/a/Chart.yaml", second, "charts/b/Chart.yaml", subchart, "charts/c/Chart.yaml", third,
@@ -204,7 +204,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []File
 		r     Release
-		want  string // the error; or source, hook and first words of each document
+		want  string // the error; or source, hook and kind of each document
 	}{
 		"a name that is none": {shop(), Release{Name: "No"},
 			`.: the release name "No" is not valid; use at most 53 lower-case letters, digits, - and .`},
@@ -307,7 +307,7 @@ func TestWhereChanceShows(t *testing.T) {
 	}
 }
 
-// TestNamesOfReleases checks release names from templates. A name that differs at each render is an error.
+// TestNamesOfReleases checks release names that are templates. A name that would differ at each render is an error.
 func TestNamesOfReleases(t *testing.T) {
 	for text, want := range map[string]string{`shop-{{ "EU" | lower }}`: "shop-eu",
 		`{{ randAlpha 3 | len }}`: "would differ at each render", "{{": "Helm: parse error"} {
@@ -331,7 +331,7 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSchemasOfChartsBelow checks that subcharts' schemas read no URL and no file, and that large numbers stay exact.
+// TestSchemasOfChartsBelow checks that references in schemas, also of subcharts, are not read but cause warnings. Large numbers are valid.
 func TestSchemasOfChartsBelow(t *testing.T) {
 	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+
 		`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",

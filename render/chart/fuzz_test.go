@@ -12,7 +12,7 @@ import (
 var unbounded = regexp.MustCompile(`include|template|define|block|tpl|until|seq|repeat|` +
 	`rand|gen|indent|derive|range|break|pow|wrap|printf|%|abbrev`)
 
-// FuzzChart renders any template with any values and schema. Two renders must be equal, or the error must be an InvalidError.
+// FuzzChart renders any template with any values and schema. Two renders must have the same result. An error must be an InvalidError.
 func FuzzChart(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"a: {{ .Values.a | quote }}", "a: 1\n", ""},

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// parsed returns a policy with one project. more adds fields to the project.
+// parsed returns a policy with one project. The text more adds fields to the project.
 func parsed(t *testing.T, more string) *rollout.Policy {
 	t.Helper()
 	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
@@ -26,7 +26,7 @@ func parsed(t *testing.T, more string) *rollout.Policy {
 	return p
 }
 
-// judged checks the app at apps/shop in namespace shop against a policy.
+// judged renders the app at apps/shop in namespace shop, and checks it against a policy.
 func judged(t *testing.T, p *rollout.Policy, files map[string]string) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}
 
 const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
 
-// staged returns an app with a Deployment, its Rollout, and analysis templates: judge and job can fail, dry and never cannot.
+// staged returns an app with a Deployment, its Rollout, and analysis templates. Templates judge and job can fail, but dry and never cannot.
 func staged(strategy string, more ...string) map[string]string {
 	files := app(deployment + service + "---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
 		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  " +
@@ -91,7 +91,7 @@ func based(on string) map[string]string {
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}
 }
 
-// tried returns a step with an experiment. The parameters add fields to the experiment and to its analysis.
+// tried returns a step with an experiment. The two texts add fields to the experiment and to its analysis.
 func tried(fields, analysis string) string {
 	return "{experiment: {" + fields + "templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge" + analysis + "}]}}"
 }
@@ -103,7 +103,7 @@ func experiment(more string) map[string]string {
 	return app(words.Replace(files["apps/shop/app.yaml"]))
 }
 
-// metrics puts further fields into the analysis template of an app. They replace fields of the same name.
+// metrics sets fields in the analysis template judge of an app.
 func metrics(files map[string]string, fields string) map[string]string {
 	first, _, _ := strings.Cut(fields, ": ")
 	const all = "failureLimit: 0, consecutiveSuccessLimit: 2, count: 9"
@@ -114,7 +114,7 @@ func metrics(files map[string]string, fields string) map[string]string {
 	return app(strings.Replace(files["apps/shop/app.yaml"], was, fields, 1))
 }
 
-// steps returns a canary with steps. JUDGE stands for a step that measures, HALF-HOUR for a pause.
+// steps returns a canary with steps. In the list, JUDGE stands for an analysis, and HALF-HOUR for a pause of 30 minutes.
 func steps(list string) string { return canary("", list) }
 
 func surging(list string) string { return canary("scaling: surge, ", list) }
@@ -129,8 +129,8 @@ func canary(fields, list string) string {
 	return "canary: {" + fields + "steps: [" + words.Replace(list) + "]}"
 }
 
-// TestRules checks that each broken rule is refused, and that the closest allowed input is accepted. The message must name the project, the
-// rule and the object, since the author of a commit sees nothing else.
+// TestRules checks that an app that breaks a rule is refused, and that the closest permitted app is accepted. The message must name the
+// project, the rule and the object, because the author of a commit sees nothing else.
 func TestRules(t *testing.T) {
 	const ask = ", or ask for a change of the rule in policy.yaml"
 	const inApp, inFile = "apps/shop: project web, rule ", "apps/shop/app.yaml: project web, rule "
@@ -327,7 +327,7 @@ func TestOrderOfRules(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "rule rollouts.maxFirstWeight:")
 }
 
-// TestAppsAreMatched checks that everything is allowed without a policy, and that a policy allows nothing for an app without a project.
+// TestAppsAreMatched checks that all apps are accepted without a policy. With a policy, an app without a project is refused by default.
 func TestAppsAreMatched(t *testing.T) {
 	files := maps.Clone(app(config("name: a")))
 	compare.CheckNamed(t, "without a policy", nil, judged(t, nil, files))
@@ -338,7 +338,7 @@ func TestAppsAreMatched(t *testing.T) {
 	compare.CheckNamed(t, "of no project, which is allowed", nil, judged(t, p, files))
 }
 
-// TestFirstWeight checks the first weight of releases: of requests, of pods, and without steps.
+// TestFirstWeight checks the percentage of users that first get the new version, by a weight of requests or by a share of pods.
 func TestFirstWeight(t *testing.T) {
 	scale := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
 	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }

@@ -54,7 +54,7 @@ func opened(k *Keys, name, content string) (string, error) {
 	return string(plain), err
 }
 
-// meaning returns a file's content in a form to compare: all YAML or JSON documents, or the lines without comments.
+// meaning returns the comparable content of a file: its YAML or JSON documents, or its lines without comments.
 func meaning(t testing.TB, name, content string) any {
 	t.Helper()
 	switch filepath.Ext(name) {
@@ -87,7 +87,7 @@ func encrypted(t testing.TB) []string {
 	return files
 }
 
-// TestFilesOfSOPS checks that files that SOPS has encrypted open to the original content.
+// TestFilesOfSOPS checks that each file that SOPS has encrypted opens to its original content.
 func TestFilesOfSOPS(t *testing.T) {
 	for _, name := range encrypted(t) {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestFilesOfSOPS(t *testing.T) {
 	}
 }
 
-// TestSealed checks that sealing needs no key, is deterministic, and that its result contains nothing of the values.
+// TestSealed checks that sealing needs no key and is deterministic. The sealed file contains nothing of the values.
 func TestSealed(t *testing.T) {
 	for _, name := range encrypted(t) {
 		seal := func() string {
@@ -125,8 +125,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestWhatWasChanged changes each byte of an encrypted file. The file must be refused, or have the same values: as in SOPS, only the keys
-// above encrypted values are authenticated.
+// TestWhatWasChanged changes one byte of an encrypted file at a time. The file must be refused, or have the same values. SOPS authenticates
+// only values and the keys above encrypted values.
 func TestWhatWasChanged(t *testing.T) {
 	k, name := testKeys(t), "regex-secret.yaml"
 	content := read(t, name)
@@ -171,7 +171,7 @@ func values(v any) (all []string) {
 	return all
 }
 
-// TestLocked checks that a wrong key opens nothing, and that no error contains part of a key.
+// TestLocked checks that a wrong key opens nothing. No error contains a part of a key.
 func TestLocked(t *testing.T) {
 	secret := sopstest.Whole(t, "a.env", "A=b\n", sopstest.PGP(t))
 	for _, key := range []sopstest.Key{sopstest.Age(t), sopstest.PGP(t)} {
@@ -201,7 +201,7 @@ func TestWhatIsNoFileOfSOPS(t *testing.T) {
 	}
 }
 
-// FuzzRead reads any bytes. There must be no panic, and only files that were encrypted with the key may open.
+// FuzzRead reads, seals and opens any bytes. It must not panic, and each error must have a fix.
 func FuzzRead(f *testing.F) {
 	for _, name := range encrypted(f) {
 		f.Add(name, read(f, name))

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBombs builds each bomb, which must be refused with a reason or be harmless. The memory of the parent process must not grow, and the
-// next app must build.
+// TestBombs builds each bomb, which must be refused with a reason or be harmless. The memory of the parent process must not grow by more
+// than 128 MiB. The next app must build.
 func TestBombs(t *testing.T) {
 	p := NewPool(Options{Command: serve, Most: 1, Idle: time.Hour, Stall: 100}) // parallel tests keep the machine busy
 	t.Cleanup(p.Close)
@@ -50,7 +50,7 @@ func TestBombs(t *testing.T) {
 			if err != nil {
 				t.Logf("%.200s", err)
 			}
-			// Sys never shrinks. In the parent, a bomb may need memory only for its files, once in each message.
+			// Sys never shrinks. The parent needs memory only for the files of a bomb, once in each message.
 			if grown := int64(after.Sys-before.Sys) >> 20; grown > 128 {
 				t.Errorf("the asking process has grown by %d MiB", grown)
 			}

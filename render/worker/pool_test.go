@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOthersGoOn checks that other apps are built while two builds of one app use up their time.
+// TestOthersGoOn checks that other apps are built while two builds of one app hang.
 func TestOthersGoOn(t *testing.T) {
 	p := pool(t, 2)
 	builds(t, p)
@@ -83,7 +83,7 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAnotherBoundIsAnotherWorker checks that an app with another memory limit gets a new worker.
+// TestAnotherBoundIsAnotherWorker checks that an app with another memory limit is built by a new worker.
 func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	p := pool(t, 1)
 	small := rollout.App{Name: "who", Limits: rollout.Limits{Memory: 128 << 20}}
@@ -126,7 +126,7 @@ func TestAnOrphanEnds(t *testing.T) {
 	w.end() // closes the worker's input and waits for its end
 }
 
-// TestCannotStart checks that the error is no InvalidError if a worker cannot be started.
+// TestCannotStart checks that a failed start of a worker is an error, but no InvalidError.
 func TestCannotStart(t *testing.T) {
 	p := NewPool(Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
 	_, _, err := p.Build(good, rollout.App{Name: "a"})
@@ -144,7 +144,7 @@ func TestNothingOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestBrokenIsRemembered checks that an app that ended its worker is not built again with the same files and limits.
+// TestBrokenIsRemembered checks that an app that ended its worker is not built again until its files or limits change.
 func TestBrokenIsRemembered(t *testing.T) {
 	p := pool(t, 1)
 	r := render.New(p)
@@ -173,8 +173,8 @@ func with(f files, name, content string) files {
 	return out
 }
 
-// TestLastWords checks that the reason is found in the first lines of a crash of any length. It is also found in the last lines of a
-// process that had output before.
+// TestLastWords checks that the reason of a crash is found in a worker's output. The output may end with a stack of any length, or begin
+// with any other text.
 func TestLastWords(t *testing.T) {
 	reason := "runtime: cannot allocate memory\nfatal error: out of memory\n"
 	inRuntime := "SIGSEGV: segmentation violation\nPC=0xce47dd m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x8b m=3 [idle]:\n" +

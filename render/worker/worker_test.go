@@ -28,7 +28,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestMain serves as a worker if the test program was started as one.
+// TestMain serves as a worker if the test program was started with the argument serve.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
 		memory, err := strconv.ParseInt(os.Args[2], 10, 64)
@@ -106,7 +106,7 @@ func pool(t testing.TB, most int) *Pool {
 	return p
 }
 
-// files is a rollout.Tree of contents by path. As in render's tests, "-> target" is a symlink, "(submodule)" a submodule.
+// files is a rollout.Tree of contents by path. The content "-> target" stands for a symlink, and "(submodule)" for a submodule.
 type files map[string]string
 
 func (f files) Lookup(p string) (rollout.Entry, bool, error) {
@@ -191,8 +191,8 @@ func folder(t testing.TB, dir string) files {
 	return f
 }
 
-// TestSameAsInProcess builds the test inputs of package render, valid and refused, in a worker and in this process. Both results must be
-// equal in bytes and types.
+// TestSameAsInProcess builds the test inputs of package render in a worker and in this process. Both results must be equal in values and
+// types, also for refused inputs.
 func TestSameAsInProcess(t *testing.T) {
 	workers, here := pool(t, 1), render.InProcess{CheckProvider: provider.Check}
 	good, refused := 0, 0
@@ -242,7 +242,7 @@ func TestSameAsInProcess(t *testing.T) {
 	invalid, _ := filepath.Glob("../testdata/invalid/*/*.txtar")
 	for i, file := range invalid {
 		if testing.Short() && i%5 > 0 {
-			continue // with -short one in five suffices: all use the same codec
+			continue // with -short, one input in five suffices, because all use the same codec
 		}
 		tree := files{}
 		if base := filepath.Join(filepath.Dir(file), "base.txtar"); slices.Contains(invalid, base) {
@@ -268,7 +268,7 @@ func sameError(a, b error) bool {
 	return a == nil || (x != nil && *x == *y) || (x == nil && a.Error() == b.Error())
 }
 
-// TestFailuresOfTheTree checks that a build returns the tree's read error, and that its worker stays usable.
+// TestFailuresOfTheTree fails each request to a tree in turn. The build returns the tree's error, and the worker stays usable.
 func TestFailuresOfTheTree(t *testing.T) {
 	p := pool(t, 1)
 	app := rollout.App{Name: "demo", Path: "a", Namespace: "shop"}
@@ -295,7 +295,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
 
-// faulty is a tree whose request number after fails. Other requests succeed.
+// faulty is a tree that fails one request. The field after is the number of that request.
 type faulty struct {
 	files
 	after int
@@ -347,7 +347,7 @@ func builds(t *testing.T, p *Pool) {
 	}
 }
 
-// TestWhatBreaksAWorker checks that an app that ends its worker is refused with a reason, and that the next app is built.
+// TestWhatBreaksAWorker checks that an app that ends its worker is refused with a reason. The next app must build.
 func TestWhatBreaksAWorker(t *testing.T) {
 	const ended, report = "apps/x: ended its render process: ", "; report the crash, and change the app"
 	const smaller, widen = " to render; make the app smaller, or widen limits.", " in the cluster's config.yaml"
@@ -409,7 +409,7 @@ func TestWhatTheMachineBreaks(t *testing.T) {
 	}
 }
 
-// TestTimeIsOfTheCPU checks that a worker that is stopped for longer than its limit continues and builds the app.
+// TestTimeIsOfTheCPU stops a worker for longer than renderTime, which limits only CPU time. The worker must continue and build the app.
 func TestTimeIsOfTheCPU(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
@@ -435,7 +435,7 @@ func (w withLarge) ReadBlob(id string) ([]byte, error) {
 	return w.files.ReadBlob(id)
 }
 
-// TestAFileThatIsNotKept checks that an app that needs a too large file is refused with the file's name, as in process.
+// TestAFileThatIsNotKept checks that an app with a too large file is refused with the file's name, by the same error as without a worker.
 func TestAFileThatIsNotKept(t *testing.T) {
 	tree := withLarge{files{"a/kustomization.yaml": "configMapGenerator: [{name: c, files: [large.bin]}]\n", "a/large.bin": "x"}}
 	app := rollout.App{Name: "demo", Path: "a", Namespace: "shop"}
@@ -446,8 +446,8 @@ func TestAFileThatIsNotKept(t *testing.T) {
 	}
 }
 
-// TestKeysStayOutside checks that the parent decrypts data keys for a worker, which has no keys. The parent's error is reported, and a
-// parent without keys opens nothing.
+// TestKeysStayOutside checks that the parent decrypts data keys for its worker, which has no keys. An error of the parent is reported. If
+// the parent has no keys, the values stay sealed.
 func TestKeysStayOutside(t *testing.T) {
 	key := sopstest.Age(t)
 	keys, err := sops.ReadKeys(map[string]string{key.Name: key.Secret})
