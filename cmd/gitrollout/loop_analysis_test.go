@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// judgedVersion returns an app whose release is measured at its second step. The server at url answers with a number.
+// judgedVersion returns an app whose second step measures the release. The server at url answers with a number.
 func judgedVersion(tag, url string) map[string]string {
 	return with(version(tag, `    canary:
       scaling: surge
@@ -52,8 +52,8 @@ func serveLoad(t *testing.T, load func() string) (url string, asked *atomic.Int6
 	return server.URL, asked
 }
 
-// TestVerdictsArePeoplesToRead checks that the proposals to promote and to revert contain the measurements, and so does the record of the
-// transition that a merged proposal causes.
+// TestVerdictsArePeoplesToRead checks that the proposals to promote and to revert quote the measurements. After a merged promotion, the
+// record of the inconclusive analysis names the promoter.
 func TestVerdictsArePeoplesToRead(t *testing.T) {
 	var load atomic.Value
 	load.Store("0.7") // inconclusive
@@ -81,8 +81,8 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 	w.wantText(w.repo.Message(w.revert()), "Measured: "+w.app+"/step-2 load: Failed, 1 failed; ")
 }
 
-// TestAHostileMeasurementStopsNobody checks that a condition that would take hours or all memory gives an error for its metric and has no
-// other effect. A server's text is escaped in records. Other apps are released meanwhile.
+// TestAHostileMeasurementStopsNobody checks conditions that would take hours or all memory, and control characters in a server's text. Only
+// the hostile release is rejected, and the record has no control character. Another app is released meanwhile.
 func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ condition, load, reason string }{

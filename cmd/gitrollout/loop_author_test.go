@@ -26,7 +26,7 @@ func (w *loopWorld) promoted(release rollout.Hash) map[string]string {
 	return map[string]string{rollout.PromotionPath("test", w.app): encoded(w, promotion)}
 }
 
-// halfway returns a version of the app that has a gate when half of its pods are new.
+// halfway returns a version of the app with a gate at a weight of 50%.
 func (w *loopWorld) halfway(tag string) map[string]string {
 	files := map[string]string{}
 	for name, content := range version(tag, halfThenGate) {
@@ -35,8 +35,8 @@ func (w *loopWorld) halfway(tag string) map[string]string {
 	return files
 }
 
-// TestAuthorsOfOneLook checks two pushes that one poll fetches. The release and the promotion each have the author of their own commit. The
-// release names its own commit, not the head.
+// TestAuthorsOfOneLook checks that a release and a promotion have the author of their own commit. One poll fetches that commit together
+// with a later, unrelated one. The release names its own commit, not the head.
 func TestAuthorsOfOneLook(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	as, app := w.as, w.halfway
@@ -56,8 +56,8 @@ func TestAuthorsOfOneLook(t *testing.T) {
 	w.wantText(strings.Join(w.history(), "\n"), "promoted by "+bob)
 }
 
-// TestAuthorsAfterAStart checks that a release that was pushed while no process ran has the author and id of the commit that changed the
-// app. If the app has not changed, a process does not read the history.
+// TestAuthorsAfterAStart pushes a release while no process runs. The next process records the author and id of the commit that changed the
+// app. If no commit has changed the app, a process reads no history.
 func TestAuthorsAfterAStart(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	p.end()
@@ -85,7 +85,7 @@ func TestAuthorsAfterAStart(t *testing.T) {
 	}
 }
 
-// TestPromoterAfterAStart checks that a promotion that was pushed while no process ran has its author, even after later pushes.
+// TestPromoterAfterAStart pushes a promotion while no process runs. The record names the promotion's author, despite later pushes.
 func TestPromoterAfterAStart(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	s := p.awaitPaused(w.as(ann, w.halfway("v2")))

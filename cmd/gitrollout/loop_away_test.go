@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAggregatedAPIIsAway stops the server of an APIService while an object of its API group leaves Git. Because the object may still
-// exist, neither the running process nor a new one deletes or forgets it. When the server is back, the object is pruned.
+// TestAggregatedAPIIsAway stops the server of an APIService while an object of its API group leaves Git. The object may still exist, so
+// neither the running process nor a new one removes it from the inventory. When the server is back, the object is pruned.
 func TestAggregatedAPIIsAway(t *testing.T) {
 	w := newLoopWorld(t, withExtra(version("v1", halfThenGate)))
 	group := w.ns + ".example.com"

@@ -31,8 +31,8 @@ func (w *loopWorld) configMaps() []string {
 	return names
 }
 
-// TestPrune checks objects that leave an app with the commit of a new version. They are deleted when the new version is healthy. The old
-// version's generated ConfigMap is deleted after that version's last pod, and annotated objects never. One commit shrinks the inventory.
+// TestPrune checks objects that leave Git with a new version. Once the version is healthy, one commit removes them from the inventory. The
+// old version's generated ConfigMap stays until that version's last pod is gone. An object with prune: disabled stays in the cluster.
 func TestPrune(t *testing.T) {
 	files := func(tag string, more ...string) map[string]string {
 		files := version(tag, halfThenGate)
@@ -121,9 +121,8 @@ func TestRefusedByTheCluster(t *testing.T) {
 	}
 }
 
-// TestForeignObject checks another owner's Ingress that has the name of the canary Ingress. The app is held before anything is applied,
-// until the Ingress is deleted. An Ingress that appears during a release is not changed either: it does not stop a rollback, and is
-// reported until it is deleted.
+// TestForeignObject checks another owner's Ingress with the name of the canary Ingress. The app is held before anything is applied, until
+// the Ingress is deleted. If the Ingress appears during a release, gitrollout reports it, does not change it, and still rolls back.
 func TestForeignObject(t *testing.T) {
 	const routed = `    canary:
       stableService: APP
@@ -172,7 +171,7 @@ func TestForeignObject(t *testing.T) {
 	theirs = foreign()
 	third := w.push("v1 again", files("v1"))
 	s = p.await("going back", func(s rollout.State) bool {
-		isThere := s.Phase == rollout.Healthy && s.Source == third // the pods may be deleted before the next pass
+		isThere := s.Phase == rollout.Healthy && s.Source == third // the rollback may already be complete
 		return (s.Phase == rollout.Aborting || isThere) && w.image() == "v1" && len(w.pods()["v2"]) == 0
 	})
 	w.skew += 2 * time.Minute
@@ -187,7 +186,7 @@ func TestForeignObject(t *testing.T) {
 	}
 }
 
-// withIngress adds an Ingress with one path, to a port of the Service, and a canary Service.
+// withIngress adds a canary Service, and an Ingress whose only path leads to a port of the Service APP.
 func withIngress(files map[string]string, port string) map[string]string {
 	return with(files, map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, ingress.yaml]\n",
@@ -240,7 +239,8 @@ func TestReasonsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestApplyFails checks that failing writes for one app are tried again after 1, 2, 4 … 60 seconds. The other app must follow every push.
+// TestApplyFails checks that failing writes for one app are repeated after pauses of 1, 2, 4 … 60 seconds. Another app must follow its
+// push.
 func TestApplyFails(t *testing.T) {
 	w := newLoopWorld(t, settings("1"))
 	other := w.app + "-other"

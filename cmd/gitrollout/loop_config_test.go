@@ -55,7 +55,7 @@ func TestTroubleAtTheStart(t *testing.T) {
 }
 
 // TestOneBadFolder checks a folder that cannot be an app because its name is taken or invalid. Each pass returns an error with the name,
-// and all apps continue.
+// and the valid app continues.
 func TestOneBadFolder(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ folder, entry, want string }{
@@ -82,8 +82,8 @@ func TestOneBadFolder(t *testing.T) {
 	}
 }
 
-// TestConfigurationBreaksLater breaks the configuration during a release, in a running process and before a new one. Nothing advances on an
-// outdated head, even if a timer expires, but users can abort and revert. After the repair, all apps go on.
+// TestConfigurationBreaksLater makes the configuration invalid during a release, for the running process or a new one. Nothing advances on
+// an outdated head, even if a timer expires, but users can abort and revert. After the repair, the app goes on.
 func TestConfigurationBreaksLater(t *testing.T) {
 	t.Parallel()
 	abort := func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }
@@ -136,8 +136,8 @@ func TestConfigurationBreaksLater(t *testing.T) {
 	}
 }
 
-// TestAppLeavesGit removes an app from the configuration during a release, in a running process and before a new one. Its objects stay, and
-// its record has the reason. When the app is listed again, the release continues at the same step.
+// TestAppLeavesGit removes an app from the configuration during a release, and restarts the process. The app's objects stay, and the app's
+// record has the reason. When the app is listed again, the release continues at the same step.
 func TestAppLeavesGit(t *testing.T) {
 	w, p, before := newPausedWorld(t)
 	second := before.Release.Commit
@@ -174,7 +174,7 @@ func TestAppIsRemovedForGood(t *testing.T) {
 	p.wantUnmoved(stateBranch, 5)
 }
 
-// TestAppThatNeverWas checks that an app that left Git before its first record could be pushed gets no record.
+// TestAppThatNeverWas checks that an app gets no record if it leaves Git before the push of its first record succeeds.
 func TestAppThatNeverWas(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -189,8 +189,8 @@ func TestAppThatNeverWas(t *testing.T) {
 	w.wantRecorded("")
 }
 
-// TestFolderMoves renames the app's folder, at rest and at each stage of a release, for a running process and a new one. No pod restarts,
-// older commits are read in the old folder, and a rollback works.
+// TestFolderMoves renames the app's folder, at rest and at a release's gate, for the running process or a new one. The move restarts no
+// pod. A rollback then reads the older commit in the old folder.
 func TestFolderMoves(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -308,7 +308,7 @@ func TestDeploymentIsRenamed(t *testing.T) {
 	}
 }
 
-// TestErrorsAreJoined checks that a pass returns an app's error together with the error of Git.
+// TestErrorsAreJoined checks that a pass returns both an app's error and the error of the configuration in Git.
 func TestErrorsAreJoined(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	w.configure("apps: [")

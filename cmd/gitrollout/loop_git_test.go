@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// never is a number of refused pushes that exceeds the pushes of any test.
+// never refuses more pushes than any test makes.
 const never = 1 << 30
 
 // wholeRelease is the history of a first deployment, and of a release that is promoted by merging the gate's proposal.
@@ -151,7 +151,7 @@ func TestRaceIsBounded(t *testing.T) {
 }
 
 // TestTwoInLockStep runs a whole pass of a second process between each decision of the first process and the push of that decision. With
-// equal clocks, both make the same commit, which exists once. Otherwise the first loses the race. Each transition is made once.
+// equal clocks, both processes make the same commit. Otherwise the first process loses the race. Each transition is recorded once.
 func TestTwoInLockStep(t *testing.T) {
 	t.Parallel()
 	for name, apart := range map[string]time.Duration{"one clock": 0, "clocks apart": 5 * time.Second} {
@@ -190,7 +190,7 @@ func TestTwoInLockStep(t *testing.T) {
 func TestGitIsBack(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")
-	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // the loop notices these at a push, and at each poll
+	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // the first shows at a push, the second at each poll
 		w.server.Fault(away)
 		if err := p.passes(10); err == nil {
 			t.Error("a pass without Git had no error")

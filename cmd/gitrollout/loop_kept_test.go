@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWhatIsKeptIsSaid checks objects that left Git while another app, which cannot be rendered, may contain them. They stay, and the
-// record, get and the dashboard report this with the fix. After the fix they are pruned.
+// TestWhatIsKeptIsSaid removes an object from Git while another app, which cannot be rendered, may contain the object. The object stays,
+// and the record and get report this with the fix. After the fix the object is pruned.
 func TestWhatIsKeptIsSaid(t *testing.T) {
 	w, p := newHealthyWorld(t, withExtra(version("v1", halfThenGate)))
 	broken := w.app + "-broken"

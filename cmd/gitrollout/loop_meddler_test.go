@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestHealthyIsWithdrawn checks that an app is not Healthy while its live template differs from stable's, even if all pods are ready.
-// Another writer sets another image repeatedly, so that corrections back off, or the API server refuses the corrections.
+// TestHealthyIsWithdrawn checks that an app is not Healthy while gitrollout cannot correct the Deployment. Another writer changes the image
+// or the replicas again and again, or the API server refuses the correction.
 func TestHealthyIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	set := func(ctx context.Context, w *loopWorld) error {

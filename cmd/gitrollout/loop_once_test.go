@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSecretMadeOnce checks that a chart's random password is generated when the app is first applied. Neither a new process nor the next
-// version generates another. No output shows it, and the Secret stays when it leaves Git.
+// TestSecretMadeOnce checks that a chart's random password is generated when the app is first applied, and not again by a new process. If
+// the Secret is deleted, it gets a new password. No output shows the password, and the Secret stays when it leaves Git.
 func TestSecretMadeOnce(t *testing.T) {
 	const chart = "charts/db/"
 	files := with(version("v1", halfThenGate), map[string]string{

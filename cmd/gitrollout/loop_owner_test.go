@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestUnlistedAppIsLeftAlone checks that deleted objects of an app that Git no longer lists are not created again, also by the next
-// process.
+// TestUnlistedAppIsLeftAlone deletes the Deployment of an app that Git no longer lists. Neither the running process nor a new one creates
+// the Deployment again.
 func TestUnlistedAppIsLeftAlone(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	w.configure(w.config("- path: app/*")) // a mistake
@@ -21,7 +21,7 @@ func TestUnlistedAppIsLeftAlone(t *testing.T) {
 	w.deleteDeployment()
 	for range 2 {
 		p.passWell(5)
-		w.wantNoDeployment() // the Deployment is not created again
+		w.wantNoDeployment()
 		p = p.restart()
 	}
 }
@@ -47,8 +47,8 @@ func (w *loopWorld) wantNoDeployment() {
 	}
 }
 
-// TestUnlistedAppIsPruned checks that an app is pruned if its folder is removed and its entry has prune, as for previews. A mistake in the
-// configuration prunes nothing.
+// TestUnlistedAppIsPruned checks that an app with prune in its entry, such as a preview, is pruned when its folder is removed. A mistake in
+// the configuration prunes nothing.
 func TestUnlistedAppIsPruned(t *testing.T) {
 	w := newLoopWorld(t, withClaim(version("v1", halfThenGate)))
 	prunes := w.config("- path: apps/*\n  prune: true")
@@ -75,7 +75,7 @@ func TestUnlistedAppIsPruned(t *testing.T) {
 	}
 }
 
-// TestPreviewThatNeverRan checks that with prune, the record of an app is deleted even if the app was held since its first commit.
+// TestPreviewThatNeverRan removes an app with prune that was held since its first commit. The app's record is deleted.
 func TestPreviewThatNeverRan(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -99,7 +99,7 @@ func withClaim(files map[string]string) map[string]string {
 	})
 }
 
-// TestRenamedAppIsNotPutBack starts a process while the record under an app's old name still lists the app's objects.
+// TestRenamedAppIsNotPutBack checks that an app keeps its objects after a restart, although the record of its old name lists them too.
 func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	heir := w.app + "-heir"
@@ -122,7 +122,7 @@ func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w.wantPods(pods)
 }
 
-// TestAnAppTakesNothingFromAnother checks that a folder with another app's Deployment is held. The Deployment stays unchanged, in this
+// TestAnAppTakesNothingFromAnother checks that an app with another app's Deployment is held. The Deployment stays unchanged, in this
 // process and the next.
 func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
@@ -154,8 +154,8 @@ func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	}
 }
 
-// TestForeignController checks that a Deployment that Kruise Rollouts manages is not adopted, even by a full promotion. A promotion with
-// --adopt-anyway adopts it, and is recorded with its author.
+// TestForeignController checks that a Deployment that Kruise Rollouts manages is not adopted. A promotion with --adopt-anyway adopts the
+// Deployment, and the record says so.
 func TestForeignController(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	must(t, errorOf(w.kube.Kube.AppsV1().Deployments(w.ns).Create(w.Context(), &appsv1.Deployment{

@@ -28,15 +28,15 @@ func (w *loopWorld) pushPolicy(content string) {
 	w.repo.Git("checkout", "-q", "main")
 }
 
-// writePolicy writes a policy to a file that processes started later read.
+// writePolicy writes a policy to the file that later processes read.
 func (w *loopWorld) writePolicy(content string) {
 	w.Helper()
 	w.keys.policy.file = filepath.Join(w.TempDir(), "policy.yaml")
 	must(w, os.WriteFile(w.keys.policy.file, []byte(content), 0o600))
 }
 
-// TestPolicyOfABranch checks a policy on its own branch, with a real Git server and API server. An app that breaks the policy is held, and
-// a release that breaks it later is rolled back. Without the policy nothing advances.
+// TestPolicyOfABranch checks a policy on its own branch, with a real Git server and API server. An app or a release that breaks the policy
+// is held. Without a valid policy nothing advances, but users can revert.
 func TestPolicyOfABranch(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.keys.policy.ref = "platform:policy/prod.yaml"
@@ -61,8 +61,8 @@ func TestPolicyOfABranch(t *testing.T) {
 	p.await("let again", notHeld)
 }
 
-// TestPolicyOfAKindThatOnlyTheClusterKnows checks that the policy applies to a cluster-scoped kind whose scope only the cluster knows,
-// whatever the configuration allows.
+// TestPolicyOfAKindThatOnlyTheClusterKnows checks that the policy applies to a custom cluster-scoped kind. Only the cluster knows the scope
+// of the kind, and the configuration allows all kinds.
 func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	files := version("v1", halfThenGate)
 	w := newLoopWorld(t, files)
@@ -82,8 +82,8 @@ func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	p.awaitHealthy(commit)
 }
 
-// TestUnsignedPolicy checks, with --verify-commits, that a policy without a valid signature is ignored, whether it allows more or less. The
-// last valid policy stays in force. A process that has no valid policy advances nothing. In both cases the reason is reported.
+// TestUnsignedPolicy checks, with --verify-commits, that a policy without a valid signature is ignored and reported, whether it allows more
+// or less. The last valid policy stays in force. A process that has no valid policy advances nothing.
 func TestUnsignedPolicy(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
@@ -128,8 +128,8 @@ func TestUnsignedPolicy(t *testing.T) {
 	p.awaitPaused(second)
 }
 
-// TestForbiddenPromotionIsShown checks that a full promotion that the policy forbids is recorded, so that get, which has no policy, can
-// show the refusal. A valid promotion of one step clears the refusal.
+// TestForbiddenPromotionIsShown checks that the record has the refusal of a full promotion that the policy forbids. So get can show the
+// refusal without the policy. A valid promotion of one step clears the refusal.
 func TestForbiddenPromotionIsShown(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.writePolicy(policyOf(w.ns, ", rollouts: {forbid: [promoteFull]}"))

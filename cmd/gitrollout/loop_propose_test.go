@@ -38,14 +38,14 @@ func TestPromotionProposal(t *testing.T) {
 		t.Errorf("its times are %s, want when the step was entered: %s", at, entered)
 	}
 
-	// The user deletes the branch. Other changes at the same gate must not create it again.
+	// The user deletes the branch. Other changes at the same gate must not create the branch again.
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	w.push("more pods", map[string]string{
 		"app.yaml": strings.ReplaceAll(version("v2", "")["app.yaml"], "replicas: 2", "replicas: 4"),
 	})
 	p.await("the change followed", func(s rollout.State) bool { return s.Source == w.repo.Head() && s.Phase == rollout.Paused })
 	w.wantBranch(branch, "")
-	// Make the same decision by hand, with steps counted from 0 as in the first version. The next gate has another proposal.
+	// Promote by hand, in the first version of the format, which counts steps from 0. The next gate has another proposal.
 	w.repo.CommitFiles("promote", map[string]string{file: fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\nthrough: 1\n", s.Release.Hash)})
 	p.await("at the second gate", pausedAt(2))
@@ -53,11 +53,11 @@ func TestPromotionProposal(t *testing.T) {
 	if next == "" || next == first || !strings.Contains(w.repo.Show(branch, file), `through: "3"`) {
 		t.Fatalf("the second gate's proposal is %q", next)
 	}
-	// After an unrelated commit on main, a plain merge of the proposal still applies.
+	// An unrelated commit on main does not change the proposal.
 	w.repo.CommitFiles("unrelated", map[string]string{"README": "hello"})
 	_ = p.passes(2)
 	w.wantBranch(branch, next)
-	// After a foreign commit on the branch, no command says to merge it, and the branch is made again.
+	// While a foreign commit is on the branch, get does not suggest the merge. The next passes make the branch again.
 	merge := "git merge --no-ff origin/" + branch
 	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.edit(branch, map[string]string{"app.yaml": version("evil", "")["app.yaml"]})
@@ -81,13 +81,13 @@ func TestProposalIsDeterministic(t *testing.T) {
 	branch := w.promotion()
 	second := w.pushVersion("v2")
 	p.await("released", func(s rollout.State) bool { return s.Release != nil })
-	// The next records are pushed but not applied, so the cluster does not have them.
+	// The API server refuses the next writes, so the cluster does not have the next records.
 	w.api.refuse("/deployments/")
 	p.awaitPaused(second)
 	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
 	p.end()
 	w.api.refuse()
-	// Reset the branches and the clock to before the last push. A step is recorded as entered at the end of its second.
+	// Reset the branches and the clock to before the last push. The time when a step was entered is rounded up to a second.
 	s := w.state()
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
@@ -179,7 +179,7 @@ func TestRevertProposal(t *testing.T) {
 	}
 	w.wantText(w.repo.Message(branch), w.app, string(s.Release.Hash), second[:7], "too many errors", "files of: other",
 		"gitrollout retry "+w.app)
-	// The user deletes the proposal. Later events of the degraded app must not create it again.
+	// The user deletes the proposal. Later events of the degraded app must not create the proposal again.
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	file := rollout.PromotionPath("test", w.app)
 	w.repo.CommitFiles("break", map[string]string{file: "nonsense"})
@@ -195,7 +195,7 @@ func TestRevertProposal(t *testing.T) {
 	w.wantBranch(branch, "")
 }
 
-// TestFastForwardedProposal checks a proposal that is merged without a merge commit: its author, gitrollout, is not the promoter.
+// TestFastForwardedProposal merges a proposal without a merge commit. The commit's author, gitrollout, is not the promoter.
 func TestFastForwardedProposal(t *testing.T) {
 	w, p, _ := newPausedWorld(t)
 	w.repo.InBare("update-ref", "refs/heads/main", "refs/heads/"+w.promotion())

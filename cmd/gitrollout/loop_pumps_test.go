@@ -37,11 +37,11 @@ func (w *loopWorld) seen(what string, is func() bool) time.Time {
 	return time.Now()
 }
 
-// patient is the longest acceptable delay on a busy machine. It is less than the delay of Git in these tests.
+// patient is the longest acceptable delay on a busy machine. Git's delay in these tests is longer.
 const patient = time.Minute
 
-// TestRetreatWhileGitHangs checks that a release is rolled back at its progress deadline while Git delays each answer by two minutes. The
-// rollback is recorded afterwards.
+// TestRetreatWhileGitHangs checks that a release is rolled back at its progress deadline while Git delays each answer by two minutes. Git's
+// record does not have the rollback yet.
 func TestRetreatWhileGitHangs(t *testing.T) {
 	const strategy = halfThenGate + "  progressDeadlineSeconds: 6\n  progressDeadlineAbort: true\n"
 	w := newLoopWorld(t, version("v1", strategy))

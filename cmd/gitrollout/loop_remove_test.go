@@ -27,8 +27,8 @@ func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, e
 	return stdout.String(), stderr.String()
 }
 
-// TestRemove removes an app that has left Git. It deletes the objects in the app's record, of every kind, and no other objects of the same
-// name.
+// TestRemove removes an app that has left Git. The command deletes the objects in the app's record, except volume claims. It keeps objects
+// of an app of the same name in another cluster.
 func TestRemove(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["kustomization.yaml"] = "resources: [app.yaml, service.yaml, rollout.yaml, more.yaml]\n"

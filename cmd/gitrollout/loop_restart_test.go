@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRestartOfManyCommits starts a process for apps whose stable versions are at different commits, while the head is another one. One
-// request to the Git server must fetch all of these commits.
+// TestRestartOfManyCommits starts a process for apps at different commits, while the head is a later commit. One request to the Git server
+// must fetch all of these commits.
 func TestRestartOfManyCommits(t *testing.T) {
 	t.Parallel()
 	const apps = 8

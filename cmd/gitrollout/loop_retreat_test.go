@@ -11,7 +11,7 @@ import (
 )
 
 // TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The cluster rolls back immediately and stays so, in this
-// process and the next, whatever is pushed meanwhile. When Git accepts pushes again, the rollback is recorded once, before anything else.
+// process and the next, whatever users push. When Git accepts pushes again, the rollback is recorded once, before anything else.
 func TestRetreatDoesNotWaitForGit(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	stable := w.pods()["v1"]
@@ -99,8 +99,8 @@ func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 	return w.repo.CommitFiles(verb, map[string]string{rollout.PromotionPath("test", w.app): encoded(w, p)})
 }
 
-// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse one object. The pods roll back even if that object is applied before the
-// Deployment, unless it is the Service or Ingress that routes requests.
+// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse one object that is applied before the Deployment. The pods roll back
+// nevertheless, unless the refused object is the Service or Ingress that routes requests.
 func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
 	t.Parallel()
 	const (

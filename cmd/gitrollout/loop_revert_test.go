@@ -70,7 +70,7 @@ func TestAutoRevertIsRefused(t *testing.T) {
 	w.wantBranch(w.revert(), "")
 }
 
-// TestAutoRevertOfSharedFiles checks that a revert of files that another cluster or app may use is only proposed. The proposal names them.
+// TestAutoRevertOfSharedFiles checks that a revert of possibly shared files is only proposed. The proposal names the files.
 func TestAutoRevertOfSharedFiles(t *testing.T) {
 	second := with(version("v2", halfThenGate), map[string]string{
 		"kustomization.yaml":            "resources: [app.yaml, service.yaml, rollout.yaml, ../../base]\n",
@@ -132,7 +132,7 @@ func TestAutoRevertOfOthersChanges(t *testing.T) {
 	w.decide(s.Release.Hash, "abort", "too many errors")
 	p.awaitPhase(rollout.Degraded)
 	p.wantUnmoved("main", 3)
-	// The proposal names the author whose change it would revert.
+	// The proposal lists the other commit, which a merge would undo too.
 	w.wantText(w.repo.Message(w.revert()), "- "+rollout.ShortID(sticky)+" by ", ": sticky sessions")
 }
 

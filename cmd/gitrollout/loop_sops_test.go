@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manifest and whole return sopstest's files without the word APP, which ciphertext may contain and a push would replace.
+// manifest and whole return sopstest's files without the text APP. Ciphertext may contain APP, which a push would replace.
 func manifest(t testing.TB, content string, to sopstest.Key) string {
 	for {
 		if out := sopstest.Manifest(t, content, to); !strings.Contains(out, "APP") {
@@ -35,10 +35,10 @@ func whole(t testing.TB, name, content string, to sopstest.Key) string {
 	}
 }
 
-// decrypting is an entry whose apps have keys in a Secret.
+// decrypting is an entry whose apps have their keys in the Secret sops-keys.
 const decrypting = "- path: apps/*\n  decryption: {provider: sops, secretRef: {name: sops-keys}}"
 
-// encrypted returns a version of the app with two encrypted Secrets that its pods use: plain, from a manifest, and made, from a generator.
+// encrypted returns a version of the app with two encrypted Secrets: plain from a manifest, and made from a generator. Pods use made.
 func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]string {
 	w.Helper()
 	files := version(tag, halfThenGate)
@@ -51,7 +51,7 @@ func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]st
 	})
 }
 
-// plainSecret returns the manifest of the Secret plain, with one more line.
+// plainSecret returns the manifest of the Secret plain, with line at its end.
 func plainSecret(line string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\n" + line + "\n"
 }
@@ -64,7 +64,7 @@ func newEncryptedWorld(t *testing.T) *loopWorld {
 	return w
 }
 
-// keep replaces the Secret with the keys in a namespace.
+// keep creates the Secret sops-keys with the keys in a namespace, instead of the existing Secret.
 func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
 	w.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sops-keys"}, StringData: map[string]string{}}
@@ -76,7 +76,7 @@ func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
 	must(w, errorOf(secrets.Create(w.Context(), s, metav1.CreateOptions{})))
 }
 
-// secretValues returns the values of the Secrets plain and made in the cluster, and the full name of made.
+// secretValues returns the live values of the Secrets plain and made-HASH, and the names of the made-HASH Secrets.
 func (w *loopWorld) secretValues() (plain, made, name string) {
 	w.Helper()
 	all, err := w.kube.Kube.CoreV1().Secrets(w.ns).List(w.Context(), metav1.ListOptions{})
@@ -93,8 +93,8 @@ func (w *loopWorld) secretValues() (plain, made, name string) {
 	return plain, strings.TrimSpace(made), strings.TrimSpace(name)
 }
 
-// TestEncryptedSecrets checks that an app without its key is held and nothing is written. With the key, of either type, the app is
-// released, and at rest there are no writes and no renders.
+// TestEncryptedSecrets checks that an app without its key is held, and no Deployment is written. With an age or PGP key, the app is
+// released. At rest there are no writes and no renders.
 func TestEncryptedSecrets(t *testing.T) {
 	t.Parallel()
 	for kind, make := range map[string]func(testing.TB) sopstest.Key{"age": sopstest.Age, "pgp": sopstest.PGP} {
@@ -133,8 +133,8 @@ func (w *loopWorld) said(args ...string) string {
 	return out.String()
 }
 
-// TestDoctorTriesKeys checks that doctor decrypts each encrypted file of each app. It names files that no key opens, with the fix and
-// without values.
+// TestDoctorTriesKeys checks that doctor decrypts each encrypted file of each app. Doctor names the files that no key opens, with the fix
+// and without values.
 func TestDoctorTriesKeys(t *testing.T) {
 	key, other := sopstest.Age(t), sopstest.Age(t)
 	w := newEncryptedWorld(t)
@@ -174,8 +174,8 @@ func (w *loopWorld) wantNoWrites(p *loopProcess) {
 	}
 }
 
-// TestAKeyIsForItsApps checks that a file is not decrypted with another app's key, although the process reads both keys. An app whose
-// account cannot read the Secret has no keys.
+// TestAKeyIsForItsApps checks that a file is not decrypted with another app's key, although the process reads both keys. An app has no keys
+// if its account cannot read the Secret.
 func TestAKeyIsForItsApps(t *testing.T) {
 	key := sopstest.Age(t)
 	w := newLoopWorld(t, version("v1", halfThenGate))
@@ -202,8 +202,8 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 }
 
-// newWorldWithoutAKey returns an app whose v2 waits at its gate. v1 is stable. Its key was deleted, and the process that had read the key
-// has ended. before has v1's files, stable is the name of v1's generated Secret.
+// newWorldWithoutAKey returns an app with v1 stable and v2 at its gate. v1's key is deleted, and the process that had read the key has
+// ended. before has v1's files, and stable is the name of v1's generated Secret.
 func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before map[string]string, stable string) {
 	t.Helper()
 	old, next := sopstest.Age(t), sopstest.Age(t)
@@ -219,12 +219,12 @@ func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before m
 	return w, old, before, stable
 }
 
-// TestARetreatWithoutItsKey aborts a release in a process that never had stable's key, which was deleted. The release goes on until the
-// abort. The rollback uses the stable Secrets in the cluster.
+// TestARetreatWithoutItsKey aborts a release in a process that never had the deleted key of stable. Until the abort, the release is not
+// held. The rollback uses the stable Secret in the cluster.
 func TestARetreatWithoutItsKey(t *testing.T) {
 	w, _, _, stable := newWorldWithoutAKey(t)
 	p := w.start()
-	p.passWell(5) // this process has never had the old key
+	p.passWell(5)
 	s := w.state()
 	if s.Phase != rollout.Paused || s.Held != nil {
 		t.Fatalf("it is %s, held %+v", s.Phase, s.Held)
@@ -240,8 +240,8 @@ func TestARetreatWithoutItsKey(t *testing.T) {
 	}
 }
 
-// TestARevertWithoutItsKey reverts a release in a process that never had stable's key, which was deleted. The rollback needs no key, but
-// another commit that needs the old key is held.
+// TestARevertWithoutItsKey reverts a release in a process that never had the deleted key of stable. The rollback needs no key, but a new
+// version that needs the deleted key is held.
 func TestARevertWithoutItsKey(t *testing.T) {
 	w, old, before, _ := newWorldWithoutAKey(t)
 	p := w.start()
@@ -252,7 +252,7 @@ func TestARevertWithoutItsKey(t *testing.T) {
 	w.wantImage("v1")
 }
 
-// served runs a process with its debug log, and returns the pages and metrics that it serves, by path.
+// served runs a process with its debug log, and returns the pages, metrics and log, by path.
 func (w *loopWorld) served(paths ...string) map[string]string {
 	w.Helper()
 	var addresses []string

@@ -21,8 +21,8 @@ func settings(value string) map[string]string {
 		"- {name: APP, literals: [v=" + value + "], options: {disableNameSuffixHash: true}}\n"}
 }
 
-// TestStateIsBroken makes a record unreadable, while a process runs and before a process starts. The app must not change until the file is
-// repaired, while another app goes on.
+// TestStateIsBroken makes a record unreadable, for the running process and a new one. The app must not change until the file is repaired,
+// while another app goes on.
 func TestStateIsBroken(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
@@ -90,8 +90,8 @@ func TestStateOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestPauseWritesNothing checks that a release's step writes the Deployment once, and the pause after the step writes nothing. The pause is
-// decided again from the step's record, which is at least as new as the cluster's state.
+// TestPauseWritesNothing checks that a release's step writes the Deployment once, and that the following pause writes nothing. If the state
+// branch loses the pause, a new process records it again, because the cluster has no newer mark than the step's record.
 func TestPauseWritesNothing(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	writes := w.api.count()
@@ -107,7 +107,7 @@ func TestPauseWritesNothing(t *testing.T) {
 	}
 }
 
-// TestStateIsGone deletes the state branch, or one app's record, at rest. The running version is adopted again, and no pod restarts.
+// TestStateIsGone deletes the state branch, and later an app's record, at rest. The version is adopted again, and no pod restarts.
 func TestStateIsGone(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
@@ -154,7 +154,7 @@ func TestStateIsGoneInFlight(t *testing.T) {
 	}
 }
 
-// TestManyAppsOneCommit releases 50 apps by one commit. Each pass with transitions makes one push, with one trailer per app.
+// TestManyAppsOneCommit releases 50 apps by one commit. Each pass makes at most one commit and one push. A commit has each trailer once.
 func TestManyAppsOneCommit(t *testing.T) {
 	tier.All(t)
 	const n, halfThenSecond = 50, "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {duration: 1}\n"
@@ -204,7 +204,7 @@ func TestManyAppsOneCommit(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// inOrder replaces hashes and commits in lines, newest first, by numbers in order of their appearance.
+// inOrder returns lines oldest first, from lines newest first. Numbers replace hashes and commits, in order of their appearance.
 func inOrder(lines []string) []string {
 	ids, known := regexp.MustCompile(`\bh1-[0-9a-f]{10}\b|\b[0-9a-f]{7}\b`), map[string]string{}
 	var all []string
@@ -219,7 +219,7 @@ func inOrder(lines []string) []string {
 	return all
 }
 
-// TestFreshProcessAtEachPhase restarts the process after every pass of a release. Records and pods must be the same as without restarts.
+// TestFreshProcessAtEachPhase restarts the process between the passes of a release. Records and pods must be as without restarts.
 func TestFreshProcessAtEachPhase(t *testing.T) {
 	t.Parallel()
 	strategy := canaryOf("setWeight: 50", "pause: {}", "setWeight: 100", "pause: {duration: 5}")
@@ -285,7 +285,7 @@ func TestFreshProcessAtEachPhase(t *testing.T) {
 	})
 }
 
-// TestRecordReplacesRetreat checks that another process's record replaces a rollback that Git never accepted.
+// TestRecordReplacesRetreat checks that a process drops a rollback that Git never accepted, once another process has recorded the rollback.
 func TestRecordReplacesRetreat(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	w.server.Fault(gittest.Faults{RejectPushes: never})

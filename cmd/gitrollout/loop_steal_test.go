@@ -25,8 +25,8 @@ spec:
 `, secret, url)})
 }
 
-// TestATokenIsNotSent has an attacker who may push to an app's folder. No Secret in the app's or gitrollout's namespace may be sent to the
-// attacker's server, unless the Secret allows its use by analyses.
+// TestATokenIsNotSent acts as an attacker with the right to push to an app's folder. No Secret in the app's or gitrollout's namespace may
+// be sent to the attacker's server, unless a label allows analyses to use the Secret.
 func TestATokenIsNotSent(t *testing.T) {
 	url, sent := serveLoad(t, func() string { return "0.1" })
 	w := newLoopWorld(t, stealing("v1", "password", url))
@@ -44,7 +44,7 @@ func TestATokenIsNotSent(t *testing.T) {
 	p := w.startHealthy()
 	first := w.repo.Head()
 
-	// Try a Secret in gitrollout's namespace, by two pushes, without a running pod.
+	// Push two versions that move the app to gitrollout's namespace, to use a Secret there. Both must be held.
 	for _, tag := range []string{"v1", "v2"} {
 		theirs := stealing(tag, w.app+"-token", url)
 		theirs["kustomization.yaml"] = "namespace: " + rollout.OwnNamespace + "\n" + theirs["kustomization.yaml"]
@@ -56,7 +56,7 @@ func TestATokenIsNotSent(t *testing.T) {
 		}
 	}
 
-	// Try a Secret in the app's namespace: nothing is sent, and the release fails with an error that has the fix.
+	// Use a Secret in the app's namespace. Nothing may be sent, and the release must fail with an error that has the fix.
 	w.push("here", stealing("v2", "password", url))
 	p.wantRejected("kubectl -n " + w.ns + " label secret password gitrollout.dev/analysis=true")
 	if n := sent.Load(); n > 0 {

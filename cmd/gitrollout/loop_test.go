@@ -27,8 +27,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loopWorld is a real Git server and a real API server, both with faults to inject. It has one app, which is named after its namespace, and
-// a clock for the loops.
+// loopWorld has a real Git server and a real API server, both with injectable faults. It has one app, named after its namespace, and a
+// clock for the loops.
 type loopWorld struct {
 	*testing.T
 	repo       *gittest.Repo
@@ -76,14 +76,14 @@ func newHealthyWorld(t *testing.T, files map[string]string) (*loopWorld, *loopPr
 	return w, w.startHealthy()
 }
 
-// newPausedWorld returns a world in which v1 is stable and v2 is at its gate, with half of the pods. It also returns the app's record.
+// newPausedWorld returns a world with v1 stable and v2 at its gate, at a weight of 50%. It also returns the app's record.
 func newPausedWorld(t *testing.T) (*loopWorld, *loopProcess, rollout.State) {
 	t.Helper()
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	return w, p, p.awaitPaused(w.pushVersion("v2"))
 }
 
-// config returns a configuration with the given entries of apps, whose namespace is the test's.
+// config returns a configuration with the given app entries. Each entry gets the test's namespace.
 func (w *loopWorld) config(apps ...string) string { return configOf(w.ns, apps...) }
 
 func configOf(namespace string, apps ...string) string {
@@ -107,7 +107,7 @@ func (w *loopWorld) push(message string, files map[string]string) string {
 	return w.pushAs(w.app, message, files)
 }
 
-// pushVersion pushes a version that has a gate when half of its pods are new.
+// pushVersion pushes a version with a gate at a weight of 50%.
 func (w *loopWorld) pushVersion(tag string) string {
 	w.Helper()
 	return w.push(tag, version(tag, halfThenGate))
@@ -130,7 +130,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 	return w.repo.Commit(message)
 }
 
-// start starts a new process. It has no data of earlier processes.
+// start starts a new process without data of earlier processes.
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -147,7 +147,7 @@ func (w *loopWorld) start() *loopProcess {
 	return p
 }
 
-// startHealthy starts a new process, and waits until that has deployed the head.
+// startHealthy starts a new process, and waits until the head is deployed.
 func (w *loopWorld) startHealthy() *loopProcess {
 	w.Helper()
 	p := w.start()
@@ -155,7 +155,7 @@ func (w *loopWorld) startHealthy() *loopProcess {
 	return p
 }
 
-// loopProcess is one process of the reconciler. Its passes are started by the test.
+// loopProcess is one process of the reconciler. The test starts its passes.
 type loopProcess struct {
 	*loop
 	w   *loopWorld
@@ -288,7 +288,7 @@ func (w *loopWorld) stateOf(app string) rollout.State {
 	return *s
 }
 
-// history returns the subjects of the state branch, newest first. APP stands for the app, and the cluster's name is removed.
+// history returns the subjects of the state branch's commits, newest first. APP stands for the app, and the cluster's name is removed.
 func (w *loopWorld) history() []string {
 	if w.repo.Ref(stateBranch) == "" {
 		return nil
@@ -347,10 +347,10 @@ func (w *loopWorld) pods() map[string][]string {
 	return pods
 }
 
-// halfThenGate is the strategy in most tests: a gate when half of the pods are new.
+// halfThenGate is the strategy in most tests: a gate at a weight of 50%.
 const halfThenGate = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 
-// canaryOf returns a canary strategy with the given steps, which adds new pods as surge.
+// canaryOf returns a canary strategy with scaling: surge and the given steps.
 func canaryOf(steps ...string) string {
 	return "    canary:\n      scaling: surge\n      steps:\n      - " + strings.Join(steps, "\n      - ") + "\n"
 }
@@ -401,10 +401,10 @@ type apiGate struct {
 	mu     sync.Mutex
 	writes []string
 	deny   func(*http.Request) bool
-	wait   func(*http.Request) // blocks a request until it returns; nil blocks none
+	wait   func(*http.Request) // delays each request until wait returns; nil delays none
 }
 
-// hold makes each request call wait before it proceeds.
+// hold makes the proxy call wait before it handles a request.
 func (g *apiGate) hold(wait func(*http.Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -439,7 +439,7 @@ func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
 	return g
 }
 
-// refuses records a write, and reports whether the request must fail.
+// refuses calls wait, and reports whether the request must fail. It records other writes, except dry runs and Events.
 func (g *apiGate) refuses(r *http.Request) bool {
 	g.mu.Lock()
 	wait := g.wait

@@ -64,8 +64,8 @@ func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
 	return w, p, key
 }
 
-// TestUnsignedHeadIsNotFollowed pushes unsigned commits, at rest and before restarts. They are not released until a signed commit is on top
-// of them.
+// TestUnsignedHeadIsNotFollowed pushes unsigned commits, to a running process and before a restart. They are not released until a signed
+// commit is on top of them.
 func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	first := w.repo.Head()
@@ -79,7 +79,7 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	p.wantNoWrites(3)
 	p.end()
 
-	// A new process does not know the last accepted head. It must not release a signed commit below the head either.
+	// A new process does not know the last accepted head. It must not release a signed commit below the unsigned head.
 	w.signs(key)
 	between := w.push("signed, but never the head", version("v3", halfThenGate))
 	w.signs("")
@@ -97,13 +97,13 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 
 	w.signs(key)
 	w.push("signed", map[string]string{"note": "3"})
-	s = p.awaitPaused(evil) // the commit that changed the app, which the signed head now covers
+	s = p.awaitPaused(evil) // the signed head now covers this commit
 	if s.Held != nil || s.Stable.Commit != first {
 		t.Errorf("the state is %+v", s)
 	}
 }
 
-// TestUnsignedHeadOfAnother checks that a release goes on after an unsigned commit to another app, also after a restart.
+// TestUnsignedHeadOfAnother checks that an unsigned commit to another app does not hold a release, also after a restart.
 func TestUnsignedHeadOfAnother(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	release := w.pushVersion("v2")
@@ -128,8 +128,8 @@ func TestUnsignedHeadOfAnother(t *testing.T) {
 	p.awaitHealthy(release)
 }
 
-// TestStateBranchOfAnUnsignedHead restarts the process while the head is unsigned. The head's configuration names another state branch with
-// a forged record, which must have no effect.
+// TestStateBranchOfAnUnsignedHead restarts the process while the head is unsigned. The head's configuration names another state branch,
+// with a forged record. Neither the configuration nor the record may have an effect.
 func TestStateBranchOfAnUnsignedHead(t *testing.T) {
 	w, p, _ := newSignedWorld(t)
 	p.end()
@@ -159,7 +159,7 @@ func TestNothingIsSigned(t *testing.T) {
 	w.wantNoWritesSince(0)
 	w.signs(key)
 	p.awaitHealthy(w.push("signed", map[string]string{"note": "1"}))
-	// The file of keys is read again: a key that is added later counts immediately.
+	// The file of keys is read again, so a key that is added later counts immediately.
 	second := w.repo.NewKeyFile()
 	w.signs(second)
 	commit := w.push("by the second key", version("v2", halfThenGate))
@@ -219,9 +219,8 @@ func TestPromoters(t *testing.T) {
 	}
 }
 
-// TestRecordNamesAStrangersCommit has an attacker who may push below gitrollout/ but not to main. The attacker puts a commit on a
-// proposal's branch, and forges a record that names that commit. The cluster must not change, in a running process and a new one, with and
-// without signatures.
+// TestRecordNamesAStrangersCommit acts as an attacker with the right to push below gitrollout/, but not to main. The attacker pushes a
+// commit to a proposal's branch, and forges a record that names that commit. The cluster must not change, with or without signatures.
 func TestRecordNamesAStrangersCommit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ signed, restart bool }{
@@ -269,8 +268,8 @@ func TestRecordNamesAStrangersCommit(t *testing.T) {
 	}
 }
 
-// TestForgedRecord checks, with signed records required, that a perfect forgery without a signature changes nothing, in the running process
-// and in a new one.
+// TestForgedRecord requires signed records. A record that is perfectly forged, but unsigned, changes nothing in the running process and a
+// new one.
 func TestForgedRecord(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEditedState edits a record by hand. This must stop gitrollout for that app only, in the running process and in a new one.
+// TestEditedState edits a record by hand. The edit must stop that app, and no other app, in the running process and in a new one.
 func TestEditedState(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string][2]string{
@@ -52,8 +52,8 @@ func TestEditedState(t *testing.T) {
 	}
 }
 
-// TestStateIsRolledBack resets the state branch to each of its older commits while a release is at its gate. Annotations in the cluster
-// show that a newer record existed. So no pod may change until a user decides.
+// TestStateIsRolledBack resets the state branch to an older commit after a release. Annotations in the cluster show that a newer record
+// existed. So no pod may change until the branch is restored.
 func TestStateIsRolledBack(t *testing.T) {
 	t.Parallel()
 	for back, restart := range map[string]bool{"1": false, "2": true, "3": false} {
@@ -83,7 +83,7 @@ func TestStateIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestStaleProcess checks that a process without Git does not repeat a release that another process has rolled back in the meantime.
+// TestStaleProcess checks that a process without access to Git does not repeat a release that another process has rolled back.
 func TestStaleProcess(t *testing.T) {
 	w, old, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestUndo checks a proposal to undo a release. The proposal stays through the release's transitions. Its merge rolls the app back, and is
-// in the history.
+// TestUndo checks a proposal to undo a release. The release's transitions keep the proposal. The merge of the proposal rolls the app back,
+// and the history has the rollback.
 func TestUndo(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	undo := func(want exitCode, args ...string) string {
@@ -24,7 +24,7 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.repo.Message(branch), "Reason: too blue", "in flight")
 	w.wantText(w.command(exitOK, "get", w.app), "git merge --no-ff origin/"+branch)
 
-	// The proposal is for this release, and stays until the head has another version.
+	// The proposal stays until the head has another version.
 	w.command(exitOK, "promote", w.app, "--author", ann)
 	p.awaitHealthy(second)
 	if w.repo.Ref(branch) == "" {

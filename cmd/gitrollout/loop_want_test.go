@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must fails the test at an error.
+// must ends the test if err is not nil.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -20,7 +20,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// errorOf returns the error of a call, whose other result is not used.
+// errorOf returns the error of a call, and drops the call's other result.
 func errorOf(_ any, err error) error { return err }
 
 // writeFile writes a file, and creates its folder.
@@ -30,7 +30,7 @@ func writeFile(tb testing.TB, path, content string) {
 	must(tb, os.WriteFile(path, []byte(content), 0o644))
 }
 
-// encoded returns a record as the content of its file in Git.
+// encoded returns the text of a record's file in Git.
 func encoded(tb testing.TB, record interface{ Encode() ([]byte, error) }) string {
 	tb.Helper()
 	data, err := record.Encode()
@@ -108,7 +108,7 @@ func (w *loopWorld) wantRecorded(commit string) {
 	w.wantBranch(stateBranch, commit)
 }
 
-// wantHistory compares the subjects on the state branch since a commit, oldest first, with prefixes.
+// wantHistory compares the subjects on the state branch since a commit, oldest first, with prefixes in want.
 func (w *loopWorld) wantHistory(since string, want ...string) {
 	w.Helper()
 	got := w.history()
@@ -138,7 +138,7 @@ func (p *loopProcess) wantUnmoved(branch string, n int) {
 	p.w.wantBranch(branch, before)
 }
 
-// wantHeld makes passes until the app is held, and compares the message, and the reason unless it is "".
+// wantHeld makes passes until the app is held. It checks the words of the message, and the reason unless reason is "".
 func (p *loopProcess) wantHeld(reason rollout.HeldReason, words ...string) rollout.State {
 	p.w.Helper()
 	return p.wantHeldOf(p.w.app, reason, words...)
@@ -154,7 +154,7 @@ func (p *loopProcess) wantHeldOf(app string, reason rollout.HeldReason, words ..
 	return s
 }
 
-// wantRejected makes passes until the first rejected release has been rolled back, and compares the reason.
+// wantRejected makes passes until the first rejected release has been rolled back, and checks the words of the reason.
 func (p *loopProcess) wantRejected(words ...string) {
 	p.w.Helper()
 	s := p.awaitPhase(rollout.Degraded)

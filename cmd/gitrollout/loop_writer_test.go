@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWriters checks that cluster.yaml has the current writer, with a new epoch at each take-over. A second writer is reported. An
-// exclusive writer stops when another one takes over.
+// TestWriters checks that cluster.yaml names the current writer, with a new epoch at each take-over. A second writer is reported. An
+// exclusive writer stops after another writer's take-over.
 func TestWriters(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	wantWriter := func(id string, epoch int) {
