@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	polls  = 20 // for each side and number of apps
+	polls  = 20 // polls by gitrollout, and as many by the pipeline
 	pushes = 12
 )
 
-// BenchmarkAgainstPlainPipeline compares the program with a plain pipeline, alternately, on one API server and one Git server. It prints
-// a table. The pipeline is:
+// BenchmarkAgainstPlainPipeline measures gitrollout and a plain pipeline in turn, on one API server and one Git server. It prints a table.
+// The pipeline is:
 //
 //	git pull && kubectl kustomize DIR | kubectl apply --server-side -f -
 //
-// The benchmark has no limit of time. docs/performance.md explains the table.
+// The benchmark sets no time limit. docs/performance.md explains the table.
 func BenchmarkAgainstPlainPipeline(b *testing.B) {
 	kube := testcluster.Shared(b)
 	for _, n := range []int{1, 100, 1000} {
@@ -68,8 +68,8 @@ func (w *benchWorld) idle() (ours, plain series) {
 	return ours, plain
 }
 
-// change measures a push that changes one app, until the API server has the new template. floor is the lower bound for any program that
-// records a release before it applies it.
+// change measures the time from a push that changes one app until the API server has the new template. floor is the lower bound for every
+// program that records a release before applying it.
 func (w *benchWorld) change() (ours, plain, floor series) {
 	apply := fmt.Sprintf("git pull -q --ff-only && $KUBECTL kustomize %s | $KUBECTL apply --server-side -f - >/dev/null", w.plain.folder)
 	requests := w.kubectlRequests(apply)
@@ -92,8 +92,8 @@ func (w *benchWorld) change() (ours, plain, floor series) {
 	return ours, plain, floor
 }
 
-// floor measures the least cost of a push that is recorded before it is applied, without rendering or decisions. It makes a look-up and a
-// fetch with its own mirror, then a dry run of a Deployment, a push to its own branch, and the apply.
+// floor measures the least cost of recording and then applying a push, without rendering or decisions. It fetches with its own mirror,
+// dry-runs a Deployment, pushes to its own branch, and applies the Deployment.
 func (w *benchWorld) floor() sample {
 	w.b.Helper()
 	ctx := w.b.Context()
@@ -120,7 +120,7 @@ func (w *benchWorld) floor() sample {
 	return sample{wall: time.Since(began)}
 }
 
-// restart measures a new process until the end of its first pass. All apps have been released before.
+// restart measures the start and the first pass of a new process, after all apps were released.
 func (w *benchWorld) restart() sample {
 	w.loop.close()
 	s := w.measure(func() {
@@ -132,7 +132,7 @@ func (w *benchWorld) restart() sample {
 	return s
 }
 
-// sample is the cost of one action. git and api count requests.
+// sample is the cost of one action.
 type sample struct {
 	wall, cpu time.Duration
 	git, api  int // requests
@@ -144,7 +144,7 @@ func (s sample) String() string {
 		s.wall.Seconds(), s.cpu.Seconds(), s.git, s.api, s.builds)
 }
 
-// series has the costs of an action that was repeated.
+// series has the cost of each repetition of an action.
 type series []sample
 
 func (s series) wall() time.Duration { _, m, _ := s.spread(); return m }
@@ -197,7 +197,7 @@ type benchApp struct {
 	folder, name, ns string
 }
 
-// arrival is a new template at the API server, with the time when it was seen.
+// arrival is the image of a new template, with the time when the watch received the template.
 type arrival struct {
 	image string
 	at    time.Time
@@ -345,8 +345,8 @@ func (w *benchWorld) shellIn(dir, script string) sample {
 	}
 }
 
-// kubectlRequests returns the number of requests that a script sends to the API server, from kubectl's log at level 6. It first pushes a
-// version for the script to deploy.
+// kubectlRequests counts the requests that a script sends to the API server, in kubectl's log at level 6. It first pushes a version for the
+// script to deploy.
 func (w *benchWorld) kubectlRequests(script string) int {
 	w.push(w.plain)
 	log := filepath.Join(w.b.TempDir(), "requests")

@@ -42,7 +42,7 @@ func TestDashboardFlags(t *testing.T) {
 	}
 }
 
-// TestDashboardPortThatIsTaken checks that releases go on without a dashboard if its port is in use.
+// TestDashboardPortThatIsTaken checks that a port in use causes only a warning, so that releases go on without a dashboard.
 func TestDashboardPortThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -58,7 +58,7 @@ func TestDashboardPortThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestDashboardStopsWhileBrowsersWatch checks that open event streams do not delay the end of the program.
+// TestDashboardStopsWhileBrowsersWatch checks that the program can end while event streams are open.
 func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -78,7 +78,7 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	}
 }
 
-// TestOneMirror checks that the dashboard uses the mirror of the loop, and does not fetch again.
+// TestOneMirror checks that the dashboard uses the loop's mirror, and fetches nothing.
 func TestOneMirror(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	before := p.created.Stats()

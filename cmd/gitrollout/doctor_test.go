@@ -61,7 +61,7 @@ spec:
 	return repo
 }
 
-// wantFinding compares the only finding of a check: its status and a part of its message. It returns the finding's fix.
+// wantFinding compares the status of a check's only finding, and a part of the finding's message. It returns the finding's fix.
 func wantFinding(t *testing.T, found map[string][]doctor.Finding, check string, want doctor.Health, says string) (fix string) {
 	t.Helper()
 	got := found[check]
@@ -90,8 +90,8 @@ func examined(t *testing.T, args ...string) (code int, found map[string][]doctor
 // nowhere is a flag that names a missing kubeconfig.
 const nowhere = "--kubeconfig=/nonexistent/kubeconfig"
 
-// TestDoctorPush checks the findings for Git servers that refuse pushes in different ways. Doctor's test branches must be deleted if the
-// server allows it.
+// TestDoctorPush checks the findings for Git servers that refuse pushes in different ways. Doctor must delete its test branches if the
+// server allows deletion.
 func TestDoctorPush(t *testing.T) {
 	tests := map[string]struct {
 		hook string // an update hook, called with REF OLD NEW
@@ -170,7 +170,7 @@ func TestDoctorFindings(t *testing.T) {
 	}
 }
 
-// TestDoctorOwners checks the finding about the effect of code owners and its fix, also after failed requests.
+// TestDoctorOwners checks the finding about code owners, and the finding's fix. The finding is Unknown if doctor cannot check.
 func TestDoctorOwners(t *testing.T) {
 	branch, rule := "", ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -207,8 +207,8 @@ func TestDoctorOwners(t *testing.T) {
 	is(doctor.Unknown, "was not checked: there is no token for the forge's API", "")
 }
 
-// TestDoctorRights checks the findings for an account without rights on a real API server. It grants the rights that the fixes name, after
-// which the findings must be healthy.
+// TestDoctorRights checks the findings for an account without rights on a real API server. After the test grants the rights that the fixes
+// name, the findings must be healthy.
 func TestDoctorRights(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)

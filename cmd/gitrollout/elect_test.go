@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// TestLeaseOfWorkThatHangs checks that the Lease is released immediately, so that a waiting replica takes over. The work ends between two
-// renewals, because a renewal in progress would make the release fail with a conflict.
+// TestLeaseOfWorkThatHangs checks that the Lease of hanging work is freed immediately, so that a waiting replica takes over. Supervised
+// ends the work between two renewals, because a renewal in progress would conflict with freeing the Lease.
 func TestLeaseOfWorkThatHangs(t *testing.T) {
 	t.Parallel()
 	kube := testcluster.Shared(t)

@@ -45,10 +45,10 @@ func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	return repo
 }
 
-// stateCommits is a stream for git fast-import of further commits of fleetRepo's state branch.
+// stateCommits builds an input for git fast-import with further commits on fleetRepo's state branch.
 type stateCommits struct{ strings.Builder }
 
-// add adds a commit that changes the record of one app, at a time in seconds.
+// add adds a commit that changes one app's record. at is the commit's Unix time.
 func (c *stateCommits) add(tb testing.TB, at int64, message string, s rollout.State) {
 	tb.Helper()
 	from, data := "", encoded(tb, s)
@@ -68,8 +68,8 @@ func openFleet(b *testing.B, url string) *console.Session {
 	return session
 }
 
-// BenchmarkFleet measures list -w for 1,000 apps, from Git alone. It reports the first screen, a poll without changes, and a poll after a
-// push to one app.
+// BenchmarkFleet measures list -w for 1,000 apps, from Git alone. It reports the first read, the first screen, a redraw without changes,
+// and a poll after a push to one app.
 func BenchmarkFleet(b *testing.B) {
 	repo := fleetRepo(b, 1000)
 	url := repo.HTTP(gittest.HTTPOptions{}).URL
@@ -113,5 +113,5 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// at returns a fixed time in the past.
+// at returns a fixed time.
 func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }

@@ -61,8 +61,7 @@ func (l *listener) heard() string {
 	return text
 }
 
-// TestForgeIsTold checks, for a release and two processes, that each transition is reported once. A new process or a new configuration
-// reports all states again.
+// TestForgeIsTold checks the reports about the transitions of a release. A new process or a new configuration reports all states again.
 func TestForgeIsTold(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	branch, heard := w.promotion(), &listener{}
@@ -136,7 +135,7 @@ func TestMergedProposalIsTidiedLater(t *testing.T) {
 				p = p.restart()
 				p.sinks.Forge = heard
 			}
-			// After a restart, the time counts from the last change of the record, which may be in this pass.
+			// After a restart, the forge's time counts from the record's last change, which may be the change to Healthy.
 			p.awaitPhase(rollout.Healthy)
 			w.skew += 11 * time.Second
 			_ = p.passes(2)

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestHistoryIsTheRecord checks that only changes of the app's record count, not the messages of state commits.
+// TestHistoryIsTheRecord checks that the history lists changes of the app's record, whatever the messages of the state commits say.
 func TestHistoryIsTheRecord(t *testing.T) {
 	repo := fleetRepo(t, 2)
 	var stream stateCommits
@@ -58,8 +58,8 @@ func TestHistoryIsTheRecord(t *testing.T) {
 	}, transitions)
 }
 
-// TestHistoryNamesWhoMadeIt checks that a release that was rejected before its first stage, and is in no record, has an author. A release
-// whose commit is missing has none.
+// TestHistoryNamesWhoMadeIt checks the author of a release that was rejected before its first stage, and so is in no record. If the
+// release's commit is missing, the history names no author.
 func TestHistoryNamesWhoMadeIt(t *testing.T) {
 	repo := fleetRepo(t, 1)
 	head := repo.CommitFiles("faster", map[string]string{"README": "faster"})

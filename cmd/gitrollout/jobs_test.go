@@ -43,8 +43,8 @@ func measured(t *testing.T, deps provider.Deps, request provider.Request) (got p
 	return got
 }
 
-// TestJobsMeasure checks Jobs as measurements on a real control plane: one completes, one fails, one cannot pull its image, and one belongs
-// to another program. A repeated request finds the same Job. A stopped measurement leaves no Job.
+// TestJobsMeasure checks Jobs as measurements on a real control plane: one completes, one fails, one exceeds its deadline, and one cannot
+// pull its image. A repeated request finds the same Job. A stopped measurement leaves no Job.
 func TestJobsMeasure(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	deps := provider.Deps{Jobs: client, Now: time.Now}
@@ -90,7 +90,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 	}
 }
 
-// TestJobsOfOthers checks that another program's Job of the same name is not used or changed, and that a missing right is named.
+// TestJobsOfOthers checks that another measurement's Job counts as taken, and that errors name a missing or unlabelled Secret.
 func TestJobsOfOthers(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	job := func(name, spec string) map[string]any {

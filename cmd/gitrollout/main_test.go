@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gitrollout": main, pluginName: main, completerName: main, "seal": seal})
 }
 
-// seal is a program for the scripts: it reads a record that was written by hand, and writes it as the reconciler would.
+// seal is a program for the scripts. It reads a handwritten record, and writes the record as the reconciler would.
 func seal() {
 	data, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -42,7 +42,7 @@ func seal() {
 // firstScripts are the scripts that make test runs. make test-all runs all scripts.
 var firstScripts = []string{"exit-codes", "get", "help", "history", "hold-abort", "init", "promote", "render", "validate"}
 
-// TestScripts runs the sessions in testdata/scripts. They have commands as users type them, with real bare repositories and without a
+// TestScripts runs the sessions in testdata/scripts. The sessions have commands as users type them, on real bare repositories without a
 // cluster.
 func TestScripts(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 )
 
 // TestMovedAppIsSeenWhereItIs moves an app's files to another folder and namespace while no reconciler runs. The record stays at the
-// previous commit, so commands must read the app in the old folder, with the old namespace.
+// previous commit, so commands must use the old folder and namespace.
 func TestMovedAppIsSeenWhereItIs(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	must(t, p.passes(3))

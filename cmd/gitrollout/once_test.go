@@ -34,7 +34,7 @@ func TestOnceFailsWithAHeldApp(t *testing.T) {
 	}
 }
 
-// TestWhatOnceFailsWith checks that an app that is held for a limited time is no error, and neither is an app that is no longer held.
+// TestWhatOnceFailsWith checks that once fails for held apps. An app that is held for a limited time, or no longer, is no error.
 func TestWhatOnceFailsWith(t *testing.T) {
 	told := &transitions{held: map[string]string{}}
 	tell := func(app string, held *rollout.Held) {

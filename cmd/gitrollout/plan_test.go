@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPlanRendersTwiceOnlyWhatDiffers plans one changed app among many. The other apps must be rendered only once, although one side is a
-// commit and the other is a folder.
+// TestPlanRendersTwiceOnlyWhatDiffers plans one changed app among many, from a commit and a folder. Apps whose files are equal on both
+// sides must be rendered only once.
 func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 	const apps = 40
 	const deployment = `apiVersion: apps/v1

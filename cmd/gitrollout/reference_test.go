@@ -73,12 +73,12 @@ the environment are [at the end](#gitrollout-exit-codes).
 	}
 }
 
-// leastCommon is how many commands must have a flag before it is in the table of common flags.
+// leastCommon is the number of commands from which a shared flag is in the table of common flags.
 const leastCommon = 4
 
 const flagTable = "| flag | default | meaning |\n|---|---|---|\n"
 
-// countFlags counts, for each row of a flag, the commands that have the flag.
+// countFlags adds to uses, for each row, the number of commands that have the row's flag.
 func countFlags(c *cobra.Command, uses map[string]int) {
 	for _, f := range flagRows(c) {
 		uses[f.row]++

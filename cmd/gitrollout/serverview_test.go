@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// reconcilerPage serves the part of a reconciler's API that the client uses. That is the list of all apps, one app by its name, and 404 for
-// an unknown app.
+// reconcilerPage serves the part of a reconciler's API that the client uses: all apps, one app by its name, and 404 for an unknown app.
 func reconcilerPage(t *testing.T) *httptest.Server {
 	t.Helper()
 	answer := func(w http.ResponseWriter, v any) {

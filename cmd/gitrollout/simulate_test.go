@@ -31,7 +31,7 @@ func TestExamplesAsScripts(t *testing.T) {
 	}
 }
 
-// TestAppsWaitForThemselves releases one app of several. The records of the others are younger or older than its own.
+// TestAppsWaitForThemselves releases one app of several. The older or newer records of the other apps must not hold the release.
 func TestAppsWaitForThemselves(t *testing.T) {
 	code, out, errs := simulated(t, "start\npush shop=v2\n+10s\npush shop=v3\n+1m\n", "-", "--dir", "../../examples/several-apps")
 	if code != 0 || strings.Contains(out, "serial") || !strings.Contains(out, "waits for promotion of v3") {
@@ -136,7 +136,7 @@ func TestSimulateNames(t *testing.T) {
 	}
 }
 
-// web is the archive of a repository with one app. named and archive add to it.
+// web is the archive of a repository with one app. named and archive extend web.
 const web = `-- .gitrollout/test/config.yaml --
 apiVersion: gitrollout.dev/v1alpha1
 kind: Config

@@ -20,8 +20,8 @@ import (
 // gate is halfThenGate without scaling: surge.
 const gate = "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 
-// TestSteadyStateIsFree brings apps of every kind to rest. Passes without changes must then cost nothing, first in the same process and
-// then in a new one.
+// TestSteadyStateIsFree brings apps of every kind to rest. Later passes without changes must cost one look-up of refs each, in the same
+// process and in a new one.
 func TestSteadyStateIsFree(t *testing.T) {
 	kube := testcluster.Shared(t)
 	repo := gittest.New(t)
@@ -68,7 +68,6 @@ func TestSteadyStateIsFree(t *testing.T) {
 		for range passes {
 			l.pass(t)
 		}
-		// Each pass makes one look-up of refs, and nothing else.
 		compare.CheckNamed(t, "passes of "+name, costs{lookups: passes, requests: passes}, l.costs().minus(before))
 		compare.CheckNamed(t, "refs after passes of "+name, refs, repo.Refs())
 	}
@@ -81,7 +80,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 	if cost.writes != 0 || cost.dryRuns != 0 || cost.pushes != 0 || cost.commits != 0 {
 		t.Errorf("a new process cost %+v in an unchanged world, want no writes, dry runs, pushes or commits", cost)
 	}
-	// Each app is rendered once at the head, and each app in flight also once at stable.
+	// A new process renders each app once at the head, and each app in flight once more at stable.
 	if apps, inFlight := 6, 2; cost.builds > apps+inFlight {
 		t.Errorf("a new process rendered %d times, want at most %d apps and %d stable versions of those in flight",
 			cost.builds, apps, inFlight)
@@ -127,7 +126,7 @@ spec:
 	return files
 }
 
-// testLoop is a loop whose passes are started by the test.
+// testLoop is a loop. The test starts its passes.
 type testLoop struct {
 	*loop
 	ctx context.Context

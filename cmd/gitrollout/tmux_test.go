@@ -72,7 +72,7 @@ func (p *pane) await(what string, ok func(screen string) bool) string {
 	return s
 }
 
-// leave interrupts the command. The terminal must then have a prompt and echo, and the command must have its exit code.
+// leave interrupts the command. The command must exit with 0, and the terminal must then have a prompt, echo and a cursor.
 func (p *pane) leave() {
 	p.Helper()
 	p.tmux("send-keys", "C-c")
@@ -96,7 +96,7 @@ func shows(parts ...string) func(string) bool {
 	}
 }
 
-// TestWatchInATerminal watches a release in a window that is resized. There must be one screen, which is redrawn in place and always names
+// TestWatchInATerminal watches a release in a window that is resized. The app must be drawn once, in place, and the screen must always name
 // the next action.
 func TestWatchInATerminal(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
