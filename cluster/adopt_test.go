@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withReplicas is the manifest of the app before an autoscaler sets its replicas.
+// withReplicas is the app's manifest with replicas, before Git leaves the field to an autoscaler.
 var withReplicas = strings.Replace(withoutReplicas, "spec:\n", "spec:\n  replicas: 4\n", 1)
 
 func TestReplicasAreHandedOver(t *testing.T) {
@@ -45,7 +45,7 @@ func TestReplicasAreHandedOverAfterARace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", withReplicas)
-	// The autoscaler's write may not be in the watch yet. Its number stays, whether the client has seen 4 or 7 replicas.
+	// The autoscaler's 7 replicas stay, even if the watch does not show the autoscaler's write yet.
 	w.scale("shop", 7)
 	w.apply("shop", withoutReplicas)
 	w.wantReplicas("after the autoscaler's write", 7)
@@ -136,7 +136,7 @@ func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
 			w.restart()
 			w.wantWrites(0, "a new process after the adoption", func() { w.apply("shop", adopted) })
 
-			// Fields and containers that leave Git after the adoption leave the cluster.
+			// Fields and containers that leave Git after the adoption are removed from the cluster.
 			smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "",
 				"  minReadySeconds: 1\n", "").Replace(adopted)
 			w.wantSame(smaller, false)
@@ -155,8 +155,8 @@ func serverSide(manager string) []string {
 	return []string{"apply", "--server-side", "--field-manager=" + manager, "-f", "-"}
 }
 
-// TestWhatAToolAddedGoesInOneWrite checks the adoption of an object with additional fields of another tool, such as its tracking label. The
-// write that adopts the object also removes these fields, so pods are replaced once.
+// TestWhatAToolAddedGoesInOneWrite checks the adoption of an object with additional fields of a tool, such as the tool's tracking label.
+// The write that adopts the object also removes these fields, so pods are replaced once.
 func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 	extra := strings.NewReplacer("tier: web}", "tier: web, kustomize.toolkit.fluxcd.io/name: shop}",
 		"log:v1\"}", "log:v1\"}\n      - {name: mesh, image: \"mesh:v1\"}").Replace(adopted)
@@ -236,8 +236,8 @@ func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
 	}
 }
 
-// TestAdoptionOutlastsABurstOfWrites checks the adoption of a Deployment whose pods are starting. Each update of its status makes the
-// resource version in the patch outdated.
+// TestAdoptionOutlastsABurstOfWrites adopts a Deployment during a burst of writes, as by status updates while pods start. Each write makes
+// the resource version in the patch outdated.
 func TestAdoptionOutlastsABurstOfWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -263,7 +263,7 @@ func TestAdoptionKeepsReplicasThatGitLeavesToAnAutoscaler(t *testing.T) {
 	w.wantReplicas("after the adoption", 4)
 }
 
-// held adds to a manifest the fields with which package strategies holds a release at a step.
+// held adds the fields by which package strategies holds a release at a step.
 func held(manifest string) string {
 	return strings.Replace(manifest, "spec:\n", "spec:\n  minReadySeconds: 2147483646\n  progressDeadlineSeconds: 2147483647\n"+
 		"  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 20%, maxUnavailable: 0}}\n", 1)
@@ -313,8 +313,8 @@ func TestServiceSelectorGainsAndLosesThePodHash(t *testing.T) {
 	}
 }
 
-// TestDroppedFieldsOfAnotherManagerAreRemoved checks that a field dropped from Git is removed once, with a message, even if a manager that
-// is not in tools also owns the field. Fields that were never in Git stay.
+// TestDroppedFieldsOfAnotherManagerAreRemoved drops fields from Git that another manager than the known tools also owns. One write removes
+// and reports these fields. Fields that were never in Git stay.
 func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -344,8 +344,7 @@ func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	w.wantWrites(0, "the apply after the removal", func() { w.apply("shop", smaller) })
 }
 
-// TestEmptyMapClaimsNoFieldOfAnotherManager checks that an empty map that leaves Git removes no field that another manager has set in the
-// map.
+// TestEmptyMapClaimsNoFieldOfAnotherManager checks that another manager's fields stay when the empty map around them leaves Git.
 func TestEmptyMapClaimsNoFieldOfAnotherManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -106,7 +106,7 @@ func deaf(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// slowWebhook installs a webhook that delays each write of an app's objects by 30 s, the longest timeout, and waits until it does.
+// slowWebhook installs a webhook that delays each write of an app's objects by 30 s, the longest timeout. It waits for the first delay.
 func (w *world) slowWebhook(app string) {
 	w.t.Helper()
 	w.kubectl(strings.NewReplacer("DEAF", deaf(w.t), "APP", app).Replace(`

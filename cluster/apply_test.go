@@ -185,7 +185,7 @@ func TestNamespaceOfSeveralApps(t *testing.T) {
 	if err := w.tried("b", other); err == nil {
 		t.Error("the second app writes another label on it")
 	}
-	w.wants("a", other) // both apps have the new label, and the first app writes it
+	w.wants("a", other) // Git has the new label in both apps, and the first app writes the label
 	w.wantWrites(0, "the new label in the second app", func() { w.apply("b", other) })
 	w.wantWrites(1, "the new label in the first app", func() { w.apply("a", other) })
 }

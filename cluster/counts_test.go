@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPartitionIsRead checks that a workload is read by the fields that its kind's description names, and that the partition is the number
-// of old pods.
+// TestPartitionIsRead checks that a workload is read from the fields that its kind's description names. The partition is the number of old
+// pods.
 func TestPartitionIsRead(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	counting := *clones
@@ -111,8 +111,8 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestPodsAreCounted checks that missing pods count for the base revision up to the partition, and for the current revision beyond it. The
-// controller's status limits the number of ready pods.
+// TestPodsAreCounted checks the desired pods. Missing pods count for the base revision up to the partition, and then for the current
+// revision. The controller's status limits the number of ready pods.
 func TestPodsAreCounted(t *testing.T) {
 	since := func(n int) (all []time.Time) {
 		for i := range n {

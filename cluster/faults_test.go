@@ -141,8 +141,8 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsDoubted checks a write that succeeds but whose answer is lost, while the watch lags. The next apply of the earlier
-// content writes again, although the watch still shows that content: later objects depend on the write.
+// TestLostAnswerIsDoubted loses the answer to a successful write while the watch lags. The next apply has the content from before the
+// write. It must write again, although the watch still shows that content.
 func TestLostAnswerIsDoubted(t *testing.T) {
 	w := newWorld(t)
 	f := w.faulty()
@@ -237,7 +237,7 @@ func TestAdoptionThatLosesARaceTriesAgain(t *testing.T) {
 }
 
 func TestNothingIsLeftRunning(t *testing.T) {
-	w := newWorld(t) // the connections of the test itself are open from here on
+	w := newWorld(t) // opens the test's own connections before the goroutines are counted
 	time.Sleep(100 * time.Millisecond)
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(context.Background())

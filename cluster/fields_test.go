@@ -49,7 +49,7 @@ const liveService = `{
 	"status": {"loadBalancer": {}}
 }`
 
-// TestFingerprintSeesOwnedFieldsOnly checks which changes of a live object change its fingerprint: only changes of owned fields.
+// TestFingerprintSeesOwnedFieldsOnly checks that only changes of owned fields change the fingerprint of a live object.
 func TestFingerprintSeesOwnedFieldsOnly(t *testing.T) {
 	edits := map[string]struct {
 		edit  func(o map[string]any)
@@ -181,8 +181,8 @@ func FuzzFieldTrees(f *testing.F) {
 	})
 }
 
-// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom checks that Room is true only if the API server has kept maxUnavailable, which the API
-// server drops without its feature gate.
+// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom checks that Room is true only if the API server has kept maxUnavailable. Without the
+// field's feature gate, the API server drops the field.
 func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 	for rolling, want := range map[string]bool{`{"partition": 0}`: false, `{"partition": 0, "maxUnavailable": 1}`: true} {
 		w, err := readStatefulSet(tree(t, `{"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": `+rolling+`}}}`))

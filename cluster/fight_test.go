@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/cluster"
 )
 
-// TestTwoWritersOfOneField checks that repairs slow down when another controller undoes each write immediately. Without the pauses, both
-// would write hundreds of times per second.
+// TestTwoWritersOfOneField checks that repairs slow down when another controller undoes each write immediately. Without pauses, both
+// writers would write hundreds of times per second.
 func TestTwoWritersOfOneField(t *testing.T) {
 	t.Parallel()
 	both := documents(coreManifest("ConfigMap", "contended", "data: {a: ours}"), coreManifest("ConfigMap", "peaceful", "data: {a: VALUE}"))

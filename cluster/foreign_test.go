@@ -21,8 +21,8 @@ spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}
 
 var madeIngress = documents(coreManifest("ConfigMap", "first", ""), ingress)
 
-// TestWhatIsMadeForAReleaseTakesNothingOver checks that an object generated for a release adopts no existing object of the same name,
-// because Git does not contain the object.
+// TestWhatIsMadeForAReleaseTakesNothingOver checks that an object generated for a release does not adopt another owner's object of the same
+// name. Git does not contain the generated object.
 func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	for _, c := range []struct {
 		name, labels, want string // "" if the object is applied
@@ -62,8 +62,8 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	}
 }
 
-// TestWhatIsMadeAgainCostsOneRequest checks that a change of a generated object costs one write and no read, because the watch shows its
-// app.
+// TestWhatIsMadeAgainCostsOneRequest checks that a change of a generated object costs one write and no read, because the watch shows the
+// object's app.
 func TestWhatIsMadeAgainCostsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

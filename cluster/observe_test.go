@@ -69,7 +69,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 		t.Errorf("OnChange was called %d times during a rollout", w.changes.of("shop")-changes)
 	}
 
-	// Back to v1: the Deployment controller reuses the old ReplicaSet and gives it a new revision number.
+	// For the rollback to v1, the Deployment controller reuses the old ReplicaSet with a new revision number.
 	w.apply("shop", release("shop:v1", 4, "h1-one"))
 	back := w.complete("shop", "shop")
 	if r := back.Revisions[0]; r.Name != first.Name || r.Number != 3 || !r.Current || r.Hash != "h1-one" {
@@ -181,11 +181,11 @@ func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
 	}
 }
 
-// TestTroubledObjects checks that Observe reports an unhealthy object of any kind until it is healthy, and only to its own app.
+// TestTroubledObjects checks that Observe reports an unhealthy object of any kind until it is healthy, and only for the object's app.
 func TestTroubledObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.ns // a unique name, because other tests' objects may be deleted during this test
+	app := w.ns // a unique name, because the client also sees the apps of other tests
 	others := documents(coreManifest("ConfigMap", "c", ""), coreManifest("PersistentVolumeClaim", "data",
 		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}"))
 	w.apply(app, documents(others, release("shop:v1-neverready", 2, "h1-one")))

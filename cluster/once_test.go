@@ -24,8 +24,8 @@ const (
 	onceAuth = anyAuth + `, annotations: {gitrollout.dev/create-only: "true"}}` + "\n"
 )
 
-// TestMadeOnce checks that a create-only Secret is created if it is missing, and never changed after gitrollout, a user or Helm wrote
-// its content. When the annotation leaves Git, Git's content is applied again.
+// TestMadeOnce checks that a create-only Secret is created if it is missing, and then keeps its own or a user's content. When the
+// annotation leaves Git, Git's content is applied again.
 func TestMadeOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -23,7 +23,7 @@ const anyContent = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 var mine = documents(coreManifest("Service", "shop", "spec: {selector: {app: shop}, ports: [{port: 80}]}"),
 	coreManifest("ConfigMap", "shop", ""), withoutReplicas)
 
-// TestForeignControllers checks that a sign names the other controller, and how to end that controller's ownership. OtherOwners writes
+// TestForeignControllers checks that a sign names the other controller, and a fix that ends that controller's ownership. OtherOwners writes
 // nothing.
 func TestForeignControllers(t *testing.T) {
 	const service, deployment = 0, 2

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// prune checks which candidates Prune returns as gone. It must return a reason for each other candidate.
+// prune checks which candidates Prune returns as gone. Prune must return a reason for each other candidate.
 func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	w.t.Helper()
 	gone, kept, err := w.Prune(context.Background(), "shop", candidates)

@@ -57,8 +57,8 @@ func objectOf(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// TestPodsInWords checks, for statuses as kubelets write them, the status that kubectl get pods prints and the reason why the pod is not
-// Ready.
+// TestPodsInWords checks the text for pod statuses as kubelets write them. It has the status that kubectl get pods prints, and the reason
+// why the pod is not Ready.
 func TestPodsInWords(t *testing.T) {
 	const since, going = `lastTransitionTime: "2026-01-01T00:00:00Z"`, `metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}`
 	const aReady, bReady = "{name: a, ready: true, state: {running: {}}}", "{name: b, ready: true, state: {running: {}}}"
@@ -324,8 +324,8 @@ func TestTableOfTwoNamespaces(t *testing.T) {
 	}
 }
 
-// TestRefusedWatchIsAList checks that a list follows a refused watch, because etcd may have been restored from a backup. Then a watch from
-// the known version brings no events, or events of other objects.
+// TestRefusedWatchIsAList checks that a list follows a refused watch, except after rate limiting. If etcd was restored from a backup, a
+// watch from the known version would bring no events, or events of other objects.
 func TestRefusedWatchIsAList(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {
@@ -342,7 +342,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
 			lists, watches, open := 0, 0, make(chan struct{})
-			var blind error // what blind returns after the refusal
+			var blind error // the error of blind after the refusal
 			b := &background{}
 			runWatch(ctx, b, tab, "pods", &corev1.Pod{}, source{
 				list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -368,7 +368,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			})
 			<-open
 			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-				if _, why := tab.blind(); why == nil { // the success of the watch is recorded after it has started
+				if _, why := tab.blind(); why == nil { // the success of the watch is recorded after the watch has started
 					break
 				}
 			}
@@ -384,8 +384,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 	}
 }
 
-// TestBlind checks that a feed reports since when it gets no changes, with the first error of the outage. It reports nothing while a watch
-// works or is renewed.
+// TestBlind checks that a feed reports the start and the first error of an outage. It reports nothing while a watch works or is renewed.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
@@ -641,8 +640,8 @@ func TestRefusalsInWords(t *testing.T) {
 	}
 }
 
-// TestTroublesAreNoted checks that unhealthy objects are recorded by app, until they are healthy or deleted. Objects of another cluster's
-// branch, which may have an app of the same name, are ignored.
+// TestTroublesAreNoted checks that unhealthy objects are recorded by app, until they are healthy or deleted. Objects of another cluster are
+// ignored, even if their app has the same name.
 func TestTroublesAreNoted(t *testing.T) {
 	at := func(name, app, cluster, health string) *live {
 		l := &live{ref: rollout.Ref{Kind: "Job", Name: name}, app: app, cluster: cluster, why: "because"}
@@ -671,7 +670,7 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 }
 
-// checkSame checks that records with different resource versions are the same, and that each of changes makes them differ.
+// checkSame checks that another resource version alone does not change a record, and that each of changes does.
 func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func(*T), changes map[string]func(*T)) {
 	t.Helper()
 	next := was
@@ -746,8 +745,8 @@ func TestFighting(t *testing.T) {
 	}
 }
 
-// TestOverwritten checks that an object that another writer changes every 15 s is reported from the second change until the changes end.
-// One change, several within seconds, and two that are a minute apart are not reported.
+// TestOverwritten checks that an object that another writer changes every 15 s is reported, from the second change until a minute without
+// changes. One change, several within seconds, and two that are a minute apart are not reported.
 func TestOverwritten(t *testing.T) {
 	fights := known{repairs: promptRepairs + 3, since: time.Unix(0, 0), repaired: time.Unix(8, 0)}
 	if err := fights.overwritten(rollout.Ref{}, time.Unix(9, 0)); err == nil || errors.Is(err, rollout.ErrOverwritten) {

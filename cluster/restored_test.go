@@ -61,7 +61,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		_, err := w.Apply(t.Context(), "shop", w.objects(newest))
 		return err == nil, fmt.Sprint(err)
 	})
-	for i := range 500 { // the resource versions get ahead of the restored server's first ones
+	for i := range 500 { // the resource versions exceed the restored server's first ones
 		w.apply("busy", config("busy", fmt.Sprint("t", i)))
 	}
 	w.wantWrites(0, "the same objects again", func() { w.apply("shop", newest) })

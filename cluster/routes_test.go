@@ -26,7 +26,7 @@ spec: {rules: [{backendRefs: [{name: web, port: 80}]}]}
 func TestObservedRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.ns // a unique name, because other tests' objects may be deleted during this test
+	app := w.ns // a unique name, because the client also sees the apps of other tests
 	crds.Apply(t, w.cluster.Config, crds.GatewayAPI)
 	w.apply(app, fmt.Sprintf(twoRoutes, 1))
 	ref := w.ref("gateway.networking.k8s.io", "HTTPRoute", "seen")

@@ -18,8 +18,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestDeletedBeforeItsAnswer checks an object that is deleted so fast that its watch event comes before the answer to its creation. The
-// client must not count the object as existing, so the next apply creates it again.
+// TestDeletedBeforeItsAnswer checks an object whose deletion is in the watch before the answer to its creation arrives. The client must not
+// count the object as existing, so the next apply creates it again.
 func TestDeletedBeforeItsAnswer(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()

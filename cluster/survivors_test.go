@@ -53,8 +53,8 @@ func TestWhatHoldsDataIsKept(t *testing.T) {
 	}
 }
 
-// TestFinishedPods checks that a Succeeded or Failed pod counts as not ready, whatever its Ready condition says, and that Prune need not
-// keep the pod's configuration.
+// TestFinishedPods checks that a Succeeded or Failed pod counts as not ready, whatever its Ready condition says. Prune need not keep the
+// pod's configuration.
 func TestFinishedPods(t *testing.T) {
 	configs := []configRef{{"ConfigMap", "settings"}}
 	since := time.Unix(1_700_000_000, 0)
@@ -76,8 +76,8 @@ func TestFinishedPods(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAnotherVersion checks that an adoption releases fields that a tool applied in another API version, but does not remove the
-// fields, because their paths may mean other fields.
+// TestFieldsOfAnotherVersion checks the adoption of fields that a tool applied in another API version. The adoption releases these fields,
+// but does not remove them, because their paths may mean other fields.
 func TestFieldsOfAnotherVersion(t *testing.T) {
 	object := map[string]any{
 		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",

@@ -15,8 +15,7 @@ var cloneSets = func() (of [2]rollout.Partitioned) {
 	return of
 }()
 
-// TestTwoVersionsOfAKind checks that two apps with two versions of one kind both keep their watch, however often their kinds are
-// registered.
+// TestTwoVersionsOfAKind checks that two versions of one kind get one watch each, however often they are registered.
 func TestTwoVersionsOfAKind(t *testing.T) {
 	w := newWorkloads(func(string) {})
 	begun := 0

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wire forwards TCP connections to the API server, which tests can break.
+// wire forwards TCP connections to the API server. Tests can break these connections.
 type wire struct {
 	net.Listener
 	to string

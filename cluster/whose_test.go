@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestObjectsOfAnotherClusterAreLeftAlone checks two reconcilers on one API server whose clusters have different names in Git, and an app
-// of the same name in both.
+// TestObjectsOfAnotherClusterAreLeftAlone runs reconcilers for two clusters, by their names in Git, on one API server. Prune of an app must
+// not delete the object of the other cluster's app of the same name.
 func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
