@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestBeside checks that two Repos with one mirror share fetched and pushed commits. Neither Repo waits while the other Repo's push, or its
-// request for an older commit, hangs.
+// TestBeside checks that two Repos with one mirror share fetched and pushed commits. One Repo does not wait while the other Repo's request
+// for an older commit hangs.
 func TestBeside(t *testing.T) {
 	repo := gittest.New(t)
 	older := repo.CommitFiles("first", map[string]string{"a": "1\n"})

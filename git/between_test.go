@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestWhatIsBetween checks that a fetch requests the commits between the last head and the next, and sends a second request if files are
-// missing. The files are always correct, and unneeded history is not fetched.
+// TestWhatIsBetween checks that a fetch requests the commits between the last head and the next. If files are missing, the fetch sends a
+// second request. The files are always correct, and unneeded history is not fetched.
 func TestWhatIsBetween(t *testing.T) {
 	t.Parallel()
 	type repo struct {

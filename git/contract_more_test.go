@@ -101,7 +101,7 @@ func deterministic(w *world) {
 	heads := fetch(w, a)
 	updates := []rollout.Update{stateUpdate("", "x/y", "1"), proposal("shop", "", heads.Main)}
 	first := push(w, a, updates...)
-	// A process that does not know of the push's success repeats the push, which succeeds with the same commits.
+	// A second process, without knowledge of the push, repeats the push and gets the same commits.
 	fetch(w, b)
 	if again := push(w, b, updates...); !compare.Equal(first, again) {
 		w.Errorf("made %v, then %v", first, again)

@@ -162,7 +162,7 @@ func update(branch, base, message string, edits map[string][]byte) rollout.Updat
 	return rollout.Update{Branch: branch, Old: base, Parent: base, Edits: edits, Message: message, When: when}
 }
 
-// story is one case of the contract. begin makes the first content of its repository, once for all transports.
+// story is one case of the contract. begin makes the first content of the story's repository, once for all transports.
 type story struct {
 	play  func(*world)
 	begin func(*testing.T, *gittest.Repo) // nil if one commit is enough

@@ -235,7 +235,7 @@ func TestGitHubApp(t *testing.T) {
 			t.Errorf("%d: %v, want %v", status, err, want)
 		}
 	}
-	// The file holds no key any more: GitHub gets no request, so there is no token.
+	// The file holds no key any more, so GitHub gets no request for a token.
 	write(t, file, secret)
 	before := hub.count()
 	hub.pass(2 * time.Hour)

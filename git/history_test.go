@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// promoted is a repository with a key of Ann, whose signatures count.
+// promoted is a repository, and the key whose signatures count as Ann's.
 type promoted struct {
 	*gittest.Repo
 	t    *testing.T

@@ -231,7 +231,7 @@ func TestHTTPCredentials(t *testing.T) {
 	}
 }
 
-// TestHTTPRedirect checks that credentials are sent only to the server that they are for.
+// TestHTTPRedirect checks that credentials are sent only to the configured server.
 func TestHTTPRedirect(t *testing.T) {
 	w, s := httpWorld(t)
 	var authorized, posted bool

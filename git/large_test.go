@@ -62,8 +62,8 @@ func TestTheUsualBounds(t *testing.T) {
 	}
 }
 
-// TestLargeFilesAreNotKept checks that only the id of a too large file is kept, whether the server sends it whole or as a delta. All other
-// files can be read, also in later commits and after a renewal of the store. A server with filters does not send too large files.
+// TestLargeFilesAreNotKept checks that only the id of a too large file is kept, whether the server sends the file whole or as a delta. All
+// other files can be read, also in later commits and after a renewal of the store. A server with filters does not send too large files.
 func TestLargeFilesAreNotKept(t *testing.T) {
 	for _, filter := range []string{"false", "true"} {
 		t.Run("filter "+filter, func(t *testing.T) { largeFilesAreNotKept(t, filter) })
@@ -89,7 +89,7 @@ func largeFilesAreNotKept(t *testing.T, filter string) {
 	if came := r.Stats().Received; (came < atMost/16) != (filter == "true") {
 		t.Errorf("%d bytes came, of which %d are a file that is not kept", came, len(old))
 	}
-	// The store is renewed, and later deltas have bases that were omitted.
+	// Renew the store, and send deltas whose bases were omitted.
 	for i := range map[string]int{"false": 3, "true": 1}[filter] {
 		changed[i*atMost/16] ^= 1
 		repo.CommitFiles(fmt.Sprint("again ", i), map[string]string{"a.yaml": fmt.Sprintf("a: %d\n", i),

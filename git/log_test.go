@@ -79,8 +79,8 @@ func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	return repo, repo.Ref("state")
 }
 
-// TestLogAfterACutOffAnswer checks a log after a history request was cut off, so that commits lack their files. The next Log fetches the
-// files, instead of reporting a missing object.
+// TestLogAfterACutOffAnswer cuts off the answer to a history request, so that commits lack their files. The next Log fetches the files,
+// instead of reporting a missing object.
 func TestLogAfterACutOffAnswer(t *testing.T) {
 	const commits = 90 // few enough for one response
 	repo, tip := logged(t, commits)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestOutside checks that Outside distinguishes ancestors of a branch, through any parent, from other commits on the server. The mirror has
-// only the head, and the server has filters or not.
+// only the head. One server supports filters, and one does not.
 func TestOutside(t *testing.T) {
 	for name, filter := range map[string]string{"commits alone": "true", "with their files": "false"} {
 		t.Run(name, func(t *testing.T) {

@@ -179,7 +179,7 @@ func TestPushOvertakesFetch(t *testing.T) {
 	wantState(t, "after a push by another client", r, second)
 }
 
-// TestDownloadAndRenewal checks a download that hangs while pushes make the mirror large enough to drop old objects.
+// TestDownloadAndRenewal checks that a hanging download stays complete while pushes grow the mirror enough for a renewal.
 func TestDownloadAndRenewal(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)

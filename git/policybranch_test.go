@@ -9,7 +9,7 @@ import (
 )
 
 // TestPolicyBranch checks that the policy branch is looked up and fetched with the others: before it exists, afterwards, and after a push
-// to it. While the branch does not change, it costs no request, and a renewal of the store keeps its commit.
+// to it. An unchanged policy branch costs no further request, and a renewal of the store keeps its commit.
 func TestPolicyBranch(t *testing.T) {
 	p := newRepo(t, map[string]string{"f": "1"})
 	r := open(t, git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL, Policy: "platform"})

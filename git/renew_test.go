@@ -71,7 +71,7 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestStoreIsShared checks concurrent fetches, pushes and reads of one store, for the race detector.
+// TestStoreIsShared checks concurrent writes and reads of one store, for the race detector.
 func TestStoreIsShared(t *testing.T) {
 	const writers, objects = 8, 500
 	st := newStore()

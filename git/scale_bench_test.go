@@ -83,7 +83,7 @@ type largeWorld struct {
 	notes   strings.Builder // printed after the table
 }
 
-// cost is the cost of one side (gitrollout or git) of a task.
+// cost is the cost of a task for gitrollout or for git.
 type cost struct {
 	walls          []time.Duration
 	received, sent int64  // total of all rounds; -1 if unknown
@@ -148,7 +148,7 @@ func (w *largeWorld) plain(c *cost, in cli, script string) {
 	c.received, c.sent = c.received+sentNow-sent, c.sent+receivedNow-received
 }
 
-// resident runs a script of git again and returns its peak RSS. Over a local path it is unknown: the script also runs the server.
+// resident runs a script of git again and returns the peak RSS. A local path has none, because the script also runs the server.
 func (w *largeWorld) resident(in cli, script string) string {
 	if peak := in.resident(script); w.server != nil {
 		return "RSS " + mib(peak)
@@ -228,7 +228,7 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 		w.version++
 		usersPush(w.repo, w.version)
 		both := []func(){func() { ours.poll(b, r) }, func() { w.plain(&plain, clone, nextFetch) }}
-		both[i%2]() // the second function finds the server's files in the page cache
+		both[i%2]() // the order alternates, because the second function profits from the page cache
 		both[1-i%2]()
 	})
 	w.version++
@@ -240,7 +240,7 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 	w.row(b, "fetch of one commit", &ours, &plain)
 }
 
-// committer commits with both sides to a state branch of a given length.
+// committer commits with gitrollout and with git to two state branches of a given length.
 type committer struct {
 	commits     int
 	r           *git.Repo

@@ -63,7 +63,7 @@ func record(app, version int) string {
 
 func stateOf(commits int) string { return fmt.Sprintf("gitrollout/state/after-%d", commits) }
 
-// byCLI returns the branch for the git command. It begins at the same commit as stateOf's branch.
+// byCLI returns the branch for the git command. The branch starts at the same commit as stateOf's branch.
 func byCLI(commits int) string { return fmt.Sprintf("cli/state/after-%d", commits) }
 
 // importer builds an input for git fast-import.
@@ -146,7 +146,7 @@ func usersPush(repo *gittest.Repo, version int) {
 	repo.FastImport(s.String())
 }
 
-// A new process is this test program again: with freshURL set, TestMain runs fresh instead of the tests.
+// A new process is this test program again. If freshURL is set, TestMain runs fresh instead of the tests.
 const (
 	freshURL   = "GITROLLOUT_BENCH_FRESH_URL"
 	freshState = "GITROLLOUT_BENCH_FRESH_STATE"

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// FuzzServerAnswers checks that no response makes a fetch or push panic or hang, and that each stored object equals its id.
+// FuzzServerAnswers checks that no response makes a fetch or push panic or hang, and that each stored object has its hash as its id.
 func FuzzServerAnswers(f *testing.F) {
 	f.Add([]byte("000eversion 2\n0015agent=git/2.39.5\n0000"))
 	f.Add([]byte("001e# service=git-upload-pack\n00000030" + strings.Repeat("a", 40) + " HEAD\x00\n0000"))

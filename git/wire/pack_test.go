@@ -139,7 +139,7 @@ func TestOmitted(t *testing.T) {
 	}
 }
 
-// TestPacksThatAreRefused checks that invalid packs are errors, and that a pack takes no more memory than its size.
+// TestPacksThatAreRefused checks that invalid packs are errors, even if they declare more bytes than memory can hold.
 func TestPacksThatAreRefused(t *testing.T) {
 	growing := binary.AppendUvarint([]byte{1}, 1<<40)
 	for name, p := range map[string]*packText{
