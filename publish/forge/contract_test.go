@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// bench is a forge with one repository for the contract. GitHub's and GitLab's are fakes that follow the documentation; Gitea's is real.
+// bench is a forge with one repository for the contract. GitHub and GitLab are fakes that follow their documentation, and Gitea is real.
 type bench interface {
 	push(branch, content string) (commit string) // points the branch to a new commit, whose parent is main
 	drop(branch string)                          // deletes the branch, as a push by gitrollout does
@@ -97,7 +97,7 @@ func newRig(t *testing.T, newBench maker) *rig {
 	if options.forges == nil {
 		options.forges = slices.Clone(forges)
 		for i := range options.forges {
-			options.forges[i].spacing = 0 // the forge is a fake, so no pauses are needed
+			options.forges[i].spacing = 0 // test servers need no pauses
 		}
 	}
 	r.options = options

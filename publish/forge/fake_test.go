@@ -17,7 +17,7 @@ import (
 )
 
 // fake is a forge in memory, with the common parts of GitHub and GitLab. Their documented paths, headers, fields and status codes are in
-// fake_github_test.go and fake_gitlab_test.go. A request that violates these fails the test.
+// fake_github_test.go and fake_gitlab_test.go. A request that differs from the documentation fails the test.
 type fake struct {
 	t      *testing.T
 	server *httptest.Server
@@ -30,7 +30,7 @@ type fake struct {
 	users    map[string]int64
 	writes   int
 	requests int
-	refuse   func(w http.ResponseWriter, r *http.Request) bool // answers instead of the fake if it returns true
+	refuse   func(w http.ResponseWriter, r *http.Request) bool // answers and returns true, or leaves the request to the fake
 }
 
 type fakePull struct {

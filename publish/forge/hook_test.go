@@ -152,7 +152,7 @@ func TestHookWaitsForNoBody(t *testing.T) {
 }
 
 // FuzzHook checks requests without the secret, and then requests with the same bodies and a right signature. Requests without the secret
-// never call Pushed. Requests with a right signature call it only for a push to the users' branch.
+// never call Pushed. Signed requests call Pushed only for a push to the users' branch.
 func FuzzHook(f *testing.F) {
 	names := []string{
 		"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Gitlab-Token", "Webhook-Signature",

@@ -105,8 +105,8 @@ func TestANewerOrderIsNotLost(t *testing.T) {
 	})
 }
 
-// TestALimitIsNoRefusal checks that a label is set after the break if the forge's rate limit refuses the first request for the label. No
-// error is reported.
+// TestALimitIsNoRefusal lets the forge's rate limit refuse the first request for a label. After the break, the label is set, and no error
+// is reported.
 func TestALimitIsNoRefusal(t *testing.T) {
 	limit := refused(http.StatusForbidden, 30*time.Minute)
 	m := &moody{tag: func() error {
@@ -148,7 +148,7 @@ func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	}
 }
 
-// TestANewerOrderWaitsAsLong checks that an order that replaces another one keeps the time of the other's next try.
+// TestANewerOrderWaitsAsLong checks that an order that replaces another order waits until the other order's next try.
 func TestANewerOrderWaitsAsLong(t *testing.T) {
 	m := &moody{mark: func() error { return refused(http.StatusNotFound, 0) }}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
@@ -163,8 +163,8 @@ func TestANewerOrderWaitsAsLong(t *testing.T) {
 	})
 }
 
-// TestTheSecondLookIsAtTheNewest checks the second look at the pull request of a branch that was deleted, created again and moved. It must
-// use the newest commit.
+// TestTheSecondLookIsAtTheNewest checks the second look at the pull request of a branch that was deleted, created again and moved. The
+// second look must use the newest commit.
 func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 	m := &moody{}
 	onMoody(t, m, func(w *Worker, _ *[]string) {

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// paper is a forge that keeps its pull requests in memory. To support it, a row in the table is enough.
+// paper is a forge that keeps its pull requests in memory. One row in the table is enough to support paper.
 type paper struct {
 	pulls []pull
 	marks map[string]status

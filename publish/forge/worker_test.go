@@ -153,7 +153,7 @@ func TestOneOrderBlocksNoOther(t *testing.T) {
 	}
 }
 
-// TestWrongToken checks that a wrong token is reported once, without the token itself, and that Show does not wait.
+// TestWrongToken checks that a wrong token is reported without the token itself, and that neither Show nor Flush waits.
 func TestWrongToken(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	r.options.Token = tokenOf("a-wrong-token")

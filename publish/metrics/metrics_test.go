@@ -234,7 +234,7 @@ func TestFamilies(t *testing.T) {
 			[]rollout.Rejection{{Hash: fresh}}
 	})
 	m.Tell(report.Report{Apps: []report.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
-	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // needs a complete release
+	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // appears only with a complete release
 	got, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -150,8 +150,8 @@ func recorded(before, after rollout.State) rollout.StateCommit {
 	return rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
 }
 
-// TestEqualStatesAreNoNews checks that equal states have no event. A transition between any two states has at most one event, with a title
-// and an outcome.
+// TestEqualStatesAreNoNews checks that equal states have no event. The events of a transition between any two states have a title and an
+// outcome.
 func TestEqualStatesAreNoNews(t *testing.T) {
 	for i, before := range states() {
 		compare.CheckNamed(t, fmt.Sprintf("state %d and itself", i), "[]", fmt.Sprint(Kinds(before, before)))
@@ -165,7 +165,7 @@ func TestEqualStatesAreNoNews(t *testing.T) {
 	}
 }
 
-// TestTroubleEndsOnce checks random sequences of states. Each trouble ends exactly once, and none is open in a good state.
+// TestTroubleEndsOnce checks random sequences of states. A trouble that is still open must be a trouble of the newest state.
 func TestTroubleEndsOnce(t *testing.T) {
 	all := states()
 	for seed := range uint64(200) {

@@ -220,7 +220,7 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestMailPorts checks that the port is 587, 465 for TLS, 25 for no TLS, or the configured one.
+// TestMailPorts checks that the port is 587 by default, 465 for TLS, 25 without TLS, or the configured one.
 func TestMailPorts(t *testing.T) {
 	for _, c := range []struct{ tls, port, want string }{
 		{"", "", "mail.test:587"}, {"starttls", "", "mail.test:587"}, {"tls", "", "mail.test:465"}, {"none", "", "mail.test:25"},

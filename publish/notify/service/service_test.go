@@ -36,7 +36,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// send sends an event to a receiver. The test server at this URL takes the place of the receiver's service.
+// send sends an event to a receiver. The test server at the given URL takes the place of the receiver's service.
 func send(t *testing.T, server string, r rollout.Receiver, e rollout.Event) error {
 	t.Helper()
 	return Send(t.Context(), deps(server), r, messageFor(t, r, e))
@@ -136,7 +136,7 @@ var contracts = map[string]contract{
 		required: []string{"text", "tags", "time"}, status: 200, answer: `{"id":1}`},
 }
 
-// serve returns a server that accepts only requests that fulfil the contract. It records these in taken.
+// serve returns a server that accepts only requests that fulfil the contract. It records all requests in taken.
 func (c contract) serve(t *testing.T, taken *[]request) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
@@ -197,7 +197,7 @@ func env(server string) func(string) string {
 	}
 }
 
-// receiverOf returns a receiver for a service of the table, whose address is the server.
+// receiverOf returns a receiver for a service of the table. The receiver's address is the server.
 func receiverOf(name, server string) rollout.Receiver {
 	r := rollout.Receiver{Name: "team", Service: strings.TrimSuffix(name, "Token"), Settings: map[string]string{},
 		Lists: map[string][]string{}, Credentials: map[string]rollout.Credential{}}
@@ -503,8 +503,8 @@ func TestTableIsTheConfigurations(t *testing.T) {
 	}
 }
 
-// TestForeignTextsAreNoMarkdown checks hostile texts of other authors in services with Markdown. The messages must contain no link with
-// other words and no mention.
+// TestForeignTextsAreNoMarkdown checks hostile texts of other authors in services with Markdown. The messages must contain no mention, and
+// no link whose text hides the address.
 func TestForeignTextsAreNoMarkdown(t *testing.T) {
 	for _, name := range []string{"discord", "msteams", "rocketChat"} {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,7 @@ var stories = map[string]func(t *testing.T){
 		synctest.Wait()
 		writes, reads := w.writes, w.reads
 		for range 50 {
-			c := w.commit() // nothing in it is an event
+			c := w.commit() // the commit has no event
 			p.Notify(w.config, c.ID, c)
 			synctest.Wait()
 		}
@@ -541,8 +541,8 @@ func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestTakenOverMeanwhile checks a process that could not record what it sent. It must not overwrite the record of a process that took over,
-// neither later nor when it ends.
+// TestTakenOverMeanwhile checks a process that could not record the messages that it sent. It must not overwrite the record of a process
+// that took over, neither later nor when it ends.
 func TestTakenOverMeanwhile(t *testing.T) {
 	for name, ends := range map[string]bool{"it goes on": false, "it ends": true} {
 		t.Run(name, func(t *testing.T) {
