@@ -35,7 +35,7 @@ func record(t *testing.T, repo *gittest.Repo, state rollout.State, checkout ...s
 	repo.Git("checkout", "-q", "main")
 }
 
-// worldOf returns a session on a repository with one app on record, before its first Refresh.
+// worldOf returns a session on a repository with one app on record, before the session's first Refresh.
 func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
 	t.Helper()
 	record(t, repo, state, "--orphan", "state")
@@ -110,8 +110,8 @@ func TestUnreadableAppIsShown(t *testing.T) {
 	compare.CheckError(t, "get shop", err, "app shop: ")
 }
 
-// TestAContestedApp checks that an app's input has the recorded contested reason, although no other app is rendered, and that the
-// decision keeps the reason. A commit that changes the app removes the reason.
+// TestAContestedApp checks that an app's input and decision keep the recorded reason HeldContested, although no other app is rendered. A
+// commit that changes the app removes the reason.
 func TestAContestedApp(t *testing.T) {
 	repo := gittest.New(t)
 	held := repo.CommitFiles("two apps", map[string]string{

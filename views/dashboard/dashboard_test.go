@@ -241,7 +241,7 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 	s.stop()
 
 	for last, want := range map[string]string{
-		first:                    "change b gone c", // all changes since then
+		first:                    "change b gone c", // all changes since the first event
 		second:                   "change  gone c",
 		"otherproc-2":            "reset ab gone ",
 		"nonsense":               "reset ab gone ",
@@ -289,7 +289,7 @@ func TestManyRemovedAppsAreForgotten(t *testing.T) {
 	compare.CheckNamed(t, "a client that was away for long gets the whole list", true, whole)
 }
 
-// TestSamplesAreOfChanges checks that a poll without changes adds no sample, and that a change of each number does.
+// TestSamplesAreOfChanges checks that a poll without changes adds no sample, and that a change of any number adds one.
 func TestSamplesAreOfChanges(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	list := appended(nil, Sample{At: noon})
@@ -440,7 +440,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestSamples checks that samples count the ready pods of both versions, and that an app at rest gets one sample.
+// TestSamples checks that samples count the ready pods of both versions. The end of a release adds one sample.
 func TestSamples(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	a := appOf("shop", rollout.Progressing, 250)

@@ -22,7 +22,7 @@ func TestFeed(t *testing.T) {
 			Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")},
 		}}
 	}
-	// No goroutine reads these reports yet, and Tell does not block.
+	// Tell must not block while no goroutine reads the reports.
 	for i := range 1000 {
 		f.Tell(report.Report{Apps: []report.App{look("a", rollout.Progressing, nil), look(fmt.Sprint("x", i), rollout.Healthy, nil)}})
 		f.Tell(report.Report{Gone: []string{fmt.Sprint("x", i)}})

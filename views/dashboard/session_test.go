@@ -18,8 +18,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestASealIsForOnePurpose checks that a value that was sealed for another purpose is refused. For example, every visitor can get the
-// cookie of a started sign-in, which must not be accepted as a session.
+// TestASealIsForOnePurpose checks that a value sealed for another purpose is refused. For example, every visitor can get the cookie of a
+// started sign-in, which must not be accepted as a session.
 func TestASealIsForOnePurpose(t *testing.T) {
 	now := time.Now()
 	s, err := newSessions(func() time.Time { return now }, false)
@@ -90,7 +90,7 @@ func TestCookiesOfASecureDashboard(t *testing.T) {
 }
 
 // TestRightsAreWhatARuleGives checks with random rules that a person has only the rights that rules grant. A token has only the rights in
-// the rule with this token, because a token is not a sign-in at the provider.
+// the token's rule, because a token is not a sign-in at the provider.
 func TestRightsAreWhatARuleGives(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }

@@ -30,7 +30,7 @@ func contentOf(commit string, content rollout.Hash, more ...string) *rollout.Ren
 	return r
 }
 
-// checked returns the input of an app without Rollout documents whose pods are all new and whose Job after the release runs.
+// checked returns the input of an app without Rollout documents. Its pods are all new, and its Job after the release runs.
 func checked() strategies.Input {
 	head := contentOf("c2", "c1-2")
 	stable, release := version("c1-1", 0), version("c1-2", 1)

@@ -23,7 +23,7 @@ func moving(phase rollout.Phase, stable, release *rollout.Release, step int, ope
 	return rollout.State{Phase: phase, Stable: stable, Release: release, Progress: []rollout.Progress{{Step: step, Of: 4, Opened: opened}}}
 }
 
-// TestStepsLeftOut checks that the later steps that a full promotion skips are counted as skipped.
+// TestStepsLeftOut checks that the steps after a full promotion count as skipped.
 func TestStepsLeftOut(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	for want, states := range map[int][]rollout.State{

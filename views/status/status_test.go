@@ -64,7 +64,7 @@ func paused() strategies.Input {
 	}
 }
 
-// reject makes the release in flight a rejected one that is still at the head.
+// reject rejects the release in flight, whose commit is still the head.
 func reject(in *strategies.Input) {
 	in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil
 	in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "too many errors", At: minute(3)}}
@@ -254,7 +254,7 @@ func TestOf(t *testing.T) {
 				c.change(&in)
 			}
 			a := Of(in, "prod", c.proposals)
-			for _, n := range a.Next { // each suggested gitrollout command is one of a.Actions
+			for _, n := range a.Next { // each suggested gitrollout command must be in a.Actions
 				fits := func(a propose.Action) bool {
 					return strings.HasPrefix(n.Command, "gitrollout "+string(a.Verb)) && a.Full == strings.HasSuffix(n.Command, "--full") &&
 						a.AdoptAnyway == strings.HasSuffix(n.Command, "--adopt-anyway")
@@ -397,8 +397,8 @@ func TestWaitingOfSeveral(t *testing.T) {
 	compare.Check(t, "a until <nil>", waits([]Workload{{Waiting: "a"}}))
 }
 
-// TestOfWhatWasNotRead checks that the JSON has nothing about pods or requests if the cluster was not read. If it was read, the JSON has 0
-// ready pods.
+// TestOfWhatWasNotRead checks that the JSON has nothing about pods or requests if the cluster was not read. If the cluster was read, the
+// JSON has the number of ready pods, even 0.
 func TestOfWhatWasNotRead(t *testing.T) {
 	of := func(change func(*strategies.Input)) string {
 		in := paused()

@@ -53,7 +53,7 @@ func plannedViews() []plan.Plan {
 	}
 }
 
-// TestPlanViews checks the views of plans in colour, on a terminal of 80 columns, and without a terminal.
+// TestPlanViews checks the views of plans in colour, on a terminal of 80 columns, and without a terminal. It also checks doctor's view.
 func TestPlanViews(t *testing.T) {
 	golden(t, "plan", Plans(plannedViews(), Look{Width: 80, Now: at()}))
 	golden(t, "plan-coloured", Plans(plannedViews(), Look{Width: 80, Color: true, Now: at()}))
