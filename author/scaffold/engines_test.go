@@ -63,8 +63,8 @@ func withCharts(files map[string]string, folders ...string) map[string]string {
 	return files
 }
 
-// TestWhatIsNotHereIsNamed checks the notes about a deployed folder that cannot be an app, another cluster, and a fixed version. There is
-// no note about the contents of an engine's folder.
+// TestWhatIsNotHereIsNamed checks the messages about a deployed folder that cannot be an app, another cluster, and a fixed version. The
+// message about the folder of Flux itself lists no other objects.
 func TestWhatIsNotHereIsNamed(t *testing.T) {
 	got := proposed(t, map[string]string{
 		"clusters/prod/all.yaml": document(fluxFolder, "configs", "{path: ./configs}") + document(fluxFolder, "all", "{path: ./clusters/prod}"),

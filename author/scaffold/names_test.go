@@ -76,8 +76,8 @@ func TestWhatALookFinds(t *testing.T) {
 	compare.Check(t, want, got, Given{}, render.Violations{})
 }
 
-// TestWhatIsAnApp checks that a folder that an engine builds is an app, even if another folder refers to it, unless the app's folder has an
-// engine's objects. Folders of manifests include subfolders, unless one has a kustomization.
+// TestWhatIsAnApp checks that a folder that an engine builds is an app, even if another folder refers to it. A folder with an engine's
+// objects is no app. A folder of manifests includes its subfolders, unless one has a kustomization.
 func TestWhatIsAnApp(t *testing.T) {
 	other := strings.Replace(workload, "web", "other", 1)
 	p := propose(t, treeOf(map[string]string{
@@ -150,7 +150,7 @@ func TestWhoKeepsAnObject(t *testing.T) {
 	compare.Contains(t, entriesOf(p), "clusterResources: [rbac.authorization.k8s.io/ClusterRole]")
 }
 
-// TestWhatEnginesSayThatIsLost checks that each field that an entry cannot have is reported, but only for apps.
+// TestWhatEnginesSayThatIsLost checks that each setting that an entry cannot have is reported, but only for apps.
 func TestWhatEnginesSayThatIsLost(t *testing.T) {
 	got := proposed(t, withCharts(map[string]string{
 		"env/prod.yaml":               "a: 3\n",

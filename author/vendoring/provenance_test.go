@@ -46,7 +46,7 @@ func sign(t *testing.T, key *openpgp.Entity, archive []byte, name string) []byte
 	return []byte(text)
 }
 
-// TestProvenance checks that a chart is accepted if a listed key has signed its archive under its name. The lock records the key. Without
+// TestProvenance checks that a chart is accepted if a listed key has signed the archive and its name. The lock records the key. Without
 // such a signature, nothing is written.
 func TestProvenance(t *testing.T) {
 	ann, other := newSigner(t), newSigner(t)

@@ -102,7 +102,7 @@ func bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
 	}}, host
 }
 
-// TestGet checks that redirects are limited and lead to https only, that response size is bounded, and that no error has a query.
+// TestGet checks that redirects are limited and lead to https only, that response size is bounded, and that no error has a URL's query.
 func TestGet(t *testing.T) {
 	g, host := bench(t, func(to http.ResponseWriter, req *http.Request) {
 		switch n, err := strconv.Atoi(strings.TrimPrefix(req.URL.Path, "/hops/")); {
@@ -348,8 +348,8 @@ func lockedInto(folder string) func(*world) {
 	return locked("gitrollout.dev/v1alpha1", "VendorLock\nsources: [{wants: x, into: "+folder+", tree: y}]")
 }
 
-// TestWhatPeopleChanged checks that nothing is written if a folder differs from the lock or contains other things than files. A missing
-// folder is restored, and a folder that vendor.yaml no longer lists is removed.
+// TestWhatPeopleChanged checks that nothing is written if a folder differs from the lock, or contains anything but files. A missing folder
+// is restored, and a folder that vendor.yaml no longer lists is removed.
 func TestWhatPeopleChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)

@@ -120,7 +120,7 @@ func TestMaliciousArchives(t *testing.T) {
 	compare.Check(t, files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all)
 }
 
-// world is a chart repository, a registry with tokens, and a Git server. answers has their contents by path.
+// world is a chart repository, a registry with tokens, and a Git server. answers has the responses of the first two, by path.
 type world struct {
 	t       *testing.T
 	answers map[string][]byte
@@ -485,7 +485,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNoCredentialGoesElsewhere checks that a password is not sent to another host, to which an index or a redirect leads.
+// TestNoCredentialGoesElsewhere checks that a password is not sent to another host to which an index leads.
 func TestNoCredentialGoesElsewhere(t *testing.T) {
 	w := newWorld(t)
 	told := ""
