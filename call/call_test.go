@@ -87,7 +87,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyListens checks that a refused connection is transient, and that a request with Once may be retried after it.
+// TestNobodyListens checks that a refused connection is transient and undone, so that even a request with Once may be retried.
 func TestNobodyListens(t *testing.T) {
 	var failed *Error
 	_, err := newCaller().Do(t.Context(), Request{Method: http.MethodPost, Base: "http://127.0.0.1:1", Once: true})
@@ -356,7 +356,7 @@ func TestFewRedirects(t *testing.T) {
 	}
 }
 
-// TestWordsHaveAnEnd checks that Words leaves out too deeply nested messages.
+// TestWordsHaveAnEnd checks that Words leaves out messages that are nested too deeply.
 func TestWordsHaveAnEnd(t *testing.T) {
 	for name, nest := range map[string]func(any) any{
 		"lists": func(v any) any { return []any{v} }, "messages": func(v any) any { return map[string]any{"message": v} },

@@ -35,8 +35,8 @@ func written(text string) map[string]string {
 	}
 }
 
-// TestScrubsEveryForm checks that no error contains a secret. The secret is in each part of a request in turn, and the server repeats
-// it in each encoding, in errors, redirects and responses.
+// TestScrubsEveryForm checks that no error contains a secret. The secret is in each part of a request in turn. The server's response
+// repeats the secret in each encoding.
 func TestScrubsEveryForm(t *testing.T) {
 	places := map[string]func(r *Request){
 		"header": func(r *Request) { r.Header = http.Header{"X-Key": {secret}} },
