@@ -30,8 +30,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestNothingOfThisMachineIsAsked checks that a client of ClientsWithin does not connect to this machine under any of its names, and
-// that the error names the flag that allows it.
+// TestNothingOfThisMachineIsAsked checks that a client of ClientsWithin does not connect to this machine under any of its names. The error
+// names the flag that allows the connection.
 func TestNothingOfThisMachineIsAsked(t *testing.T) {
 	asked := 0
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))

@@ -126,8 +126,8 @@ spec:
     spec: {containers: [{name: shop, image: "shop:v1"}]}
 `
 
-// TestObjectInTwoAppsIsRefusedAndMayMove checks that a second app cannot apply an object of a first app, even after a restart, until Git
-// removes the object from the first app.
+// TestObjectInTwoAppsIsRefusedAndMayMove checks that a second app cannot apply an object of a first app, even after a restart. Once Git
+// removes the object from the first app, the second app may apply it.
 func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -127,8 +127,8 @@ func TestALimitIsNoRefusal(t *testing.T) {
 	})
 }
 
-// TestARefusalThatMayHealIsTriedForLong checks how often an order is tried: for hours without a right, which may be granted later, and
-// maxTries times if the request is invalid.
+// TestARefusalThatMayHealIsTriedForLong checks how often an order is tried. Without a right, which may be granted later, it is tried for
+// hours. An invalid request is tried maxTries times.
 func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	for status, want := range map[int]int{401: 10, 403: 10, 404: 10, 400: maxTries, 422: maxTries} {
 		m := &moody{}
