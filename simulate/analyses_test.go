@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// analysisTemplates are the templates of random analyses: a metric with a few measurements, a metric without an end, and a Job.
+// analysisTemplates has the templates of random analyses: a metric with three measurements, a metric without a limit, and a Job.
 var analysisTemplates = []any{
 	analysisTemplate("errors", map[string]any{"interval": "20s", "count": 3, "provider": web}),
 	analysisTemplate("watch", map[string]any{"interval": "45s", "failureLimit": 1, "provider": web}),
@@ -29,7 +29,7 @@ func analysisTemplate(name string, metric map[string]any) map[string]any {
 	return manifest(rollout.APIVersion, "AnalysisTemplate", name, map[string]any{"spec": map[string]any{"metrics": []any{metric}}})
 }
 
-// randomAnalyses adds analyses to a workload: at a step, in the background, before and after a switch.
+// randomAnalyses adds analyses to a canary's steps and background, or before and after a blue-green switch.
 func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	random := func(names ...string) map[string]any {
 		return map[string]any{"templates": []any{map[string]any{"templateName": names[rng.IntN(len(names))]}}}
@@ -45,7 +45,7 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	}
 	steps := slices.Clone(w.steps())
 	for range 1 + rng.IntN(2) {
-		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // the first step has a name and stays first
+		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // after the first step, which has a name
 		steps = slices.Insert(steps, at, any(map[string]any{"analysis": random("errors", "suite")}))
 	}
 	w.setSteps(steps)
@@ -68,7 +68,7 @@ func (w workloadSource) hasStep(kind string) bool {
 	return slices.ContainsFunc(w.steps(), func(step any) bool { return step.(map[string]any)[kind] != nil })
 }
 
-// lab is a process's reconciler.Analyzer. A measurement takes time. Its result is random; for one release in four, it is mostly bad.
+// lab is a process's reconciler.Analyzer. Measurements take a random time and have random results, mostly bad for one release in four.
 type lab struct {
 	u       *universe
 	process *Process
@@ -139,13 +139,13 @@ func (l *lab) verdict(release rollout.Hash) rollout.AnalysisPhase {
 	}
 }
 
-// checkVerdict checks that a release that an analysis rejected has bad measurements of its own, taken after the release began.
+// checkVerdict checks a rejection by an analysis: the rejected release has a bad measurement that started after the release began.
 func (p *promises) checkVerdict(app string, was, is rollout.State) {
 	if len(is.Rejected) == 0 || was.Release == nil || p.u.chaos.meddling {
 		return
 	}
 	r := is.Rejected[0]
-	// A retry removes the newest rejection.
+	// After a retry has removed the newest rejection, an older rejection comes first.
 	isKnown := func(k rollout.Rejection) bool { return k.At.Equal(r.At) && k.Hash == r.Hash }
 	if slices.ContainsFunc(was.Rejected, isKnown) || !strings.HasPrefix(r.Reason, "analysis ") {
 		return

@@ -26,24 +26,24 @@ type source struct {
 	isFrozen bool // a freeze of all apps is in force
 }
 
-// The mistakes that affect every app of a repository.
+// These values of source.slip are mistakes that affect every app of a repository.
 const (
 	slipConfig = "config" // the configuration cannot be read
-	slipFolder = "folder" // a folder has an invalid name of an app
+	slipFolder = "folder" // a folder has a name that no app may have
 )
 
 // appSource is one app's folder.
 type appSource struct {
-	id, name  string // id is the first name, which the objects keep; name is the folder's
+	id, name  string // id: the first name, which the objects keep; name: the folder's name
 	workloads []workloadSource
-	config    int  // data outside of templates: a ConfigMap's content
-	broken    bool // it cannot be rendered
-	emptied   bool // a generator emptied the file with all its objects
+	config    int  // the version of the ConfigMap's data
+	broken    bool // the folder cannot be rendered, unless emptied is set
+	emptied   bool // with broken: the folder renders to no objects
 	promotion *rollout.Promotion
 	hooks     []hookSource
 }
 
-// hookSource is one Job around releases.
+// hookSource is a hook: a Job before or after releases, or after rollbacks.
 type hookSource struct {
 	name, when string
 	continues  bool
@@ -53,13 +53,13 @@ type hookSource struct {
 // workloadSource is one workload and, unless plain, its Rollout document.
 type workloadSource struct {
 	name, version    string
-	policy           string // a StatefulSet's podManagementPolicy, or a constant such as onNodes for another kind; "": a Deployment
-	label            string // the label of its pods; "": its name
+	policy           string // "" for a Deployment, a StatefulSet's podManagementPolicy, or a constant such as onNodes for another kind
+	label            string // the pods' label app; "" for the workload's name
 	plain, gone      bool
 	replicas         *int
 	limits           [2]any // maxSurge, maxUnavailable
 	minReady         int
-	deadline, window int // window -1: none is given
+	deadline, window int // window: the rollbackWindow, -1 for none
 	deadlineAbort    bool
 	paused           bool
 	services         []string
@@ -73,7 +73,7 @@ func (w workloadSource) steps() []any {
 	return steps
 }
 
-// setSteps replaces the steps of a canary in a copy, so that earlier commits keep their steps.
+// setSteps replaces the steps in a copy of the canary, so that earlier commits keep their steps.
 func (w *workloadSource) setSteps(steps []any) {
 	w.canary = maps.Clone(w.canary)
 	w.canary["steps"] = steps
@@ -215,7 +215,7 @@ func (w workloadSource) deployment() map[string]any {
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": w.limits[1]}}
 	case byCounts:
 		spec["updateStrategy"] = map[string]any{"maxUnavailable": 1}
-	case byKruisesOrdinals: // this kind has minReadySeconds elsewhere
+	case byKruisesOrdinals: // Kruise's StatefulSet has minReadySeconds in its updateStrategy
 		delete(spec, "minReadySeconds")
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"minReadySeconds": w.minReady}}
 	case byOldShare:
@@ -235,7 +235,7 @@ func (w workloadSource) workload() rollout.Workload {
 
 func (w workloadSource) apiVersion() string { return kinds[w.policy].apiVersion }
 
-// The policies of a DaemonSet, a CloneSet, Kruise's DaemonSet and StatefulSet, and the two kinds of ownRows.
+// Each of these policies stands for a kind: DaemonSet, CloneSet, Kruise's DaemonSet and StatefulSet, and the two kinds of ownRows.
 const (
 	onNodes, byCounts, onKruisesNodes, byKruisesOrdinals = "OnNodes", "ByCounts", "OnKruisesNodes", "ByKruisesOrdinals"
 	byNewCounts, byOldShare                              = "ByNewCounts", "ByOldShare"
@@ -282,7 +282,7 @@ func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.polic
 // kind turns a workload into another kind of workload.
 type kind func(w *workloadSource, rng *rand.Rand)
 
-// partitioned returns a kind with a partition. Its policy is drawn from policies.
+// partitioned returns a kind with a partition. Its policy is a random entry of policies.
 func partitioned(policies ...string) kind {
 	return func(w *workloadSource, rng *rand.Rand) {
 		policy := policies[0]
@@ -315,7 +315,7 @@ func (w *workloadSource) asKruisesAgent(rng *rand.Rand) {
 	delete(w.canary, "nodeOrder")
 }
 
-// asSet turns a workload into a StatefulSet with a canary that scales in place and has batches, and removes the fields of Deployments.
+// asSet turns a workload into a StatefulSet without the fields of Deployments. Its canary scales in place and has batches.
 func (w *workloadSource) asSet(rng *rand.Rand) {
 	w.policy, w.blueGreen, w.services = []string{"OrderedReady", "Parallel"}[rng.IntN(2)], nil, nil
 	w.canary = map[string]any{"scaling": "inPlace", "steps": batches(rng)}

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGoneAppsAreForgotten checks that neither the process nor the state branch keeps the names of removed apps. It removes a hundred
+// TestGoneAppsAreForgotten checks that neither the process nor the state branch keeps the names of removed apps. The test removes a hundred
 // previews that wait at a gate or were aborted there.
 func TestGoneAppsAreForgotten(t *testing.T) {
 	many := 100
@@ -58,7 +58,7 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	if kept := keysOf(p.process.Reconciler, "preview-"); len(kept) > 0 {
 		t.Errorf("names of apps that are gone are kept: %v", kept)
 	}
-	p.checkPhase(preview(0), "") // no record
+	p.checkPhase(preview(0), "") // no record is left
 	p.checkPhase(preview(1), "")
 	for _, branch := range p.git.Branches(rollout.OwnBranches) {
 		if strings.Contains(branch, "preview-") {
@@ -67,7 +67,7 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	}
 }
 
-// keysOf counts map keys that contain a text, by the path of the map.
+// keysOf counts the map keys below root that contain a text, by the path of their map.
 func keysOf(root any, text string) map[string]int {
 	found, seen := map[string]int{}, map[any]bool{}
 	var walk func(path string, v reflect.Value, depth int)

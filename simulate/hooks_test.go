@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// endOf returns the state of a Job. A Job succeeds or fails after some time. In a calm world a running Job succeeds immediately.
+// endOf returns the state of a Job. A Job succeeds or fails after some time. In a calm world each Job without an end succeeds.
 func (u *universe) endOf(job string) rollout.JobState {
 	if u.ends == nil {
 		u.ends = map[string]rollout.JobState{}
@@ -24,7 +24,7 @@ func (u *universe) endOf(job string) rollout.JobState {
 	return u.ends[job]
 }
 
-// isChecked reports whether the app has a hook that runs after users have a version, and before that version becomes stable.
+// isChecked reports whether the app has a hook "after", which runs when all users have the version, but before it is stable.
 func (a *appSource) isChecked() bool {
 	return slices.ContainsFunc(a.hooks, func(h hookSource) bool { return h.when == "after" })
 }
@@ -48,7 +48,7 @@ func (o *oracle) checkJobs() {
 	}
 }
 
-// jobsOnRecord returns all Jobs that any record had.
+// jobsOnRecord returns the Jobs of all records.
 func (o *oracle) jobsOnRecord() map[string]bool {
 	all := map[string]bool{}
 	for _, records := range o.records {
@@ -61,8 +61,8 @@ func (o *oracle) jobsOnRecord() map[string]bool {
 	return all
 }
 
-// checkHooks checks that hooks run one at a time. A release begins after its pre-hooks succeed, and becomes stable
-// after its post-hooks succeed. Apps without Rollout documents follow only released contents.
+// checkHooks checks that hooks run one at a time. The hooks "before" end before a release begins, and the hooks "after" before it becomes
+// stable. Apps without Rollout documents follow only released contents.
 func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	before, running := 0, 0
 	if is.Source == "" {
@@ -70,7 +70,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	}
 	if r := o.at(app, is.Source); r != nil && is.Source != was.Source && len(r.Specs) == 0 && r.Hooked {
 		o.u.played["a content with hooks"]++
-		// The content was stable before the app had a document.
+		// A return to the stable content is no release.
 		isBack := is.Stable != nil && (is.Stable.Hash == r.Content || is.Stable.Commit == is.Source)
 		if !isBack && (is.Release == nil || is.Release.Hash != r.Content) {
 			o.u.fail("%s: %s is followed, whose content %s is no release", app, is.Source, r.Content)
@@ -88,7 +88,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 			running++
 		}
 	}
-	// A renamed app continues the Jobs of both names.
+	// A renamed app may run Jobs of both names.
 	if isNamed := len(is.Formerly) > len(was.Formerly); running > max(1, before) && !isNamed {
 		o.u.fail("%s: %d hooks run at once", app, running)
 	}
@@ -110,7 +110,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	o.checkReturned(app, was, is)
 }
 
-// checkAlone checks that changed hooks without a new version succeed before their commit is followed.
+// checkAlone checks a commit that changes hooks without a new version. The app follows the commit only after these hooks end well.
 func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	before, now := o.u.appIn(was.Source, app), o.u.appIn(is.Source, app)
 	if before == nil || now == nil {
@@ -162,7 +162,7 @@ func (o *oracle) checkEnded(app string, release *rollout.Release, when rollout.H
 	}
 }
 
-// checkVerdict checks that the recorded end of a Job is its real end.
+// checkVerdict checks that the recorded result of a Job is its real result.
 func (o *oracle) checkVerdict(app string, run rollout.HookRun) {
 	end := o.u.ends[run.Job]
 	switch {
@@ -173,7 +173,7 @@ func (o *oracle) checkVerdict(app string, run rollout.HookRun) {
 	}
 }
 
-// checkIdentity checks that a running hook keeps its Job until the end of that Job, under each name of its app.
+// checkIdentity checks that a running hook keeps its Job until the Job ends, even if its app is renamed.
 func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.HookRun) {
 	j := o.u.cluster.jobs[namespace+"/"+run.Job]
 	if run.Phase != rollout.HookRunning || j == nil || j.annotation != hook.ID(app, run) {
@@ -187,8 +187,8 @@ func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.Hoo
 	o.u.fail("%s: hook %s was running as Job %s, and has lost it", app, run.Name, run.Job)
 }
 
-// checkReturned checks that abort hooks have succeeded or failed when their rollback has ended. A return to a version that served before,
-// or a release that had not begun, has no abort hooks.
+// checkReturned checks that each abort hook has ended when its rollback ends. Exempt: a return to a version that served before, and a
+// release with the stable version's hash.
 func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	ends := was.Release != nil && was.Phase == rollout.Aborting && was.Stable != nil && was.Release.Hash != was.Stable.Hash &&
 		!was.Release.Fast && is.Phase != rollout.Aborting && is.Phase != rollout.Promoting && is.Release == nil
@@ -238,7 +238,7 @@ func (j namedJobs) EnsureJob(ctx context.Context, object map[string]any, annotat
 	return state, err
 }
 
-// hastyJobs creates Jobs already when they are checked.
+// hastyJobs creates a Job when the process only checks it.
 type hastyJobs struct{ *View }
 
 func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
@@ -247,14 +247,14 @@ func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
 	return nil
 }
 
-// withoutHooks hides the hooks of one time, such as "before".
+// withoutHooks hides all hooks with a given value of the annotation, such as "before".
 func withoutHooks(when string) wrap {
 	return renders(func(_ starting, _ string, r *rollout.Render) {
 		r.Objects = slices.DeleteFunc(r.Objects, func(o rollout.Object) bool { return o.Annotation(hook.Annotation) == when })
 	})
 }
 
-// sameHooks renders each hook in its first version.
+// sameHooks renders the first edition of each hook.
 func sameHooks(_ starting, _ string, r *rollout.Render) {
 	for i, o := range r.Objects {
 		if hook.Is(o) {

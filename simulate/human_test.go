@@ -11,14 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// humanMove is an action of users, autoscalers or nodes during a release. All moves are equally likely. play returns false if the move does
-// not apply.
+// humanMove is an action of users or autoscalers during a release. play returns false if the move does not apply.
 type humanMove struct {
 	name string
 	play func(u *universe, i int) bool
 }
 
-// rareMoves apply at few moments, so they are tried first.
+// rareMoves apply only at few moments, so human tries them first.
 var rareMoves = []humanMove{
 	{"push in a phase", pushInPhase},
 	{"push while pods are kept", pushWhileKept},
@@ -27,10 +26,10 @@ var rareMoves = []humanMove{
 	{"people during an analysis", duringAnalysis},
 }
 
-// editMoves are rare moves, played in the world PeopleAndSteps only.
+// editMoves are further rare moves of the world PeopleAndSteps.
 var editMoves = []humanMove{{"all steps or none", allOrNoSteps}}
 
-// moves are the actions in the worlds with users.
+// moves are the actions in the worlds with users. All are equally likely.
 var moves = []humanMove{
 	{"one weight", editSteps(oneWeight)},
 	{"a pause more", editSteps(pauseMore)},
@@ -52,7 +51,7 @@ var moves = []humanMove{
 	{"an edit by hand", editByHand},
 }
 
-// notPlayed has the names of moves that are left out, with the reason.
+// notPlayed maps the names of disabled moves to the reason.
 var notPlayed = map[string]string{}
 
 // human plays a random move.
@@ -84,7 +83,7 @@ func (u *universe) editApp(i int, what string, change func(*appSource)) {
 	u.edit(what+" of "+u.head().apps[i].name, func(s *source) { change(&s.apps[i]) })
 }
 
-// editWorkload changes an existing workload.
+// editWorkload changes a random workload that is in Git.
 func (u *universe) editWorkload(i int, what string, change func(*workloadSource) bool) bool {
 	next := u.head().clone()
 	all := next.apps[i].workloads
@@ -94,7 +93,7 @@ func (u *universe) editWorkload(i int, what string, change func(*workloadSource)
 	}
 	if a, is := w.canary["analysis"].(map[string]any); is && a["startingStep"].(int) >= len(w.steps()) {
 		w.canary = maps.Clone(w.canary)
-		delete(w.canary, "analysis") // its starting step no longer exists
+		delete(w.canary, "analysis") // the analysis starts at a step that no longer exists
 	}
 	u.note("PEOPLE %s of %s", what, w.name)
 	u.push(next, what)
@@ -151,7 +150,7 @@ func emptyAtAGate(u *universe, i int) bool {
 	return true
 }
 
-// allOrNoSteps removes all steps from a workload in flight, or adds some.
+// allOrNoSteps removes all steps from a workload in flight, or adds steps to a workload without steps.
 func allOrNoSteps(u *universe, i int) bool {
 	s, all := u.oracle.states[u.head().apps[i].name], u.head().apps[i].workloads
 	j := u.rng.IntN(len(all))
@@ -167,12 +166,12 @@ func allOrNoSteps(u *universe, i int) bool {
 			return
 		}
 		w.setSteps([]any{})
-		delete(w.canary, "analysis") // its starting step no longer exists
+		delete(w.canary, "analysis") // the analysis may start at a step that no longer exists
 	})
 	return true
 }
 
-// renameAtAGate renames the only Deployment of a release at a gate, with the same template.
+// renameAtAGate renames the only Deployment of a release that waits at a gate. The template stays the same.
 func renameAtAGate(u *universe, i int) bool {
 	s, all := u.oracle.states[u.head().apps[i].name], u.head().apps[i].workloads
 	if s.Phase != rollout.Paused || len(s.Progress) != 1 || len(all) != 1 || all[0].name != s.Progress[0].Workload.Name || u.rng.IntN(2) == 0 {
@@ -217,16 +216,16 @@ func stepLess(u *universe, steps []any) []any {
 	if len(steps) < 2 {
 		return nil
 	}
-	i := 1 + u.rng.IntN(len(steps)-1) // the first step has a name and stays first
+	i := 1 + u.rng.IntN(len(steps)-1) // not the first step, which has a name
 	return slices.Delete(steps, i, i+1)
 }
 
-// otherSettings changes delays, deadlines and limits, without a new version.
+// otherSettings changes delays and the deadline, without a new version.
 func otherSettings(u *universe, i int) bool {
 	return u.editWorkload(i, "settings", func(w *workloadSource) bool {
 		w.canary, w.blueGreen = maps.Clone(w.canary), maps.Clone(w.blueGreen)
 		for _, key := range []string{"scaleDownDelaySeconds", "abortScaleDownDelaySeconds", "autoPromotionSeconds"} {
-			for _, fields := range []map[string]any{w.canary, w.blueGreen} { // nil for the other strategy
+			for _, fields := range []map[string]any{w.canary, w.blueGreen} { // the fields of the unused strategy are nil
 				if _, given := fields[key]; given {
 					fields[key] = u.rng.IntN(4) * 20
 				}
@@ -330,7 +329,7 @@ func toggleDocument(u *universe, i int) bool {
 	})
 }
 
-// toggleDocument removes or restores a document, half of the time with another version.
+// toggleDocument removes a document or restores it, in half of the cases with a new version.
 func (u *universe) toggleDocument(w *workloadSource) {
 	if w.plain = !w.plain; !w.plain && u.serial%2 == 0 {
 		w.version = u.nextVersion()
@@ -365,7 +364,7 @@ func renameApp(u *universe, i int) bool {
 	return true
 }
 
-// lateMerge merges any earlier proposal of an app.
+// lateMerge merges an earlier proposal of an app, perhaps an outdated one.
 func lateMerge(u *universe, i int) bool {
 	if len(u.proposed) == 0 {
 		return false
@@ -380,7 +379,7 @@ func lateMerge(u *universe, i int) bool {
 	return true
 }
 
-// otherRelease pushes a decision about a release that has ended or is stable.
+// otherRelease pushes a decision about a release that was verified or rejected.
 func otherRelease(u *universe, i int) bool {
 	state := u.oracle.states[u.head().apps[i].name]
 	all := slices.Concat(state.Verified, rollout.Mapped(state.Rejected, func(r rollout.Rejection) rollout.Hash { return r.Hash }))
@@ -437,7 +436,7 @@ func editByHand(u *universe, _ int) bool {
 	u.oracle.guard(w).Excused += u.kube.Deployments[w].Replicas
 	u.promises.unsure[w] = true
 	if image {
-		u.promises.excuse(w) // the pods of the edit replace all other pods
+		u.promises.excuse(w) // pods with the image replace all other pods
 	}
 	err := u.cluster.Edit(w.Ref(), func(o rollout.Object) {
 		spec := o.Map("spec")
@@ -471,7 +470,7 @@ type proposal struct {
 	promotion *rollout.Promotion
 }
 
-// propose notes a proposal for a later merge.
+// propose notes a proposal, so that lateMerge can merge it later.
 func (u *universe) propose(branch, commit string) {
 	name, is := strings.CutPrefix(branch, "gitrollout/promote/"+testCluster+"/")
 	if !is || commit == "" || !u.chaos.humans {

@@ -25,7 +25,7 @@ func inTill() map[string]string {
 	return map[string]string{"apps/till/shop.yaml": deployment, "apps/till/kustomization.yaml": "resources: [app.yaml, shop.yaml]\n"}
 }
 
-// TestProposalsLeaveWithTheirApp checks that a proposal is closed when Git no longer has its app.
+// TestProposalsLeaveWithTheirApp checks that gitrollout deletes an app's proposal when Git no longer has the app.
 func TestProposalsLeaveWithTheirApp(t *testing.T) {
 	p := atGates(t)
 	p.decision("decision: abort\n")
@@ -40,7 +40,8 @@ func TestProposalsLeaveWithTheirApp(t *testing.T) {
 	}
 }
 
-// TestAppThatLeftTakesNothingBack checks that an app removed from Git rolls back to stable, but not objects that another app has by now.
+// TestAppThatLeftTakesNothingBack removes an app from Git and aborts its release. The rollback writes no object that another app has by
+// now.
 func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	p := atGates(t)
 	p.cluster.writing = func(_ *View, app string, o rollout.Object) {
@@ -52,11 +53,11 @@ func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	files[shopPromotion] = promotionOf(p.state("shop").Release.Hash, "decision: abort\n")[shopPromotion]
 	p.withoutShop(files)
 	p.tick(1)
-	p.checkServes("shop", "shop:v3") // the image of till, which has the Deployment now
+	p.checkServes("shop", "shop:v3") // till has the Deployment now, with this image
 }
 
-// TestAppThatLeftStaysAlone checks that an app that left Git is still left alone after a restart at a commit whose configuration cannot be
-// read. The configuration at the app's recorded commit still lists the app.
+// TestAppThatLeftStaysAlone shows that a restarted process writes no object of an app that left Git. The configuration at main's head
+// cannot be read, and the configuration at the app's recorded commit still lists the app.
 func TestAppThatLeftStaysAlone(t *testing.T) {
 	p := atGates(t)
 	p.withoutShop(inTill())
@@ -75,8 +76,8 @@ func TestAppThatLeftStaysAlone(t *testing.T) {
 	}
 }
 
-// TestAbortWithoutConfiguration aborts a release that waits for the end of a freeze, at a commit whose configuration cannot be read. The
-// abort ends the release.
+// TestAbortWithoutConfiguration aborts a release that waits for the end of a freeze. The abort ends the release, although the commit's
+// configuration cannot be read.
 func TestAbortWithoutConfiguration(t *testing.T) {
 	p := atGates(t)
 	must(t, p.decide(rollout.Promote, []string{"till", rollout.Full}))
@@ -94,9 +95,8 @@ func TestAbortWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// TestStableThatLeftTheBranch replaces the history by a history without the stable commit and with a third version, and restarts the
-// process. The process accepts only commits of the users' branch, so the rollback to stable waits. No pod moves meanwhile, and a full
-// promotion ends the wait.
+// TestStableThatLeftTheBranch rewrites main: the new history has a third version and lacks the stable commit. A restarted process accepts
+// only commits of the users' branch, so its rollback to stable waits and moves no pod. A full promotion ends the wait.
 func TestStableThatLeftTheBranch(t *testing.T) {
 	p := atGates(t)
 	p.rewritten(map[string]string{shopFile: appFile("shop", "v3")})

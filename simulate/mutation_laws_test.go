@@ -144,7 +144,7 @@ func pinned(_ starting, _ string, o rollout.Object) {
 	}
 }
 
-// halfGit shows a commit without files after its fetch has failed.
+// halfGit shows a commit without files when the fetch of its files has failed.
 type halfGit struct {
 	*Clone
 	half map[string]bool
@@ -177,7 +177,7 @@ func (taker) OtherOwners(context.Context, string, []rollout.Object, time.Time) (
 	return nil, nil
 }
 
-// newcomer writes each object once, even if the cluster has it as desired.
+// newcomer writes each object once per process, even if the cluster has it as desired.
 func newcomer(p starting) {
 	known := map[rollout.Ref]bool{}
 	applies(func(ctx context.Context, p starting, app string, objects []rollout.Object) error {
@@ -274,7 +274,7 @@ func (f *forgiving) Render(tree rollout.Tree, app rollout.App, commit rollout.Co
 	return made, err
 }
 
-// filled shows one object of an app that was emptied.
+// filled shows one object of an app that has no objects any more.
 func filled(p starting) {
 	last := map[string]rollout.Object{}
 	renders(func(_ starting, app string, r *rollout.Render) {
@@ -301,7 +301,7 @@ func tolerant(ctx context.Context, p starting, app string, objects []rollout.Obj
 	}))
 }
 
-// hidingGit hides files.
+// hidingGit hides the files for which hides returns true.
 type hidingGit struct {
 	*Clone
 	hides func(name string, data []byte) bool

@@ -16,8 +16,8 @@ import (
 // mutation breaks a rule of the reconciler by a wrapper, to check that the simulator notices the fault.
 type mutation struct {
 	name   string
-	worlds string // the worlds to search, in order
-	seed   int    // the seed that notices the fault, which runs first; 0: a seed up to 10 notices
+	worlds string // the worlds to search, in turns
+	seed   int    // this seed runs first, because it notices the fault; 0: an early seed notices it
 	wrap   wrap
 }
 
@@ -62,7 +62,7 @@ var mutations = []mutation{
 const enough = 200
 
 // TestMutations breaks the reconciler with each mutation. One of the first 200 seeds must notice the fault. When a mutation's own seed
-// stops noticing because runs have changed, all seeds run, and the test prints a new seed. The table is in docs/simulator.md.
+// stops noticing because runs have changed, all seeds run, and the test prints a new seed. docs/simulator.md lists the mutations.
 func TestMutations(t *testing.T) {
 	for _, m := range slices.Concat(mutations, lawMutations) {
 		t.Run(m.name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[strin
 	return made, nil
 }
 
-// bluntGit pushes without comparing the branch.
+// bluntGit pushes without comparing the branch's head with the expected commit.
 type bluntGit struct{ *Clone }
 
 func (g *bluntGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
@@ -179,7 +179,7 @@ func leftOver(ctx context.Context, p starting, app string, objects []rollout.Obj
 	}))
 }
 
-// open removes the pins of all Services except canary Services.
+// open lets all Services except canary Services select pods of every revision.
 func open(_ starting, _ string, o rollout.Object) {
 	if o.Kind() == "Service" && !strings.HasSuffix(o.Name(), "-canary") {
 		delete(o.Map("spec", "selector"), rollout.LabelRevision)
@@ -241,14 +241,14 @@ func hopeful(p starting, _ string, live *rollout.ObservedWorkload) {
 	}
 }
 
-// oldBase hides that the current revision is the base.
+// oldBase hides that pods below the partition get the current revision.
 func oldBase(_ starting, _ string, live *rollout.ObservedWorkload) {
 	for i, r := range live.Revisions {
 		live.Revisions[i].Base = r.Base && !r.Current
 	}
 }
 
-// eager shows the newest version's pods as ready once they exist, and its endpoints as known, so that requests are routed to these pods.
+// eager shows the newest version's pods as ready once they exist, and their endpoints as known. Requests are then routed to these pods.
 func eager(p starting) {
 	observes(func(p starting, _ string, seen *rollout.Observed) {
 		for w, live := range seen.Workloads {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkOrder checks an eviction from a DaemonSet at a step. The node must be among the first nodes with an old pod, in the documented
-// order, up to the number that the steps still need. Pods that are not ready may be evicted first.
+// checkOrder checks an eviction from a DaemonSet at a step. In the documented order, the node must be among the first nodes with an old
+// pod, up to the number that the steps still need. Pods that are not ready may be evicted first.
 func (p *promises) checkOrder(what string) {
 	name, evicted := strings.CutSuffix(strings.TrimPrefix(what, "pod "), " evicted")
 	if !evicted || p.u.chaos.meddling || len(p.u.procs) > 1 || p.u.spoiled {
@@ -28,7 +28,7 @@ func (p *promises) checkOrder(what string) {
 		taken := 0
 		for _, r := range live.Revisions {
 			if r.Current {
-				taken = r.Desired // including the evicted pod's node
+				taken = r.Desired // also counts the evicted pod's node
 				continue
 			}
 			old = append(old, slices.DeleteFunc(slices.Clone(r.Members), func(pod rollout.Pod) bool {

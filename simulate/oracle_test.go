@@ -27,7 +27,7 @@ type oracle struct {
 	wrote    map[string]map[rollout.Ref]string // the writer of each object since the newest record, by app
 	overtook map[string]bool                   // an unrecorded rollback overtook the record that ended its release
 	over     map[string]bool                   // a user promoted a release fully during the rollback of another release
-	// stale is set if a process without the newest record has written since the app was healthy.
+	// stale has the apps for which a process without the newest record has written since they were last healthy.
 	stale   map[string]bool
 	written map[string]int // Cluster.writes at the last write, by process and app
 	writes  int
@@ -61,7 +61,7 @@ func (o *oracle) appOf(w rollout.Workload) string {
 	return id
 }
 
-// appAt returns an app with the folder that it has at a commit.
+// appAt returns an app with its folder at a commit.
 func (o *oracle) appAt(app, commit string) rollout.App {
 	out := rollout.App{Name: app, Path: "apps/" + app, Namespace: namespace, Workloads: ownKindsText}
 	for _, a := range o.u.sources[commit].apps {
@@ -224,7 +224,7 @@ func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 		return
 	}
 	if was.Phase == rollout.Aborting && is.Release.Since.Equal(rollout.Second(by.visits)) {
-		return // the rollback may be of an earlier try in the same second
+		return // in the same second, the rollback may belong to an earlier try
 	}
 	for _, p := range is.Progress {
 		before, ok := was.ProgressOf(p.Workload)
@@ -235,7 +235,7 @@ func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 			continue // a workload without pods follows the others
 		}
 		if is.Phase == rollout.Aborting {
-			continue // for example from a step whose record was never applied
+			continue // a rollback may begin at a step whose record was never applied
 		}
 		if p.Step < before.Step || (p.Step > before.Step+1 && !o.full[is.Release.Hash]) {
 			o.u.fail("%s: from step %d to step %d in one record", p.Workload, before.Step, p.Step)

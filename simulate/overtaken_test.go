@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestARetreatOvertakesAPush checks a rollback during the push of a switch's record, when a newer version supersedes the release. When Git
-// has the record of the switch, no user may reach pods that are being removed.
+// TestARetreatOvertakesAPush supersedes a release while the record of its switch is being pushed, so the rollback is applied first. When
+// Git has the record of the switch, no user may reach pods that the rollback removes.
 func TestARetreatOvertakesAPush(t *testing.T) {
 	files := func(version string) map[string]string {
 		all := twoApps(version)

@@ -14,7 +14,7 @@ import (
 // managers drops, so cluster.Client removes the field from the other managers' fields.
 type others map[rollout.Ref]map[string]string
 
-// applied removes the other managers' fields that left Git or have another value, before a ConfigMap is applied.
+// applied removes other managers' fields that have left Git or have another value there, before a ConfigMap is applied.
 func (m others) applied(live *object, o rollout.Object) {
 	if live == nil {
 		delete(m, o.Ref())
@@ -119,6 +119,6 @@ func (v *View) learn(o rollout.Object, digest string) {
 	if d.Observed != d.Generation {
 		live.Synced, live.Complete = false, false
 	}
-	all[w] = live // with the revisions of the last refresh: known seeds depend on these revisions
+	all[w] = live // the revisions stay older: known seeds depend on them
 	v.observed.Workloads = all
 }

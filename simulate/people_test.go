@@ -272,7 +272,7 @@ func (u *universe) start() {
 	u.fail("the first deployment does not end: %s", u.where())
 }
 
-// letGo ends another controller's ownership of objects. Until then, the apps of these objects must be held because of that controller.
+// letGo ends another controller's ownership of objects. Before, each app with such an object must be held for this reason.
 func (u *universe) letGo() {
 	if len(u.cluster.foreign) == 0 {
 		return
@@ -291,7 +291,7 @@ func (u *universe) letGo() {
 	u.rest()
 }
 
-// healthy reports whether every app equals Git, except apps whose kind cannot be watched.
+// healthy reports whether every app is at rest with Git's version, except apps whose kind cannot be watched.
 func (u *universe) healthy() bool {
 	for _, a := range u.head().apps {
 		if a.name == u.unread {
@@ -392,7 +392,7 @@ func (u *universe) document(all []workloadSource) {
 	}
 }
 
-// leaveAlone runs without any user until nothing happens, and then one more day.
+// leaveAlone runs without users until nothing is due. Then three more days must change nothing, also for new processes.
 func (u *universe) leaveAlone() {
 	u.note("NOBODY does anything")
 	faults := u.chaos
@@ -443,7 +443,7 @@ func (u *universe) nextDue() time.Time {
 // strides are the advances of the clock while a world settles and nothing is due.
 var strides = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute}
 
-// stride advances the clock to the next event, or, when nothing is due, by some time.
+// stride advances the clock to the next event. If nothing is due, it advances the clock by one of strides.
 func (u *universe) stride(i int) {
 	if due := u.nextDue(); due.After(u.kube.Now) {
 		u.kube.Now = due
@@ -512,7 +512,7 @@ func hasObject(r *rollout.Render, ref rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
 }
 
-// checkProposals checks that at rest each proposal merges unchanged, whatever was pushed to main.
+// checkProposals checks that at rest each proposal merges without conflicts, whatever was pushed to main.
 func (u *universe) checkProposals() {
 	for _, prefix := range rollout.ProposalBranches(testCluster) {
 		for _, branch := range u.git.Branches(prefix) {
@@ -523,7 +523,7 @@ func (u *universe) checkProposals() {
 	}
 }
 
-// checkEnd checks that Git and the cluster agree, and that nothing is pinned, written twice or moving.
+// checkEnd checks that Git and the cluster agree, that no Service is pinned, and that no further pass writes or moves anything.
 func (u *universe) checkEnd() {
 	observed := u.kube.Observe()
 	for _, a := range u.head().apps {
@@ -547,7 +547,7 @@ func (u *universe) checkEnd() {
 	u.startAnew()
 }
 
-// startAnew starts new processes, which know only Git and the cluster. They come to the same result and write nothing.
+// startAnew starts new processes, which know only Git and the cluster. New processes must write nothing.
 func (u *universe) startAnew() {
 	if u.chaos.meddling || u.hasLost() {
 		return // new processes undo edits by hand immediately, or do not find a lost commit

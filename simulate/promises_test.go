@@ -82,14 +82,14 @@ type try struct {
 	id    string
 	hash  rollout.Hash
 	since time.Time
-	back  bool // a return to a version older than the serving version; it takes no steps
+	back  bool // a return to a version older than the serving version; such a release takes no steps
 	walks map[rollout.Workload]*walk
 	low   map[rollout.Workload]int // the fewest pods of a workload since the try began; no entry after a scale to 0
 	nodes map[rollout.Workload]*nodesOf
 	kept  map[rollout.Workload]int // the most new pods that former lists of steps allowed
 }
 
-// walk is how far the keys of a try allow one workload to go: at[i] is the earliest start of step i.
+// walk records how far the keys of a try let one workload advance. at[i] is the earliest start of step i.
 type walk struct {
 	legs   []leg
 	at     []time.Time
@@ -104,10 +104,10 @@ type leg struct {
 	weight     int             // percent of the requests or the pods
 	pods       func(n int) int // the most new pods among n pods
 	people     bool            // the step ends with a promotion
-	after      time.Duration   // or the step ends after this time; 0 if people is set: only a promotion ends it
+	after      time.Duration   // without people, the step ends after this time
 }
 
-// served is a version that all users had at the end of a pass, and whether an older version was requested since.
+// served has the version that all users had at the end of a pass.
 type served struct {
 	version string
 	excuse  bool // a user or a verdict requested a rollback
@@ -131,7 +131,7 @@ func (u *universe) appIn(commit, app string) *appSource {
 	return nil
 }
 
-// find returns a workload of an app, nil if it is missing or has no document.
+// find returns a workload of an app, nil if the workload is missing or has no document.
 func (a *appSource) find(w rollout.Workload) *workloadSource {
 	if a == nil {
 		return nil
@@ -142,7 +142,7 @@ func (a *appSource) find(w rollout.Workload) *workloadSource {
 	return nil
 }
 
-// index returns the place of a workload in an app, -1 if it is missing.
+// index returns the index of a workload in an app, -1 if the workload is missing.
 func (a *appSource) index(w rollout.Workload) int {
 	return slices.IndexFunc(a.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone })
 }
@@ -226,7 +226,7 @@ func (w *workloadSource) legs() []leg {
 
 func ceilOf(n, percent int) int { return (n*percent + 99) / 100 }
 
-// most returns the maximum in the steps up to step: of new pods among n pods, and of the percentage of requests to new pods.
+// most returns two maximums over the steps up to step: new pods among n pods, and the percentage of requests to new pods.
 func most(legs []leg, step, n int) (pods, requests int) {
 	if step >= len(legs) {
 		return n, 100
@@ -261,7 +261,7 @@ func (p *promises) asked() {
 func number(version string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(version, "v"))
 	if err != nil {
-		return 1 << 30 // set by hand, so not older than any other
+		return 1 << 30 // an image set by hand counts as the newest version
 	}
 	return n
 }
@@ -276,7 +276,7 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 		p.rejected[id+string(r.Hash)] = true
 	}
 	if is.Stable != nil {
-		// The app has left later versions, which are no longer targets of a rollback.
+		// Versions after the stable version are no longer targets of a rollback.
 		if i := slices.Index(p.line[id], is.Stable.Hash); i >= 0 {
 			p.line[id] = p.line[id][:i]
 		}
@@ -305,8 +305,8 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkVerdict(app, was, is)
 }
 
-// checkName checks the record of an app missing from Git. In the commit that the recording process saw, no app without a record may have a
-// Deployment of the missing app.
+// checkName checks the record of an app that is missing from Git. If another app without a record has its Deployment in the commit that the
+// process saw, the app was renamed and should have kept its record.
 func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	if p.left[app] = false; by == nil || is.Held == nil {
 		return
@@ -327,8 +327,8 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	}
 }
 
-// follow notes the begin and end of tries, and reports whether one has begun. While a renamed app cannot be read, its new name has an empty
-// record beside the old name's record. The empty record ends no try.
+// follow notes the begin and end of tries, and reports whether a try has begun. While a renamed app cannot be read, its new name has an
+// empty record beside the old name's record. The empty record ends no try.
 func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	if is.Release == nil && is.Stable == nil && len(is.Inventory) == 0 {
 		return false
@@ -353,8 +353,8 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	return true
 }
 
-// checkSteps checks that a try stages each workload that has a document and pods, and is not at the new version yet. An unfinished first
-// deployment has no stable version to protect. A workload missing from stable is new.
+// checkSteps checks that a try stages each workload that has a document and pods, and is not at the new version yet. Exempt: a workload
+// that stable lacks, and an unfinished first deployment, which has no stable version to protect.
 func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 	full := slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return k.OpensAll(is.Release.Hash) })
 	if full || is.Stable == nil || p.u.chaos.meddling {
@@ -402,7 +402,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	if d := p.u.kube.Deployments[pr.Workload]; source.isOnNodes() && d != nil && t.nodes[pr.Workload] != nil {
 		t.taken(d, legs, now)
 	}
-	if now <= reach { // the workload continues from here
+	if now <= reach { // the next call starts at this step
 		k.at, k.done = k.at[:now+1], now == len(legs)
 		if pr.Entered.After(k.at[now]) {
 			k.at[now] = pr.Entered
@@ -441,7 +441,7 @@ func (t *try) isMeant(k *rollout.Promotion) bool {
 	return k.Release == t.hash && k.Decision == rollout.Promote && (k.Since.IsZero() || k.Since.Equal(t.since))
 }
 
-// keyOpens reports whether a key opens a step of a workload. Steps count from 1, and from 0 in files of the first format.
+// keyOpens reports whether a key opens a step of a workload. Keys count steps from 1, or from 0 in files of the first format.
 func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool {
 	through := k.Through
 	if k.Workloads != nil {
@@ -571,7 +571,7 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 		case none && (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0):
 			passed = true // nothing delays a workload without steps and pods
 		case p.ready[w.String()+s.version]:
-			return // a workload without pods follows the workloads with pods
+			return // workloads without pods follow this workload
 		case none:
 			empty = append(empty, w)
 		default:
@@ -582,7 +582,7 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 		unseen = append(unseen, empty...)
 	}
 	full := slices.ContainsFunc(p.keys[p.u.ids[app]], func(k *rollout.Promotion) bool { return k.OpensAll(is.Stable.Hash) })
-	if len(unseen) > 0 && !full { // unless a user promoted it fully
+	if len(unseen) > 0 && !full { // a full promotion is exempt
 		p.fail(lawStable, "%s: %s is on record as stable, and no pod of %s was ever ready", app, is.Stable.Hash, unseen)
 	}
 }
@@ -615,8 +615,8 @@ func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	return false
 }
 
-// hadPassed reports whether a workload has passed its gates in the try of its release. The workload had pods then, or had no steps at some
-// time since the try began. Later lists of steps and numbers of pods do not matter.
+// hadPassed reports whether a workload has passed its gates with pods in the try of its release, or had no steps at some time in this try.
+// Later lists of steps and numbers of pods do not matter.
 func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bool {
 	if s.Release == nil || p.passed[tryID(s)+w.String()] {
 		return s.Release != nil
@@ -652,7 +652,7 @@ func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkFrozen checks that no release starts, and none takes a step, while its process knows of a freeze.
+// checkFrozen checks that no release starts or takes a step while its process knows of a freeze.
 func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	if by == nil || by.seen != by.Clone.main || !p.u.sources[by.seen].isFrozen || is.Phase == rollout.Aborting {
 		return
@@ -663,7 +663,7 @@ func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	for _, pr := range is.Progress {
 		before, known := was.ProgressOf(pr.Workload)
 		isPromoting := slices.ContainsFunc([]string{"scale up", "send all requests", "switch", "keep "}, func(step string) bool {
-			return strings.HasPrefix(before.Name, step) // a promotion in progress finishes
+			return strings.HasPrefix(before.Name, step) // a promotion in progress finishes despite the freeze
 		})
 		if known && !isPromoting && releaseOf(was) == releaseOf(is) && pr.Step > before.Step {
 			p.fail(lawFrozen, "%s: %s goes on to step %d during a freeze", app, pr.Workload, pr.Step)
@@ -671,8 +671,8 @@ func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkSeen checks that nothing advances or ends for a process that knows at the start of a pass that it does not see the cluster. A watch
-// that breaks during the pass does not count.
+// checkSeen checks that no release advances or ends by a process that does not see the cluster. The process must know this when its pass
+// starts: a watch that breaks later does not count.
 func (p *promises) checkSeen(by *actor, app string, was, is rollout.State) {
 	if by == nil || p.u.chaos.pumps || !by.blind || by.View.Unseen == "" || was.Release == nil {
 		return
@@ -696,7 +696,7 @@ func releaseOf(s rollout.State) rollout.Hash {
 
 // inCluster notes and checks the pods after each change in the cluster.
 func (p *promises) inCluster() {
-	// The scaler of a deleted workload is removed as well.
+	// The scaler of a deleted workload is forgotten.
 	maps.DeleteFunc(p.u.scaled, func(w rollout.Workload, _ int) bool { return p.u.kube.Deployments[w] == nil })
 	for _, w := range p.u.workloads() {
 		d := p.u.kube.Deployments[w]
@@ -723,7 +723,7 @@ func (p *promises) inCluster() {
 	}
 }
 
-// checkShare checks that pods and requests of the new version do not exceed the recorded step. It reports whether they are still changing.
+// checkShare checks that pods and requests of the new version do not exceed the step. It reports whether pods may still be changing.
 func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)
@@ -792,7 +792,7 @@ func (p *promises) isUnderWay(source *workloadSource) bool {
 	})
 }
 
-// requests returns how many of 100 unmatched requests reach a version by its own Services.
+// requests returns how many of 100 unmatched requests reach a version through Services that select only this version.
 func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash string) (n int) {
 	for service, weight := range p.shares(w, source) {
 		if p.u.kube.Pins[rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: service}] == podHash {
@@ -875,7 +875,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 		return
 	}
 	if _, moves := s.ProgressOf(w); moves && s.Release != nil && p.u.kube.Deployments[w].Replicas > 0 && was.version != source.version {
-		for _, pr := range s.Progress { // this workload had no pods when all users of the others moved, and the app rolls back as a whole
+		for _, pr := range s.Progress { // the other workloads moved while this workload had no pods, and the app rolls back as a whole
 			if other := p.u.appIn(s.Source, s.App).find(pr.Workload); other != nil && p.served[pr.Workload].version == other.version {
 				delete(p.served, pr.Workload)
 			}
@@ -1066,7 +1066,7 @@ func (p *promises) checkOwner(w rollout.Workload) {
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }
 
-// isLeftEmpty reports whether a folder was renamed while empty and is still unreadable. The new name's record then has no object. The old
+// isLeftEmpty reports whether a folder was renamed while empty, and is still unreadable. Then the new name's record has no object. The old
 // name's record has the Deployment, and says that the Deployment is left alone.
 func (p *promises) isLeftEmpty(w rollout.Workload) bool {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
@@ -1082,11 +1082,11 @@ func (p *promises) isLeft(ref rollout.Ref, app string) bool {
 	})
 }
 
-// checkGone checks that the cluster has exactly Git's objects of an app at rest, apart from objects left alone.
+// checkGone checks that at rest the cluster has no object that is missing from Git, apart from objects left alone.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
 		if p.isLeft(ref, o.app) || p.u.removed[o.app] {
-			continue // `gitrollout remove` deletes it
+			continue // `gitrollout remove` deletes the object
 		}
 		p.checkFields(o.app, o.body)
 		if p.u.oracle.astray[ref] && len(p.u.procs) > 1 {

@@ -13,7 +13,7 @@ import (
 // wordy is an API server that refuses an app's objects with a new text each time.
 type wordy struct {
 	*View
-	says  string // the reason, with a place for a number; "" refuses nothing
+	says  string // the reason's format, with a number; "" refuses nothing
 	asked int
 }
 
@@ -25,7 +25,7 @@ func (w *wordy) Check(ctx context.Context, app string, objects []rollout.Object)
 	return &rollout.InvalidError{Msg: fmt.Sprintf(w.says, w.asked)}
 }
 
-// TestARefusalIsRecordedOnce checks that an app that is refused repeatedly is recorded once, until the server has another reason.
+// TestARefusalIsRecordedOnce checks that repeated refusals of an app are recorded once, until the server has another reason.
 func TestARefusalIsRecordedOnce(t *testing.T) {
 	p, api := newStory(t, twoApps("v1")), &wordy{}
 	p.parts.Wrap = func(process *Process, o *reconciler.Options) { api.View, o.Applier = process.View, api }

@@ -32,8 +32,8 @@ func (p *story) rename(from, to, content string) {
 	p.edit(fmt.Sprintf("%s is %s", from, to), p.moved(from, to, content))
 }
 
-// TestRenamedAppGoesOn renames an app in every state. No pod moves, and the release continues under the new name. A
-// rollback finds its target under the old name, and nothing of the old name remains.
+// TestRenamedAppGoesOn renames an app in several states. The rename moves no pod, and the release continues under the new name. A rollback
+// finds its target under the old name, and nothing of the old name remains.
 func TestRenamedAppGoesOn(t *testing.T) {
 	toStore := func(p *story) { p.rename("shop", "store", "") }
 	fill := func(p *story) {
@@ -127,7 +127,7 @@ var extraMap = rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra
 const extraFile = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
 
 // TestRenamedAppKeepsTheJobsOfItsNewName renames an app and its Deployment. While a Job before the first deployment runs, the Deployment
-// gets its old name back. The record keeps that Job and the ConfigMap that the Job uses.
+// gets its old name back. The record keeps that Job. After the Job, the ConfigMap that left Git is deleted.
 func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	p := atGates(t)
 	p.promoted()
@@ -156,8 +156,8 @@ func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	}
 }
 
-// TestRenamedAppPrunesBeforeTheNextLook renames an app with a recorded object that has just left Git and still exists under the old name.
-// The object is pruned, with or without another fetch before the next pass.
+// TestRenamedAppPrunesBeforeTheNextLook renames an app just after a recorded object left Git. The object still exists under the old name,
+// and is pruned with or without another fetch.
 func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		p := atGates(t)

@@ -19,7 +19,7 @@ import (
 // shortcut is a renderer that knows the result of random sources, so a seed takes milliseconds. TestShortcut compares it with the real
 // renderer, which every tenth seed uses.
 type shortcut struct {
-	known map[string]appSource // by the path and the id of the app's folder
+	known map[string]appSource // by the path and the tree ID of the app's folder
 	made  map[string]*rollout.Render
 	specs map[string]rollout.Spec // specs that the real renderer has read, by their documents
 }
@@ -30,7 +30,7 @@ func newShortcut() *shortcut {
 	return &shortcut{known: map[string]appSource{}, made: map[string]*rollout.Render{}, specs: map[string]rollout.Spec{}}
 }
 
-// learn notes the renders of a commit's folders.
+// learn notes the content of a commit's folders.
 func (r *shortcut) learn(c *commit, s source) {
 	for _, a := range s.apps {
 		if e, found := c.root().entries["apps/"+a.name]; found {
@@ -293,7 +293,7 @@ func TestShortcut(t *testing.T) {
 					randomAnalyses(rng, w)
 				}
 			}
-			if seed%5 > 2 && seed%4 != 1 { // CloneSets have no hooks
+			if seed%5 > 2 && seed%4 != 1 { // not for kinds with a partition
 				s.apps[i].hooks = randomHooks(rng, s.apps[i].id)
 			}
 			s.apps[i].broken, s.apps[i].emptied = seed%10 == 5, seed%10 == 5

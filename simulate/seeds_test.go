@@ -82,7 +82,7 @@ var worlds = []world{
 // known has the runs known to break a law, with the reason. Other tests skip them.
 var known = map[string]string{}
 
-// again has runs that once failed and are fixed, beyond the default seeds. The comments name what failed.
+// again has runs beyond the default seeds that once failed and are fixed. The comments name the failed cases.
 var again = map[string][]uint64{
 	"API":               {58, 571},       // a document pushed with a version; proxies with too little time
 	"Calm":              {1028},          // a Service selected pods about to be deleted
@@ -312,8 +312,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestWorldsHaveWhatHurts counts the events of users, scalers and nodes in 200 runs. A world that loses an event
-// would silently find no more errors of its kind.
+// TestWorldsHaveWhatHurts counts the events of users and scalers in 200 runs. Without an event, the worlds would silently miss all errors
+// that the event causes.
 func TestWorldsHaveWhatHurts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fewer than 200 runs lack some events")

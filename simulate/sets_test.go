@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// setTrouble scales a StatefulSet, kills pods, stops all processes, or makes the API server refuse requests.
+// setTrouble scales a workload, kills pods, stops all processes, or makes the API server refuse requests.
 func (u *universe) setTrouble() {
 	switch u.rng.IntN(7) {
 	case 0, 1:
@@ -122,9 +122,9 @@ func smallerLater(rng *rand.Rand) []any {
 	return []any{map[string]any{"setWeight": 100, "name": "first"}, pause(), map[string]any{"setWeight": 1 + rng.IntN(60)}, pause()}
 }
 
-// came returns how many pods of a workload may be new because of a scale-up during the release. These are the steps' share of the fewest
-// pods since then, and all later pods. Kubernetes creates later pods with the new version before gitrollout knows. After a scale to 0, the
-// step gives the number instead.
+// came returns how many pods of a workload may be new because of a scale-up during the release: the steps' share of the release's fewest
+// pods, and all later pods. Kubernetes creates later pods with the new version before gitrollout knows. After a scale to 0, came returns 0,
+// because the step gives the number.
 func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	low, known := t.low[d.Workload]
 	if !known || d.Replicas <= low {
@@ -203,8 +203,8 @@ func (t *try) scaled(d *kube.Deployment) {
 	}
 }
 
-// checkSet checks a StatefulSet at rest. It has only old pods if only the old version is requested, and with rebalance exactly the step's
-// new pods. An old pod that never becomes ready blocks Kubernetes, and is exempt. Until proxies know the last route, the new pods stay.
+// checkSet checks that a StatefulSet at rest has no new pods if only the old version is requested, and with rebalance no more than the
+// step. An old pod that never becomes ready blocks Kubernetes, and is exempt. Until proxies know the last route, new pods stay.
 func (p *promises) checkSet(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)

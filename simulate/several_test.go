@@ -11,8 +11,8 @@ func (p *story) by(author, message string, files map[string]string) string {
 	return p.git.Commit(Change{Branch: Branch, Author: author, Message: message, When: p.cluster.Kube.Now, Edits: edits(files)})
 }
 
-// TestSeveralPushesBetweenLooks pushes several times around a fetch. Each release names the commit that changed its
-// app, and each promotion names its author.
+// TestSeveralPushesBetweenLooks pushes several times between two fetches. Each release names the commit that changed its app, and each
+// promotion names its author.
 func TestSeveralPushesBetweenLooks(t *testing.T) {
 	p := atGates(t)
 	unrelated := func(author, text string) {

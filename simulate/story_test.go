@@ -155,7 +155,7 @@ func (p *story) promoted() {
 	p.tick(1)
 }
 
-// rewritten replaces the history of main by one commit with its files and further files.
+// rewritten replaces the history of main by one commit with the same files and further files.
 func (p *story) rewritten(more map[string]string) {
 	files := edits(p.git.Files(p.head()))
 	for name, content := range more {

@@ -143,7 +143,7 @@ func routeOf(step map[string]any) *rollout.ManagedRoute {
 func (u *universe) checkRoutes() {
 	for _, a := range u.head().apps {
 		for _, source := range a.workloads {
-			if source.gone || source.plain || !source.isRouted() { // only the author of the HTTPRoute decides about its routes
+			if source.gone || source.plain || !source.isRouted() { // gitrollout manages no route of such a workload
 				continue
 			}
 			w, stable := source.workload(), source.services[0]

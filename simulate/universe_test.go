@@ -35,7 +35,7 @@ type chaos struct {
 	stale     bool // watches break for a while
 	clock     bool // the processes' clocks are wrong, and jump
 	rewrites  bool // main is force-pushed
-	meddling  bool // the state branch is deleted, rolled back and edited by hand; kubectl undoes applied changes
+	meddling  bool // the state branch is deleted, rolled back and edited by hand; objects are deleted and edited
 
 	experiments bool // steps have experiments
 	analyses    bool // releases are measured at steps, in the background and around switches
@@ -72,7 +72,7 @@ type universe struct {
 	bad      map[string]bool          // versions whose pods never become ready
 	weak     map[string]int           // how many future pods of a version never become ready
 	serial   int
-	calm     bool      // all trouble has ended
+	calm     bool      // no trouble happens now
 	gitDown  time.Time // the end of Git's outage
 	pushDown time.Time // until then Git can be read, and refuses pushes
 	apiDown  time.Time // until then the API server refuses everything
@@ -334,7 +334,7 @@ func (u *universe) turn(a *actor) {
 	}
 }
 
-// turned checks the end of a pump's turn: a rollback whose reason the process knows is applied, even if it is not recorded.
+// turned checks the end of a pump's turn: each rollback with a reason that the process knows is applied, even without a record.
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
 	if errors.Is(a.err, gitsource.ErrNotReady) {
@@ -374,7 +374,7 @@ func (u *universe) beginVisits(a *actor) {
 // hadNone reports whether a workload had no replicas when a process's app passes began.
 func (a *actor) hadNone(w rollout.Workload) bool { return a != nil && slices.Contains(a.empty, w) }
 
-// after checks the result of a step of a pass.
+// after checks a pass that has ended.
 func (u *universe) after(a *actor, ended bool) {
 	if !ended {
 		return
@@ -529,7 +529,7 @@ func (u *universe) advance() {
 	}
 }
 
-// trouble starts a lasting fault.
+// trouble starts a random fault.
 func (u *universe) trouble() {
 	if u.chaos.sets != nil && u.rng.IntN(3) > 0 {
 		u.setTrouble()
@@ -595,7 +595,7 @@ func (u *universe) watch(a *actor, broken bool) {
 	a.View.Stale, a.View.Unseen = broken, ""
 	switch {
 	case broken:
-		if u.broken++; u.broken%2 == 0 { // half of the time the server refuses, instead of staying silent
+		if u.broken++; u.broken%2 == 0 { // in half of the cases, the process knows of the broken watch
 			a.View.Unseen = "the API server does not answer"
 		}
 	case a.missed:

@@ -78,8 +78,8 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	o.u.fail("%s writes %s of %s, which no record in Git explains (%s)", a.Name, name(object), app, o.brings(object))
 }
 
-// checkQuiet checks that a pause does not write a workload only to change status texts. The Deployment controller copies each annotation to
-// all ReplicaSets.
+// checkQuiet checks that a pause does not write a workload only to change status texts. The Deployment controller would copy such an
+// annotation to all ReplicaSets.
 func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	live, records := o.u.cluster.objects[object.Ref()], o.records[app]
 	w, moves := o.u.kube.WorkloadOf(object.Ref())
@@ -90,7 +90,7 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	isPause := was.Phase == rollout.Progressing && is.Phase == rollout.Paused && was.Source == is.Source &&
 		is.StableHash(w) != rollout.Hash(object.Annotation(rollout.AnnotationHash)) &&
 		o.u.promises.takenBack(app, o.u.actor(v.name).Clone.main) == ""
-	isElse := func(pr rollout.Progress) bool { // its routes change as well
+	isElse := func(pr rollout.Progress) bool { // more than a text changes
 		before, _ := was.ProgressOf(pr.Workload)
 		return !strings.HasPrefix(pr.Name, "pause") || !reflect.DeepEqual(before.Routed, pr.Routed)
 	}
@@ -147,7 +147,7 @@ func (o *oracle) brings(object rollout.Object) string {
 	return ""
 }
 
-// explains reports whether the content of an object is in a commit of a record, or in a commit in more.
+// explains reports whether the content of an object is in a commit of a record, or in one of the commits in more.
 func (o *oracle) explains(app string, s rollout.State, object rollout.Object, more ...string) bool {
 	brings, commits := o.brings(object), append([]string{s.Source}, more...)
 	if s.Stable != nil {
@@ -178,7 +178,7 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 	})
 }
 
-// goesBack reports whether an object has the stable version during another version's release.
+// goesBack reports whether an object returns a workload from another version to the stable version.
 func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bool {
 	w, is := o.u.kube.WorkloadOf(object.Ref())
 	if !is || s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting {
