@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on the size of the code. The product is every Go file except tests and files below internal. Those files (servers, harnesses, a
-// control plane) count as tests. The lines of each top-level folder have a budget (budgets_test.go).
+// These limits bound the size of the code. The product is every Go file except tests and files below internal. Files below internal
+// (servers, harnesses, a control plane) count as tests. The lines of each top-level folder have a budget (budgets_test.go).
 const (
 	leastTestShare    = 1.0 // lines of tests per line of the product
 	mostMethods       = 35  // on one receiver
@@ -136,7 +136,7 @@ func TestTopFolders(t *testing.T) {
 	}
 }
 
-// TestColumns limits the length of lines. A line with only a string literal, or with a field's tag, which Go cannot break, may be longer.
+// TestColumns limits the length of lines. Go cannot break string literals and fields' tags, so lines with them may be longer.
 func TestColumns(t *testing.T) {
 	for _, s := range sources(t) {
 		limit := mostTestColumns
@@ -244,7 +244,7 @@ func modules(t *testing.T) (dirs []string) {
 }
 
 // TestArchitectureNamesEveryPackage checks that the table of docs/architecture.md has a row for each package. A module that does not use
-// the product is one row.
+// the product has one row.
 func TestArchitectureNamesEveryPackage(t *testing.T) {
 	inTree, inTable := map[string]bool{}, map[string]bool{}
 	for _, dir := range modules(t) {

@@ -279,7 +279,7 @@ func TestRendersReachNoNetwork(t *testing.T) {
 	}
 }
 
-// checkNested checks that a nested module builds without the product.
+// checkNested checks that a file of a nested module does not import the product.
 func checkNested(t *testing.T, s source, nested string) {
 	t.Helper()
 	for _, p := range s.imports() {

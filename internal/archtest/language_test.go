@@ -91,7 +91,7 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// TestDocComments checks that the comment of a declaration begins with its name.
+// TestDocComments checks that the comment of a declaration begins with the declared name.
 func TestDocComments(t *testing.T) {
 	for _, s := range product(t) {
 		check := func(name *ast.Ident, doc *ast.CommentGroup) {

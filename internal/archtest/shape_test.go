@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Limits on the lines of one function and of one file. The aims are 60 and 400.
+// These limits hold for all files except tests. house_test.go limits the product's functions to 60 lines and its files to 400.
 const (
 	maxFunction = 80
 	maxFile     = 450
@@ -89,7 +89,7 @@ func TestOnlyTheLoopAndTheCommandsLog(t *testing.T) {
 	}
 }
 
-// TestPackagesSayWhatTheyAreFor checks that each package has one package comment.
+// TestPackagesSayWhatTheyAreFor checks that each package has a package comment.
 func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 	documented := map[string]bool{}
 	for _, s := range sources(t) {

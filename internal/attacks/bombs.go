@@ -12,7 +12,7 @@ type Bomb struct {
 	Want  string            // pattern of the message with which the app is held; "" if the app can be rendered
 }
 
-// OutOfBounds matches the message for an app beyond a limit. The limit, time or memory, depends on the machine.
+// OutOfBounds matches the message for an app beyond the limit of time or memory. The machine decides which comes first.
 const OutOfBounds = `takes more than \S+ (of memory )?to render`
 
 // Bombs returns the bombs by name. In an app with variables, the variable x has 20 characters.

@@ -86,8 +86,8 @@ func partitions(policy string) func(*clusterTest) {
 	}
 }
 
-// empties checks that the template of a StatefulSet without pods becomes the stable one, at any partition. Only an
-// apply of the previous version makes its template the stable one again.
+// empties checks that without pods a StatefulSet's template becomes the stable template, at any partition. Only an
+// apply of the previous version makes its template stable again.
 func (c *clusterTest) empties(policy string) {
 	c.apply(c.ordinals(policy, "v2", 3, 2))
 	c.awaitSet("v1 2, v2 1", 2, false)

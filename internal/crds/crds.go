@@ -27,8 +27,8 @@ type Set struct {
 	group  string // replaces the group of the definitions; "" keeps it
 }
 
-// The sets. GatewayAPI is the experimental channel, which also has TCPRoutes. OldTraefik is Traefik's first API group,
-// which Traefik 2 serves, with the fields from before Traefik 3.
+// These are the sets. GatewayAPI is the experimental channel, because only this channel has TCPRoutes. OldTraefik is
+// Traefik 2's API group, with the fields from before Traefik 3.
 var (
 	GatewayAPI = Set{name: "the Gateway API", module: "sigs.k8s.io/gateway-api", files: "config/crd/experimental/gateway.networking.*.yaml"}
 	Istio      = Set{name: "Istio", module: "istio.io/api", files: "kubernetes/customresourcedefinitions.gen.yaml"}

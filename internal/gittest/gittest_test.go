@@ -85,7 +85,7 @@ func TestCopy(t *testing.T) {
 	if got := copied.InBare("config", "receive.denyDeletes"); got != "true" {
 		t.Errorf("receive.denyDeletes = %q", got)
 	}
-	// The next commits are the same as the original's, and each repository has only its commits.
+	// The same call makes the same commit in the copy and in the original, and moves no head of the other repository.
 	second := copied.CommitFiles("second", map[string]string{"f": "2"})
 	copied.InBare("repack", "-adq")
 	copied.Fsck()

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Guard checks the properties that a Deployment's fields guarantee during releases. As many pods serve as
+// Guard checks the properties that a Deployment's fields guarantee during releases. At least as many pods serve as
 // maxUnavailable requires, and at most two versions serve at the same time. No Service selects a version without ready
 // pods while the other version has ready pods.
 type Guard struct {
@@ -24,18 +24,18 @@ type Guard struct {
 	seen []routing // possible configurations of the proxies, oldest first
 }
 
-// Leave has the reasons for which some properties need not hold at the moment.
+// Leave has the conditions under which some properties need not hold at the moment.
 type Leave struct {
-	Retreating bool // Kubernetes counts the canary's pods as unhealthy, and may delete pods that have served for long
+	Retreating bool // a rollback may delete old ready pods, since Kubernetes counts the canary's pods as unhealthy
 	Lag        bool // controllers use outdated numbers, and violate maxUnavailable by themselves
 	Overtaken  bool // a release was promoted fully while another release rolled back
 	Clock      bool // the clocks for a release's waits are wrong
-	Broken     bool // pods of the stable version never get ready again; blue-green moves no users before its switch
+	Broken     bool // the stable version's pods stay broken; a blue-green Service selects these pods until the switch
 	Lost       bool // the commits of the release were removed from the history: its routes cannot be read
 }
 
-// needsRoom reports whether pods may be deleted while proxies may still send requests to them. The rollback of a
-// release with dynamicStableScale needs the room of these pods.
+// needsRoom reports whether a release with dynamicStableScale rolls back. Such a rollback may delete pods to which
+// proxies may still send requests.
 func (l Leave) needsRoom(spec rollout.Spec) bool {
 	return l.Retreating && spec.Canary != nil && spec.Canary.DynamicStableScale
 }

@@ -22,7 +22,7 @@ import (
 // Variable is the environment variable with the path of the real controllers' program.
 const Variable = "KRUISE_TEST_BINARY"
 
-// IsReal reports whether the real controllers run. Only these support Advanced StatefulSets.
+// IsReal reports whether the real controllers run. Advanced StatefulSets need the real controllers.
 func IsReal() bool { return os.Getenv(Variable) != "" }
 
 // Start runs controllers of CloneSets and Advanced DaemonSets for a namespace until the test ends.

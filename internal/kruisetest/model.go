@@ -35,7 +35,7 @@ type model struct {
 	of        rollout.Partitioned
 }
 
-// pass makes at most one write for each CloneSet, and updates its status. Errors are retried in the next pass.
+// pass creates or deletes at most one pod of each object, and updates its status. The next pass retries after errors.
 func (m *model) pass(ctx context.Context) {
 	all, err := m.sets.List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -151,7 +151,7 @@ func (c *checker) program(folder string, sources []*source, m *mutant) (bool, er
 	return false, nil
 }
 
-// fit returns the mutants "in" and "more" of a file. It marks each mutant of "more" that cannot be switched.
+// fit returns the mutants of a file: in, which compile together, and more. It marks mutants of more without a switch.
 func (c *checker) fit(s *source, in, more []*mutant, info *types.Info) []*mutant {
 	all := slices.Concat(in, more)
 	if len(more) == 0 || c.compiles(s, s.woven(c.path, all, info)) {

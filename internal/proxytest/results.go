@@ -86,8 +86,8 @@ func (rs Results) Latency(part float64) time.Duration {
 	return all[min(int(part*float64(len(all))), len(all)-1)]
 }
 
-// Until returns the duration, counted from "from", until a version has reached a share: until the first of run
-// consecutive requests whose count fits the share.
+// Until returns the time from "from" until a version has reached a share. From then on, the version's count in the next
+// run requests fits the share.
 func (rs Results) Until(from time.Time, version string, share float64, run int) (time.Duration, bool) {
 	after := rs.Where(func(r Result) bool { return !r.At.Before(from) })
 	for i := 0; i+run <= len(after); i++ {

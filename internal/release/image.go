@@ -90,9 +90,9 @@ func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 	return r.configured(p, layer)
 }
 
-// roots returns the certificates that Mozilla trusts, in PEM, as the Go project publishes them. As a file they need no
-// parsing at each start, and a cluster's authority can be mounted over them. Certificates with constraints are left
-// out, since a file cannot express constraints.
+// roots returns the certificates that Mozilla trusts, in PEM, as the Go project publishes them. A file needs no parsing
+// at each start, and a cluster can mount its authority over the file. Certificates with constraints are left out, since
+// a file cannot express constraints.
 func roots() []byte {
 	var b []byte
 	for root := range bundle.Roots() {

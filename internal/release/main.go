@@ -96,7 +96,7 @@ func parse(args []string) (*release, error) {
 	return r, r.dated(*date)
 }
 
-// dated sets the commit and the date of the release. The defaults are the working copy's.
+// dated sets the commit and the date of the release. By default both come from the working copy.
 func (r *release) dated(date string) error {
 	if r.commit == "" {
 		r.commit = r.git("rev-parse", "HEAD")

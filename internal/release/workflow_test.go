@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestWorkflowCallsMake checks that CI makes a release by make alone, with its variables, so that it can be repeated elsewhere. CI itself
-// only signs with its identity, after the release is made and before it is published.
+// TestWorkflowCallsMake checks that CI makes a release only by make and its variables, so that the release can be repeated elsewhere. CI
+// itself only signs the release with its identity, between make release and make push.
 func TestWorkflowCallsMake(t *testing.T) {
 	data, err := os.ReadFile("../../.github/workflows/release.yaml")
 	must(t, err)

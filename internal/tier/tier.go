@@ -17,7 +17,7 @@ func Select(tests ...string) {
 	}
 }
 
-// Rows skips a subtest in the first tier unless it is listed, by its name in go test's output after the test's name.
+// Rows skips a subtest in the first tier unless its name, without the test's name, is listed.
 func Rows(t *testing.T, names ...string) {
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")

@@ -88,7 +88,7 @@ func (a *Agent) Run(ctx context.Context, ready func()) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	// The pods of an earlier run keep their addresses, before new pods get one.
+	// Pods of an earlier run keep their addresses, so these addresses are reserved before new pods get one.
 	if err := a.resume(); err != nil {
 		return err
 	}

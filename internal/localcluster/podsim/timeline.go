@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Crash loops back off like a kubelet's, doubling up to a limit, but from 1s instead of 10s, which is too long for
-// tests.
+// The back-off of crash loops doubles up to a limit, like a kubelet's. It begins at 1s, because a kubelet's 10s is too
+// long for tests.
 const (
 	firstBackOff = time.Second
 	maxBackOff   = 5 * time.Minute
@@ -56,7 +56,7 @@ func (c container) at(age time.Duration) moment {
 	}
 }
 
-// running returns whether a running container is ready at an age.
+// running returns whether a running container is ready at an age, and when this changes.
 func (c container) running(age time.Duration) moment {
 	b := c.behaviour
 	switch {
