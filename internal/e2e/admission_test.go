@@ -89,7 +89,7 @@ func TestHeldIsProtected(t *testing.T) {
 	w.revert(third)
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 
-	// A member of a group in the binding may write.
+	// A member of a group that the binding lists may write.
 	w.stage("v4", app.at("v4").files())
 	w.kubectl("patch", "clusterrolebinding/gitrollout-held-"+w.ns, "--type=json", "-p",
 		`[{"op":"add","path":"/subjects/-","value":{"kind":"Group","name":"break-glass","apiGroup":"rbac.authorization.k8s.io"}}]`)
@@ -97,8 +97,8 @@ func TestHeldIsProtected(t *testing.T) {
 		"--as=ann", "--as-group=system:masters", "--as-group=break-glass")
 	w.stop()
 
-	// The deletion of a namespace is not blocked: Kubernetes' controllers may delete objects, other accounts may not. The
-	// test impersonates the controllers: a real deletion would queue behind the namespaces of all finished tests.
+	// The deletion of a namespace is not blocked: Kubernetes' controllers may delete objects, other accounts may not. The test impersonates
+	// the controllers, because a real deletion would queue behind the namespaces of all finished tests.
 	w.awaitRefusal("delete", "deployment/shop", "--dry-run=server")
 	for _, controller := range []string{
 		"system:kube-controller-manager", "system:serviceaccount:kube-system:namespace-controller",

@@ -75,8 +75,7 @@ func TestCloneSetSteps(t *testing.T) {
 	w.pods.wantReady(t, mark, 4)
 }
 
-// TestCloneSetGoesBackAndOn checks a revert during a release, a newer version during a release, and a crashing version
-// with the version that fixes it.
+// TestCloneSetGoesBackAndOn checks a revert during a release, a newer version during a release, and the fix of a crashing version.
 func TestCloneSetGoesBackAndOn(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
@@ -163,8 +162,8 @@ func TestCloneSetJumps(t *testing.T) {
 	w.awaitClones(0, 5)
 }
 
-// TestAdvancedStatefulSet adopts Kruise's StatefulSet without a restart, releases it by its partition, and rolls back a
-// version whose first pod never becomes ready. That pod blocks the others until it is deleted.
+// TestAdvancedStatefulSet adopts Kruise's StatefulSet without a restart, releases it by its partition, and rolls back a crashing version.
+// The crashing pod blocks the rollback until gitrollout deletes it.
 func TestAdvancedStatefulSet(t *testing.T) {
 	t.Parallel()
 	if !kruisetest.IsReal() {

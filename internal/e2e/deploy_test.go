@@ -313,7 +313,7 @@ func (w *world) startWithoutEvictions(kind string) *world {
 	return w.start("--kubeconfig", audit(w.t, w, "gitrollout", w.ns).kubeconfig)
 }
 
-// Additional rights of replicas with leader election, and of apps with Secrets.
+// These files have the additional rights of replicas with leader election, and of apps with Secrets.
 const (
 	leaseRole   = "replicas/lease-role.yaml"
 	secretsRole = "secrets/role.yaml"

@@ -91,8 +91,8 @@ func (w *world) awaitUnlisted() rollout.State {
 	})
 }
 
-// TestExperiment runs the stable and the new version beside the release, each with its template and its Service. The
-// app's Services do not select these pods. The experiment survives a kill and lasts exactly as long as configured.
+// TestExperiment runs the stable and the new version beside the release, each with its template and its Service. The app's Services do not
+// select these pods. The experiment survives a kill and lasts at least as long as configured.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 25s", "pause: {}")

@@ -72,7 +72,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 	w.eventually("no proposal is left", func() bool { return w.git("ls-remote", "origin", "gitrollout/promote/*") == "" })
 }
 
-// protectedStory protects main and has a code owner for promotions: only the owner's approval allows the merge.
+// protectedStory protects main and has a code owner for promotions: only the code owner's approval allows the merge.
 func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.write(map[string]string{"CODEOWNERS": "\\.gitrollout/test/promote/.* @ann\n"})

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// keptLong is a strategy that keeps the old version longer than any test.
+// keptLong has strategies that keep the old version longer than any test.
 var keptLong = map[string]string{
 	"blue-green": strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 3600", 1),
 	"routed canary": canary("stableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 3600\n"+
@@ -121,7 +121,7 @@ func (w *world) openGates(version string, n int) {
 	w.t.Cleanup(func() { close(done); opening.Wait() })
 }
 
-// openGate reports whether the pod's condition was written.
+// openGate sets the condition of a pod's readiness gate, and reports whether the write succeeded.
 func (w *world) openGate(pod string) bool {
 	patch, err := json.Marshal(map[string]any{"status": corev1.PodStatus{Conditions: []corev1.PodCondition{
 		{Type: "example.com/lucky", Status: corev1.ConditionTrue}}}})
@@ -162,7 +162,7 @@ func TestFixAfterAnAbort(t *testing.T) {
 	}
 }
 
-// keptAborted keeps the pods of an aborted version longer than any test.
+// keptAborted has strategies that keep the pods of an aborted version longer than any test.
 var keptAborted = map[string]string{
 	"blue-green": strings.Replace(blueGreen, "abortScaleDownDelaySeconds: 1", "abortScaleDownDelaySeconds: 3600", 1),
 	"surge":      canary("scaling: surge\nabortScaleDownDelaySeconds: 3600", "setWeight: 50", "pause: {}"),

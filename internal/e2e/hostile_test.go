@@ -37,7 +37,7 @@ const (
 	calmRounds  = 4 // rounds without bombs, in the long form
 )
 
-// shortForm has a bomb for each limit: memory, time, memory and time for garbage, conditions, reading, and comparisons.
+// shortForm has a bomb for each limit, in this order: memory, time, conditions, garbage collection, reading, and comparisons.
 var shortForm = []string{
 	"a text that doubles 40 times", "a template that goes on for 8 hours", "a condition that never ends", "a large file in 60 overlays",
 	"a list of 990,000 numbers", "two trillion requests, and another",

@@ -22,8 +22,8 @@ func gated(weights ...int) (steps []string) {
 	return steps
 }
 
-// TestScenariosOfKruisesCloneSets and the two tests below replay the scenarios of OpenKruise Rollouts' tests for these
-// kinds: 20 % and 60 % to the end; all of 20, 40, 60, 80 and 100 %; a rollback at 20 %; another version at 40 %.
+// TestScenariosOfKruisesCloneSets and the two tests below replay scenarios of OpenKruise Rollouts' tests: releases at 20 and 60 %, and at
+// 20, 40, 60, 80 and 100 %; a rollback at 20 %; a newer version at 40 %.
 func TestScenariosOfKruisesCloneSets(t *testing.T) { kruisesScenarios(t, clones) }
 
 func TestScenariosOfKruisesForStatefulSets(t *testing.T) {
@@ -70,7 +70,7 @@ func kruisesScenarios(t *testing.T, of func(replicas string, steps ...string) sh
 	w.pods.wantStarted(t, map[string]int{"v2": 5, "v4": 1, "v5": 2, "v6": 5})
 }
 
-// TestScenariosOfKruisesAdvancedDaemonSets and the test below replay: one node, then all; one, two, then another version.
+// TestScenariosOfKruisesAdvancedDaemonSets and the test below release to one node and then all. At two nodes a newer version follows.
 func TestScenariosOfKruisesAdvancedDaemonSets(t *testing.T) { kruisesNodes(t, advancedAgents) }
 
 func TestScenariosOfKruisesForDaemonSets(t *testing.T) {

@@ -116,7 +116,7 @@ func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	}
 }
 
-// TestFixReachesABrokenVersion pushes a fix while no pod of the stable version is ready. The fix is released in steps.
+// TestFixReachesABrokenVersion pushes a fix while no stable pod is ready. Only a StatefulSet needs a full promotion to get the fix.
 func TestFixReachesABrokenVersion(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
@@ -131,7 +131,7 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 			w := running(t, app.at("v1-unready5s").files())
 			w.awaitPods("no pod is ready", func(s sample) bool { return total(s.all) > 0 && total(s.ready) == 0 })
 			commit := w.push("v2", app.at("v2").files())
-			if app.kind == "StatefulSet" { // its controller waits for lower ordinals to be ready
+			if app.kind == "StatefulSet" { // its controller waits until lower ordinals are ready
 				w.await("at its step", func(s rollout.State) bool { return s.Release != nil && s.Release.Commit == commit })
 				w.ran("promote", "--full", w.app)
 			}

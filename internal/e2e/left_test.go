@@ -65,7 +65,7 @@ func programs() map[int]string {
 	return found
 }
 
-// TestWhatIsLeftRunningIsFound checks that leftRunning finds a program that a test does not end, and an orphan, such as a worker.
+// TestWhatIsLeftRunningIsFound checks that programs finds an orphan, such as a worker, until the orphan ends.
 func TestWhatIsLeftRunningIsFound(t *testing.T) {
 	path, err := binary()
 	must(t, err)

@@ -83,7 +83,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 				w.awaitPause(1)
 				w.awaitSettled(8, 2)
 				w.awaitHealed()
-				// The user allows 25 % of 8 to be unavailable, plus one pod that a test deletes.
+				// 25 % of 8 pods may be unavailable, and also one pod that a case deletes.
 				w.pods.wantReady(t, mark, 6-1)
 				w.promote().awaitHealthy(commit)
 				w.pods.awaitReady(t, map[string]int{"v2": 8})

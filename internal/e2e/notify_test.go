@@ -69,7 +69,7 @@ func newInbox(t *testing.T) *inbox {
 	return b
 }
 
-// told returns the received events in order, each event once; kinds returns their types.
+// told returns all received events in order; kinds returns the types of different events.
 func (b *inbox) told() []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 )
 
 // weather is a faulty proxy before the API server. It answers some requests with API server errors, drops the answers to other requests
-// after the API server has served them, and cuts watches after a second or two.
+// after the API server has served them, and cuts each watch within three seconds.
 type weather struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -130,8 +130,8 @@ func (s *weather) life() time.Duration {
 	return time.Duration(500+s.rng.IntN(2000)) * time.Millisecond
 }
 
-// TestBadWeather releases through faulty servers. The API server fails a quarter of the requests and drops every watch;
-// the Git server is slow, unreachable, or drops answers in turns. The results are the same as without faults.
+// TestBadWeather releases through faulty servers. The API server fails up to a quarter of the requests and drops every watch; the Git
+// server is slow, unreachable, or drops answers in turns. The results are the same as without faults.
 func TestBadWeather(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")

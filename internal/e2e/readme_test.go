@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// readmeHelpers precede the page's commands. await replaces the reader who watches until the app has a phase, and saves the
+// readmeHelpers precede the page's commands. await replaces `gitrollout get -w`: it waits until the app has a phase, and saves the
 // Deployment. kubectl delete does not wait: a broken kind of another test would block the deletion of every namespace.
 const readmeHelpers = `set -em
 kubectl() { [ "$1" != delete ] || set -- "$@" --wait=false; command kubectl "$@"; }

@@ -78,7 +78,7 @@ func TestRevertInFlight(t *testing.T) {
 			w.wantStable(first, w.revert(commit), 0) // a revert rejects nothing
 			w.pods.awaitReady(t, map[string]int{"v1": tc.n})
 			w.pods.wantReady(t, mark, tc.floor)
-			w.pods.wantStarted(t, map[string]int{"v1": tc.v1}) // with surge an abort starts no pod
+			w.pods.wantStarted(t, map[string]int{"v1": tc.v1}) // with surge a revert starts no pod
 		})
 	}
 }

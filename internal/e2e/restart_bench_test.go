@@ -70,7 +70,7 @@ func BenchmarkRestart(b *testing.B) {
 		len(f.apps), seconds(first), seconds(ready), seconds(taken), requests, seconds(taken-ready))
 }
 
-// newGatedFleet returns a fleet in which each app has one stable pod, and waits at a gate with one new pod in addition.
+// newGatedFleet returns a fleet of n apps with one pod each. At a gate, each app has one more pod of the new version.
 func newGatedFleet(b testing.TB, kube *testcluster.Cluster, n int) *fleet {
 	b.Helper()
 	f := emptyFleet(b, kube, "")

@@ -51,7 +51,7 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 }
 
 // TestReplicasAreTheScalersAtAnySize checks an Argo Rollout without replicas: an autoscaler's number stays, at rest and in flight. The
-// step's share is relative to this number, and an abort removes no pod.
+// step's share is relative to this number, and an abort keeps the number.
 func TestReplicasAreTheScalersAtAnySize(t *testing.T) {
 	t.Parallel()
 	files := func(version string) map[string]string {

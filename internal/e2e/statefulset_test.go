@@ -33,7 +33,7 @@ func (w *world) abortsBroken(app shop) {
 	w.ran("abort", w.app)
 }
 
-// isSplit reports whether only the pods first to first+n-1 exist, with version stable below ordinal from, and fresh from there on.
+// isSplit reports whether exactly the pods first to first+n-1 exist: from ordinal from with version fresh, below it with stable.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
 	for i := first; i < first+n; i++ {

@@ -99,8 +99,8 @@ func TestOnePodMovesWithThePromotion(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v1": 1, "v2": 1})
 }
 
-// TestStatefulSetIsPutBack checks that kubectl changes of the template at a step are reverted, and the step stays. No pod returns to the
-// stable version, neither immediately nor at the next step.
+// TestStatefulSetIsPutBack checks that kubectl changes of the template or the partition at a step are reverted, and the step stays. After a
+// changed image or a restart, no pod returns to the stable version.
 func TestStatefulSetIsPutBack(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string][]string{

@@ -115,7 +115,7 @@ func helm(t *testing.T) string {
 	return program
 }
 
-// TestSameAsHelm renders the charts of testdata, and compares the objects with the output of `helm template`.
+// TestSameAsHelm renders the charts of testdata, and compares all objects except hooks with the output of `helm template`.
 func TestSameAsHelm(t *testing.T) {
 	program := helm(t)
 	all := shapes(t, "testdata/chart-*.txtar")

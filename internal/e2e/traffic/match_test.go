@@ -31,8 +31,8 @@ func (a *app) person(kind string) proxytest.Request {
 	return r
 }
 
-// TestMatchedUsers sends some users to the canary at weight 0, more users at 20 %, and then only users with a header
-// that setHeaderRoute matches.
+// TestMatchedUsers sends some users to the canary at weight 0, and more users at 20 %. At the last step, setHeaderRoute still matches its
+// users, and all others are split by weight.
 func TestMatchedUsers(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop {
 		matches := "{headers: [{name: X-Beta, exact: \"yes\"}]}, {cookies: [{name: beta, exact: always}]}"
@@ -67,8 +67,8 @@ func TestMatchedUsers(t *testing.T) {
 	w.quiet()
 }
 
-// TestMatchedUsersOfAStatefulSet sends some users to the one new pod, and then all users to all pods, half of which are new. After an abort
-// at the first step the rejected version gets no requests. Deleted pods serve for a while, because they may have requests in flight.
+// TestMatchedUsersOfAStatefulSet sends matched users to the one new pod. At 50 %, other users reach all pods, half of which are new. After
+// an abort at the first step the rejected version gets no requests. Deleted pods serve for a while, as they may have requests in flight.
 func TestMatchedUsersOfAStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, each(func(p provider) shop {

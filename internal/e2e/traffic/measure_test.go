@@ -57,8 +57,8 @@ func (a *app) awaitEnough(from time.Time, counts func(proxytest.Result) bool) pr
 	}
 }
 
-// allFrom returns the time from which all requests must go to a version after its record: when proxies have been
-// updated. In parallel tests, which may slow Traefik down, this is when the old pods are deleted.
+// allFrom returns the time from which all requests must go to a version after its record: when proxies have been updated. Parallel tests
+// may slow Traefik down, so they wait at least until old pods are deleted.
 func (a *app) allFrom(switched record) time.Time {
 	from := switched.at.Add(a.w.settled)
 	if a.w.settled == alone {

@@ -22,8 +22,8 @@ type story struct {
 	base  float64 // the share of the old version's requests that fail
 	all   bool    // the new version gets all requests instead of a fifth
 	back  string  // the metric that rejects the new version; "": it is promoted
-	// within limits the time from the new version's first bad request to its last one. It is the constant some plus the time that the metric's
-	// fields allow. A busy machine may take longer.
+	// within is the expected time from the new version's first bad request to its last request: the constant some, and the time that the
+	// metric's fields allow. The test only logs this time, because a busy machine may take longer.
 	within time.Duration
 }
 

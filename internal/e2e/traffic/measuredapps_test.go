@@ -18,8 +18,8 @@ type measured struct {
 	switches bool // blue-green, measured after the switch
 }
 
-// The queries of the documentation, limited to one namespace. A counter of failures exists only after the first
-// failure, so no data counts as zero.
+// These are the documentation's queries, limited to one namespace. A counter of failures exists only after the first failure, so no data
+// counts as zero.
 const (
 	failed   = `sum(increase(http_requests_total{code="500",namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s])) or vector(0)`
 	all      = `sum(increase(http_requests_total{namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s]))`

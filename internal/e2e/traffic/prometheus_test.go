@@ -30,8 +30,8 @@ type prometheus struct {
 	command *exec.Cmd
 }
 
-// startPrometheus runs Debian's program, which .ci/run installs, until the test ends. It lacks Kubernetes service discovery, so the test
-// writes Prometheus's list of pods.
+// startPrometheus runs Debian's program, which make test installs, until the test ends. The program lacks Kubernetes service discovery, so
+// the test writes Prometheus's list of pods.
 func startPrometheus(t *testing.T) *prometheus {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
