@@ -443,7 +443,7 @@ func (u *universe) nextDue() time.Time {
 // strides are the advances of the clock while a world settles and nothing is due.
 var strides = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute}
 
-// stride advances the clock to the next event. If nothing is due, it advances the clock by one of strides.
+// stride advances the clock to the next event. If nothing is due, it uses the next entry of strides.
 func (u *universe) stride(i int) {
 	if due := u.nextDue(); due.After(u.kube.Now) {
 		u.kube.Now = due

@@ -147,7 +147,7 @@ func (o *oracle) brings(object rollout.Object) string {
 	return ""
 }
 
-// explains reports whether the content of an object is in a commit of a record, or in one of the commits in more.
+// explains reports whether the content of an object is in a commit of a record, or in a commit of more.
 func (o *oracle) explains(app string, s rollout.State, object rollout.Object, more ...string) bool {
 	brings, commits := o.brings(object), append([]string{s.Source}, more...)
 	if s.Stable != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// mostRequirements limits the direct requirements in go.mod. The aim is 24; kstatus (health of each kind), Helm and Flux's envsubst (for
-// equal output), and age (cryptography) are worth more.
+// mostRequirements limits the direct requirements in go.mod. The aim is 24. kstatus (health of each kind), Helm and Flux's envsubst (for
+// equal output), and age (cryptography) justify more.
 const mostRequirements = 26
 
 // banned has the modules that must not be direct requirements, each with the reason. Some are indirect requirements.
