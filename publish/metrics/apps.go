@@ -40,9 +40,9 @@ func newAppCollector(m *Metrics) *appCollector {
 		started: m.desc("gitrollout_app_release_started_timestamp_seconds",
 			"When the release in flight began.", "app"),
 		weight: m.desc("gitrollout_app_release_weight_ratio",
-			"The weight of the new version that a release in flight requests at its step, from 0 to 1.", "app", "workload"),
+			"The new version's weight at the present step of the release in flight, from 0 to 1.", "app", "workload"),
 		waiting: m.desc("gitrollout_app_waiting_since_timestamp_seconds",
-			"Since when an app waits for people: for a promotion, or for a revert of the rejected version.", "app", "on"),
+			"When an app began to wait for people: for a promotion, or for a revert of the rejected version.", "app", "on"),
 	}
 }
 

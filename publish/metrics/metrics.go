@@ -51,7 +51,7 @@ func New(o Options) *Metrics {
 	m.apps = newAppCollector(m)
 	m.registry.MustRegister(m.apps)
 	m.loopFamilies()
-	m.gauge("gitrollout_build_info", "The program that runs: always 1.", "version", "revision", "goversion").
+	m.gauge("gitrollout_build_info", "The running program: always 1.", "version", "revision", "goversion").
 		WithLabelValues(o.Version, o.Revision, o.GoBuild).Set(1)
 	m.gauge("gitrollout_cluster_info",
 		"The reconciled cluster and branch: always 1. Cluster is the folder under .gitrollout/.", "cluster", "branch").
@@ -66,26 +66,26 @@ func (m *Metrics) releaseFamilies() {
 	m.releases = m.counter("gitrollout_releases_total",
 		"Releases that ended or whose rollback began, by app and outcome: promoted, "+
 			"rejected (by people, measurements or a deadline), reverted in Git, or superseded by another version. "+
-			"An app has its four series from its first release on.", "app", "outcome")
+			"An app's four series begin with its first release since the process started.", "app", "outcome")
 	m.transitions = m.counter("gitrollout_transitions_total",
-		"Recorded transitions of releases, by the phase of the app after the transition.", "phase")
+		"Recorded transitions of releases, by the app's phase after the transition.", "phase")
 	for _, p := range rollout.Phases() {
 		m.transitions.WithLabelValues(string(p))
 	}
 	m.verdicts = m.counter("gitrollout_analysis_runs_total",
-		"Analyses that came to a verdict: Successful, Failed, Error or Inconclusive.", "verdict")
+		"Analyses with a verdict, by verdict: Successful, Failed, Error or Inconclusive.", "verdict")
 	for _, v := range []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisErrored,
 		rollout.AnalysisInconclusive} {
 		m.verdicts.WithLabelValues(string(v))
 	}
 	m.lead = m.histogram("gitrollout_release_lead_time_seconds",
-		"Of promoted releases: from the fetch of the push until the release was stable, including waits.", slow)
+		"Time from the start of a promoted release until the release was stable, including waits.", slow)
 	m.until = m.histogram("gitrollout_release_time_to_reject_seconds",
-		"From the start of a release until it was rejected.", slow)
+		"Time from the start of a rejected release until its rejection.", slow)
 	m.retreat = m.histogram("gitrollout_retreat_duration_seconds",
-		"From the start of a rollback, when traffic returns to stable, until all pods were stable.", slow)
+		"Time from the start of a rollback, when traffic returns to stable, until all pods were stable.", slow)
 	m.waited = m.histogram("gitrollout_waiting_for_people_seconds",
-		"How long an app waited for people, observed when the wait was over: "+
+		"Time that an app waited for people, observed at the end of the wait: "+
 			"for a promotion, or for a revert of the rejected version.", slow, "on")
 	m.lead.WithLabelValues()
 	m.until.WithLabelValues()
@@ -100,9 +100,9 @@ func (m *Metrics) loopFamilies() {
 		part report.Part
 		help string
 	}{
-		{report.PartPass, "Passes of the loop. A pass with an error has handled every app that the error does not concern."},
+		{report.PartPass, "Passes, each of one app; an error of one app stops no other app's pass."},
 		{report.PartDecide, "Decisions about one app, including the correction of drift."},
-		{report.PartRender, "Renders of one app, most of them from memory. An error holds the app."},
+		{report.PartRender, "Renders of one app, most of them from the cache. An error holds the app."},
 		{report.PartApply, "Applies of all objects of one app, most of them without a request."},
 	} {
 		h := m.histogram("gitrollout_"+string(of.part)+"_duration_seconds", of.help, quick, "result")
@@ -118,9 +118,10 @@ func (m *Metrics) loopFamilies() {
 		m.git.WithLabelValues(operation, failed)
 	}
 	m.git.WithLabelValues(string(report.PartPush), conflict)
-	m.decided = m.counter("gitrollout_decisions_total", "Apps that passes have looked at.").WithLabelValues()
+	m.decided = m.counter("gitrollout_decisions_total",
+		"Apps that passes reconciled, counted in each pass.").WithLabelValues()
 	m.commits = m.counter("gitrollout_state_commits_total",
-		"Commits on the state branch. One commit holds all transitions of a pass.").WithLabelValues()
+		"Commits on the state branch. One commit can hold transitions of many apps.").WithLabelValues()
 	m.lost = m.counter("gitrollout_lost_races_total",
 		"Pushes to the state branch that failed because another writer pushed first.").WithLabelValues()
 	m.lastPass = m.gauge("gitrollout_last_pass_timestamp_seconds",
@@ -128,7 +129,7 @@ func (m *Metrics) loopFamilies() {
 	m.lastFetch = m.gauge("gitrollout_git_last_fetch_timestamp_seconds",
 		"When the last successful fetch ended; 0 before the first.").WithLabelValues()
 	m.leading = m.gauge("gitrollout_leading",
-		"1 while this process makes passes, 0 while it waits for another process to stop.").WithLabelValues()
+		"1 while this process makes passes, 0 while another process does.").WithLabelValues()
 }
 
 // The label result has these values.
@@ -211,16 +212,16 @@ type Counted struct {
 func (m *Metrics) Watch(c Counted) {
 	m.counterFunc("gitrollout_git_requests_total",
 		"HTTP requests to the Git server, or connections over another transport.", "", "", c.GitRequests)
-	m.counterFunc("gitrollout_git_received_bytes_total", "Bytes of Git's protocol that were received.", "", "",
+	m.counterFunc("gitrollout_git_received_bytes_total", "Received bytes of Git's protocol.", "", "",
 		c.GitReceived)
-	m.counterFunc("gitrollout_git_sent_bytes_total", "Bytes of Git's protocol that were sent.", "", "", c.GitSent)
+	m.counterFunc("gitrollout_git_sent_bytes_total", "Sent bytes of Git's protocol.", "", "", c.GitSent)
 	const requests, help = "gitrollout_kubernetes_requests_total",
-		"Requests to the API server: read (including watches), write (including events) or dry_run, " +
-			"which asks whether a write would be accepted."
+		"Requests to the API server: read (including watches), write (including Events) or dry_run " +
+			"(checks that the API server would accept a write)."
 	m.counterFunc(requests, help, "verb", "read", c.KubeReads)
 	m.counterFunc(requests, help, "verb", "write", c.KubeWrites)
 	m.counterFunc(requests, help, "verb", "dry_run", c.KubeDryRuns)
-	m.counterFunc("gitrollout_kubernetes_events_lost_total", "Events that the API server did not take.", "", "", c.Events)
-	m.counterFunc("gitrollout_builds_total", "kustomize builds: renders that could not be answered from memory.", "", "",
+	m.counterFunc("gitrollout_kubernetes_events_lost_total", "Events that the API server refused.", "", "", c.Events)
+	m.counterFunc("gitrollout_builds_total", "kustomize builds, for renders that are not in the cache.", "", "",
 		c.Builds)
 }

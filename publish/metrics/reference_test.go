@@ -18,16 +18,16 @@ func TestReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Metrics
 
-<!-- Written by go test ./metrics -run TestReference -update. -->
+<!-- Written by go test ./publish/metrics -run TestReference -update. -->
 
-Served by ` + "`gitrollout run`" + ` at ` + "`--metrics-address`" + `, path ` + "`/metrics`" + `. [Monitoring](../monitoring.md) explains
-their use. Times are seconds since 1970, durations are seconds, shares are from 0 to 1. Counters
-begin at 0 when the process starts; durations come from the times that Git has on record, so
-they include releases from before the start.
+` + "`gitrollout run`" + ` serves these metrics at ` + "`--metrics-address`" + `, path ` + "`/metrics`" + `. [Monitoring](../monitoring.md) explains
+their use. Times are seconds since 1970, durations are seconds, weights are from 0 to 1.
+Counters begin at 0 when the process starts. Durations of releases use the times that Git has on
+record, so they include time before the start.
 
-There is one series for each set of labels. Those with the label ` + "`app`" + ` grow with the number of
-apps: ` + "`gitrollout_app_phase`" + ` has one for each, ` + "`gitrollout_releases_total`" + ` four for each app that has had a
-release since the start, and the others exist only while their condition lasts.
+Each set of labels is one series. The number of series with the label ` + "`app`" + ` grows with the number of
+apps: ` + "`gitrollout_app_phase`" + ` has one per app, ` + "`gitrollout_releases_total`" + ` four per app with a
+release since the start. The other series with ` + "`app`" + ` exist only while their condition lasts.
 
 | metric | type | labels | meaning |
 |---|---|---|---|
@@ -39,7 +39,7 @@ release since the start, and the others exist only while their condition lasts.
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.Type, labels, f.Help)
 	}
-	b.WriteString("\nBesides these, `go_` and `process_`: what the Go runtime and the operating system say of the process.\n")
+	b.WriteString("\nThe Go runtime adds metrics that begin with `go_`, the operating system metrics that begin with `process_`.\n")
 	want := b.String()
 	if *update {
 		if err := os.WriteFile(referencePage, []byte(want), 0o644); err != nil {
