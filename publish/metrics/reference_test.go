@@ -20,8 +20,8 @@ func TestReference(t *testing.T) {
 
 <!-- Written by go test ./publish/metrics -run TestReference -update. -->
 
-` + "`gitrollout run`" + ` serves these metrics at ` + "`--metrics-address`" + `, path ` + "`/metrics`" + `. [Monitoring](../monitoring.md) explains
-their use. Times are seconds since 1970, durations are seconds, weights are from 0 to 1.
+` + "`gitrollout run`" + ` serves these metrics at ` + "`--metrics-address`" + `, path ` + "`/metrics`" + `.
+[Monitoring](../monitoring.md) explains their use. Times are seconds since 1970, durations are seconds, weights are from 0 to 1.
 Counters begin at 0 when the process starts. Durations of releases use the times that Git has on
 record, so they include time before the start.
 
