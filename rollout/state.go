@@ -128,6 +128,7 @@ type Release struct {
 	Since     time.Time         `json:"since"`          // start of the release; in Stable, time of promotion
 	Fast      bool              `json:"fast,omitempty"` // the hash was verified before; skip the steps
 	Templates map[Workload]Hash `json:"templates"`
+	Images    []string          `json:"images,omitempty"` // see Render.Images; absent in records of older programs
 }
 
 // Same reports whether two releases, which may be nil, are the same attempt at the same version.

@@ -45,15 +45,15 @@ func TestStatesArePrintable(t *testing.T) {
 	bad := "a\x00\n" + strings.Repeat("b", 1000)
 	s := State{
 		Reason: bad, Unhealthy: bad, Kept: bad, Ignored: bad, Held: &Held{Message: bad},
-		Stable: &Release{Author: bad, Subject: bad}, Release: &Release{Author: bad, Subject: bad},
+		Stable: &Release{Author: bad, Subject: bad, Images: []string{bad}}, Release: &Release{Author: bad, Subject: bad, Images: []string{bad}},
 		Rejected: []Rejection{{Reason: bad}}, Progress: []Progress{{Opened: bad}},
 	}
-	before := fmt.Sprintf("%+v %+v", s, *s.Held)
+	before := fmt.Sprintf("%+v %+v %+v", s, *s.Held, *s.Stable)
 	got := s.Printable()
 	texts := []string{got.Reason, got.Held.Message, got.Stable.Author, got.Stable.Subject, got.Release.Author, got.Release.Subject,
-		got.Rejected[0].Reason, got.Progress[0].Opened, got.Unhealthy, got.Kept, got.Ignored}
+		got.Stable.Images[0], got.Release.Images[0], got.Rejected[0].Reason, got.Progress[0].Opened, got.Unhealthy, got.Kept, got.Ignored}
 	compare.Check(t, slices.Repeat([]string{Printable(bad)}, len(texts)), texts)
-	compare.CheckNamed(t, "the given state", before, fmt.Sprintf("%+v %+v", s, *s.Held))
+	compare.CheckNamed(t, "the given state", before, fmt.Sprintf("%+v %+v %+v", s, *s.Held, *s.Stable))
 }
 
 // TestSameText checks that texts count as the same if only numbers, ids or the order of words differ. Texts with other words differ.

@@ -28,7 +28,8 @@ func served(in Input) *rollout.Release {
 		return nil
 	}
 	return &rollout.Release{Commit: in.State.Source, Hash: in.Source.Content, Author: in.Source.Commit.Author,
-		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{}}
+		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{},
+		Images: in.Source.Images()}
 }
 
 // takenOver returns the workloads that an adoption checks: the staged workloads, or all workloads if none is staged.

@@ -88,7 +88,8 @@ func standing(in Input) *rollout.Release {
 		return nil
 	}
 	return &rollout.Release{Commit: in.State.Source, Hash: rollout.ReleaseHash(templates), Author: in.Source.Commit.Author,
-		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: templates}
+		Subject: in.Source.Commit.Subject, Since: rollout.Second(in.Now), Templates: templates,
+		Images: in.Source.Images()}
 }
 
 // unstaged returns the pod templates of running workloads that get a first Rollout document now and run one version.

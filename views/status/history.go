@@ -40,6 +40,7 @@ type History struct {
 
 // Past is a release and its records.
 type Past struct {
+	Images      []string              `json:"images,omitempty"`
 	Hash        rollout.Hash          `json:"hash,omitempty"`
 	Commit      string                `json:"commit"`
 	Author      string                `json:"author,omitempty"`
@@ -99,15 +100,15 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	switch {
 	case s.Release != nil && h.open() == nil:
 		h.past = append(h.past, Past{
-			Hash: s.Release.Hash, Commit: s.Release.Commit, Author: s.Release.Author, Subject: s.Release.Subject,
+			Images: s.Release.Images, Hash: s.Release.Hash, Commit: s.Release.Commit, Author: s.Release.Author, Subject: s.Release.Subject,
 			Started: s.Release.Since, Fast: s.Release.Fast, Outcome: InFlight,
 		})
 		h.open().takeUp(waited)
 	case s.Release != nil:
 	case s.Stable != nil && (was.Stable == nil || was.Stable.Hash != s.Stable.Hash) &&
 		(len(h.past) == 0 || h.past[len(h.past)-1].Hash != s.Stable.Hash):
-		p := Past{Hash: s.Stable.Hash, Commit: s.Stable.Commit, Author: s.Stable.Author, Subject: s.Stable.Subject,
-			Started: s.Stable.Since, Outcome: Succeeded}
+		p := Past{Images: s.Stable.Images, Hash: s.Stable.Hash, Commit: s.Stable.Commit, Author: s.Stable.Author,
+			Subject: s.Stable.Subject, Started: s.Stable.Since, Outcome: Succeeded}
 		if first {
 			p.Outcome = Recorded
 		}

@@ -1,0 +1,77 @@
+package rollout
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxImages bounds the images that a record has for a version.
+const maxImages = 20
+
+// Images returns the images of the pods of a release, without repetitions and in the order of the objects. Without
+// Rollout documents, these are the pods of all workloads. A workload's init containers follow its containers.
+func (r *Render) Images() []string {
+	var all []string
+	for _, w := range r.versioned() {
+		for _, list := range []string{"containers", "initContainers"} {
+			containers, _ := w.Map("spec", "template", "spec")[list].([]any)
+			for _, c := range containers {
+				container, _ := c.(map[string]any)
+				if image := Printable(text(container, "image")); image != "" && !slices.Contains(all, image) {
+					all = append(all, image)
+				}
+			}
+		}
+	}
+	return all[:min(len(all), maxImages)]
+}
+
+// Labels returns the labels of the app's workloads. If a label differs, the first workload's value wins.
+func (r *Render) Labels() map[string]string {
+	labels := map[string]string{}
+	for _, w := range r.versioned() {
+		of := w.Map("metadata", "labels")
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			if _, has := labels[key]; !has {
+				labels[key] = text(of, key)
+			}
+		}
+	}
+	return labels
+}
+
+// versioned returns the objects of the staged workloads. Without staged workloads, it returns all workloads.
+func (r *Render) versioned() []Object {
+	staged := r.Staged()
+	if len(staged) == 0 {
+		staged = r.Templates
+	}
+	refs := make(map[Ref]bool, len(staged))
+	for w := range staged {
+		refs[w.Ref()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !refs[o.Ref()] })
+}
+
+// ShownImages returns the images to show for a version beside another version: the images that the other version does
+// not have. Without such an image, it returns the first image.
+func ShownImages(images, other []string) []string {
+	shown := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return slices.Contains(other, image) })
+	if len(shown) == 0 || len(other) == 0 {
+		return images[:min(len(images), 1)]
+	}
+	return shown
+}
+
+// ShortImage returns an image without its registry and folders, and with a short digest. For example, it returns
+// "web:v2" for "ghcr.io/acme/web:v2", and "web@1f2e3d4" for "acme/web@sha256:1f2e3d4c5b…".
+func ShortImage(image string) string {
+	name, digest, _ := strings.Cut(image, "@")
+	name = name[strings.LastIndex(name, "/")+1:]
+	if digest == "" {
+		return name
+	}
+	_, hex, _ := strings.Cut(digest, ":")
+	return name + "@" + hex[:min(len(hex), 7)]
+}

@@ -1,0 +1,53 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+)
+
+// TestImagesAndLabels checks the images and labels of a render with a staged and a plain workload.
+func TestImagesAndLabels(t *testing.T) {
+	pod := func(images ...string) map[string]any {
+		list := Mapped(images, func(image string) any { return map[string]any{"image": image} })
+		return map[string]any{"template": map[string]any{"spec": map[string]any{"containers": list[1:], "initContainers": list[:1]}}}
+	}
+	object := func(name, team string, images ...string) Object {
+		return Object{"apiVersion": "apps/v1", "kind": "Deployment", "spec": pod(images...),
+			"metadata": map[string]any{"name": name, "namespace": "a", "labels": map[string]any{"team": team}}}
+	}
+	web, db := Workload{Namespace: "a", Name: "web"}, Workload{Namespace: "a", Name: "db"}
+	r := &Render{
+		Objects:   []Object{object("db", "data", "wait", "db:1"), object("web", "shop", "init:1", "web:1", "proxy\n:3", "init:1")},
+		Templates: map[Workload]Hash{web: "h1", db: "h2"},
+	}
+	compare.CheckNamed(t, "images of all workloads", []string{"db:1", "wait", "web:1", "proxy :3", "init:1"}, r.Images())
+	compare.CheckNamed(t, "labels of all workloads", map[string]string{"team": "data"}, r.Labels())
+	r.Specs = []Spec{{Workload: web}}
+	compare.CheckNamed(t, "images of the staged workload", []string{"web:1", "proxy :3", "init:1"}, r.Images())
+	compare.CheckNamed(t, "labels of the staged workload", map[string]string{"team": "shop"}, r.Labels())
+	r.Objects[1] = object("web", "shop", append([]string{"x"}, strings.Fields(strings.Repeat("i ", 3)+"a b c d e f g h j k l m n o p q r s t u v w")...)...)
+	compare.CheckNamed(t, "bounded images", maxImages, len(r.Images()))
+}
+
+// TestShownImages checks the images that a view shows for a version beside another version.
+func TestShownImages(t *testing.T) {
+	for _, c := range []struct{ images, other, want string }{
+		{"", "", ""}, {"web:2 proxy:1", "", "web:2"}, {"web:2 proxy:1", "web:1 proxy:1", "web:2"},
+		{"web:2 proxy:2", "web:1 proxy:1", "web:2 proxy:2"}, {"web:1 proxy:1", "web:1 proxy:1", "web:1"}, {"", "web:1", ""},
+	} {
+		got := ShownImages(strings.Fields(c.images), strings.Fields(c.other))
+		compare.CheckNamed(t, c.images+" beside "+c.other, c.want, strings.Join(got, " "))
+	}
+}
+
+// TestShortImage checks the short form of images with registries, ports and digests.
+func TestShortImage(t *testing.T) {
+	for image, want := range map[string]string{
+		"web": "web", "web:v2": "web:v2", "ghcr.io/acme/web:v2": "web:v2", "localhost:5000/web": "web",
+		"a/web@sha256:1f2e3d4c5b": "web@1f2e3d4", "a/web:v2@sha256:1f2e3d4c5b": "web:v2@1f2e3d4", "web@sha256": "web@", "web@sha256:1": "web@1",
+	} {
+		compare.CheckNamed(t, image, want, ShortImage(image))
+	}
+}

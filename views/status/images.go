@@ -1,0 +1,61 @@
+package status
+
+import (
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// releaseOf returns a release for display, or nil. A record of an older program has no images. Then they are the images
+// of the rendered commit, if the release is of that commit.
+func releaseOf(in strategies.Input, r *rollout.Release) *Release {
+	if r == nil {
+		return nil
+	}
+	images := r.Images
+	for _, render := range []*rollout.Render{in.Source, in.Head.Render} {
+		if len(images) == 0 && render != nil && render.Commit.ID == r.Commit {
+			images = render.Images()
+		}
+	}
+	return &Release{Images: images, Hash: r.Hash, Commit: r.Commit, Author: r.Author, Subject: r.Subject, Since: r.Since,
+		Fast: r.Fast}
+}
+
+// ImagesText returns a version's images in short form, separated by commas. If the other version has another tag of an
+// image, the text has both tags: "web:v1 → v2". It is "" if the images are unknown.
+func ImagesText(images, other []string) string {
+	names := rollout.Mapped(rollout.ShownImages(other, images), rollout.ShortImage)
+	return strings.Join(rollout.Mapped(rollout.ShownImages(images, other), func(image string) string {
+		short := rollout.ShortImage(image)
+		name, tag := cutTag(short)
+		for _, from := range names {
+			if was, _ := cutTag(from); was == name && from != short && tag != "" {
+				return from + " → " + tag
+			}
+		}
+		return short
+	}), ", ")
+}
+
+// cutTag cuts a short image before its tag or digest.
+func cutTag(image string) (name, tag string) {
+	if i := strings.IndexAny(image, ":@"); i >= 0 {
+		return image[:i], image[i+1:]
+	}
+	return image, ""
+}
+
+// ImagesText returns the images of the app's newest version. During a release, it has the stable version's images, too.
+func (a App) ImagesText() string {
+	switch {
+	case a.Release != nil && a.Stable != nil:
+		return ImagesText(a.Release.Images, a.Stable.Images)
+	case a.Release != nil:
+		return ImagesText(a.Release.Images, nil)
+	case a.Stable != nil:
+		return ImagesText(a.Stable.Images, nil)
+	}
+	return ImagesText(a.Images, nil)
+}

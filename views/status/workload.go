@@ -1,0 +1,194 @@
+package status
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Workload is one workload. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain (without a
+// Rollout document) or experiment (created for a step of another workload).
+type Workload struct {
+	Workload   string     `json:"workload"`
+	Strategy   string     `json:"strategy"`
+	Replicas   int        `json:"replicas"`
+	Ready      int        `json:"ready"`
+	Step       int        `json:"step,omitempty"`   // the current step, from 1; the last if all are done; 0 at rest
+	Unread     bool       `json:"unread,omitempty"` // the cluster was not read: ready and realWeight are omitted
+	Moving     bool       `json:"moving"`
+	Entered    *time.Time `json:"entered,omitempty"` // time at which the step began
+	Opened     string     `json:"opened,omitempty"`  // the user who opened the last gate
+	Weight     int        `json:"weight"`            // desired weight of the new version; at most fullWeight
+	Pods       int        `json:"pods,omitempty"`    // desired pods of the new version, if set by setCanaryScale
+	FullWeight int        `json:"fullWeight"`        // weight of all requests, 100 unless trafficRouting sets it
+	RealWeight int        `json:"realWeight"`        // percent of requests, or of ready pods without a router
+	Routed     bool       `json:"routed,omitempty"`  // requests are split, not only pods
+	Surplus    string     `json:"surplus,omitempty"` // why the new version has more pods than desired
+	Routes     []string   `json:"routes,omitempty"`  // names of managed routes in force; "match" for a match step's routes
+	Steps      []Step     `json:"steps,omitempty"`
+	Waiting    string     `json:"waiting,omitempty"`
+	Due        *time.Time `json:"due,omitempty"`
+	Revisions  []Revision `json:"revisions,omitempty"`
+}
+
+// Step is a release's step with its status.
+type Step struct {
+	Name   string `json:"name,omitempty"`
+	Text   string `json:"text"`
+	Weight int    `json:"weight"`
+	Status string `json:"status,omitempty"` // done, current or pending; "" at rest and in a rollback
+}
+
+// Revision is one ReplicaSet or ControllerRevision. Role is stable, canary, active, preview or "".
+type Revision struct {
+	Name    string       `json:"name"`
+	Role    string       `json:"role,omitempty"`
+	Hash    rollout.Hash `json:"hash,omitempty"`
+	PodHash string       `json:"podHash"`
+	Current bool         `json:"current,omitempty"` // it has the workload's current template
+	Desired int          `json:"desired"`
+	Ready   int          `json:"ready"`
+	Problem string       `json:"problem,omitempty"`
+	Pods    []Pod        `json:"pods,omitempty"`
+}
+
+// Pod is a pod of a revision.
+type Pod struct {
+	Name     string    `json:"name"`
+	Status   string    `json:"status"`
+	Ready    bool      `json:"ready"`
+	Restarts int       `json:"restarts"`
+	Created  time.Time `json:"created"`
+}
+
+func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
+	w := Workload{
+		Workload: e.Workload.String(), Strategy: string(e.Strategy), Replicas: e.Replicas, Ready: e.Ready,
+		Weight: e.Weight, Pods: e.Pods, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed,
+		Unread: in.Observed.Workloads == nil, Routes: e.Routes, Surplus: e.Surplus, Waiting: e.Waiting, Due: timeOrNil(e.Due),
+	}
+	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
+		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
+		w.Step = min(e.Step+1, len(e.Steps))
+	}
+	for i, s := range e.Steps {
+		step := Step{Name: s.Name, Text: s.Text, Weight: s.Weight}
+		switch {
+		case !w.Moving:
+		case i < e.Step:
+			step.Status = "done"
+		case in.State.Phase == rollout.Aborting:
+		case i == e.Step:
+			step.Status = "current"
+		default:
+			step.Status = "pending"
+		}
+		w.Steps = append(w.Steps, step)
+	}
+	for _, r := range e.Revisions {
+		w.Revisions = append(w.Revisions, revisionOf(r.Revision, string(r.Role)))
+	}
+	return w
+}
+
+func revisionOf(r rollout.Revision, role string) Revision {
+	out := Revision{
+		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.Pin.Value, Current: r.Current, Desired: r.Desired,
+		Ready: r.Ready(), Problem: r.Problem,
+	}
+	for _, p := range r.Members {
+		out.Pods = append(out.Pods, Pod{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts,
+			Created: p.Created})
+	}
+	return out
+}
+
+// plainWorkloads returns the live workloads without a Rollout document.
+func plainWorkloads(in strategies.Input) []Workload {
+	source := cmp.Or(in.Source, in.Head.Render)
+	var out []Workload
+	workloads := slices.SortedFunc(maps.Keys(in.Observed.Workloads), func(a, b rollout.Workload) int {
+		return strings.Compare(a.String(), b.String())
+	})
+	for _, w := range workloads {
+		live := in.Observed.Workloads[w]
+		if source != nil {
+			if _, staged := source.Spec(w); staged {
+				continue
+			}
+		}
+		p := Workload{Workload: w.String(), Strategy: "plain", Replicas: live.Replicas}
+		if slices.Contains(in.State.Generated, w.Ref()) {
+			p.Strategy = "experiment"
+		}
+		for _, r := range live.Revisions {
+			if r.Pods > 0 || r.Desired > 0 || r.Current {
+				p.Ready += r.Ready()
+				p.Revisions = append(p.Revisions, revisionOf(r, ""))
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Full returns the weight of all requests.
+func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
+
+// MarshalJSON omits ready and realWeight if the cluster was not read. Without Git, it also omits realWeight.
+func (w Workload) MarshalJSON() ([]byte, error) {
+	type all Workload
+	shown := struct {
+		all
+		Ready      *int `json:"ready,omitempty"`
+		RealWeight *int `json:"realWeight,omitempty"`
+	}{all: all(w)}
+	if !w.Unread {
+		shown.Ready = &w.Ready
+	}
+	if !w.Unread && w.Strategy != "" {
+		shown.RealWeight = &w.RealWeight
+	}
+	return json.Marshal(shown)
+}
+
+// Current returns the step in progress, or nil if there is none.
+func (w Workload) Current() *Step {
+	if i := w.Step - 1; w.Moving && i >= 0 && i < len(w.Steps) && w.Steps[i].Status == "current" {
+		return &w.Steps[i]
+	}
+	return nil
+}
+
+// Desired returns the number of desired pods of both versions. In blue-green, the number is twice the replicas.
+func (w Workload) Desired() int {
+	total := 0
+	for _, r := range w.Revisions {
+		total += r.Desired
+	}
+	return cmp.Or(total, w.Replicas)
+}
+
+// Share formats a weight.
+func (w Workload) Share(weight int) string { return rollout.Share(weight, w.Full()) }
+
+// Asked formats the new version's desired pods or weight.
+func (w Workload) Asked() string {
+	if w.Pods > 0 {
+		return rollout.Count(w.Pods, "pod")
+	}
+	return w.Share(w.Weight)
+}
