@@ -27,7 +27,7 @@ func TestImagesAndLabels(t *testing.T) {
 	r.Specs = []Spec{{Workload: web}}
 	compare.CheckNamed(t, "images of the staged workload", []string{"web:1", "proxy :3", "init:1"}, r.Images())
 	compare.CheckNamed(t, "labels of the staged workload", map[string]string{"team": "shop"}, r.Labels())
-	r.Objects[1] = object("web", "shop", append([]string{"x"}, strings.Fields(strings.Repeat("i ", 3)+"a b c d e f g h j k l m n o p q r s t u v w")...)...)
+	r.Objects[1] = object("web", "shop", strings.Fields("a b c d e f g h i j k l m n o p q r s t u v w x y z")...)
 	compare.CheckNamed(t, "bounded images", maxImages, len(r.Images()))
 }
 

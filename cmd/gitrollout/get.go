@@ -1,12 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -27,7 +31,8 @@ type lookCommand struct {
 	// draw formats a listing as text. The parameter single is true if the user named one app.
 	draw func(l status.Listing, single bool, k terminal.Look) string
 	// The field "only" is a filter for a listing, or nil.
-	only func(l status.Listing) status.Listing
+	only   func(l status.Listing) status.Listing
+	missed func(l status.Listing) []string // the arguments of list that match no app, or nil
 }
 
 func (c *lookCommand) register(cmd *cobra.Command) {
@@ -51,9 +56,10 @@ func newGet(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [APP]",
 		Short: "Show the state of a release, why it waits, and the next commands",
-		Long: `Show an app: its release, the steps with a mark at the current one, the weight
-asked for and reached, the ReplicaSets and pods of each version, why it waits, and
-the commands that move it on or back.
+		Long: `Show an app: images, subject and author of the new and the stable version, the
+condition for which it waits, and the commands that move it on or back. Below, the
+steps with a mark at the current one, the weight asked for and reached, and the
+ReplicaSets and pods of each version.
 
   ✔ Healthy   ◐ Progressing   ‖ Paused    ▲ Promoting
   ! Stalled   ▼ Aborting      ✖ Degraded  ■ held by bad input
@@ -109,6 +115,9 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 }
 
 func (c *lookCommand) print(l status.Listing) error {
+	if err := c.missing(l); err != nil {
+		return err
+	}
 	l = c.chosen(l)
 	single := c.single()
 	var data any = l
@@ -116,6 +125,18 @@ func (c *lookCommand) print(l status.Listing) error {
 		data = l.Apps[0]
 	}
 	return c.output.show(c.streams, data, func() string { return c.draw(l, single, c.lookOf()) })
+}
+
+// missing reports the arguments that match no app of a complete listing.
+func (c *lookCommand) missing(l status.Listing) error {
+	if c.missed == nil {
+		return nil
+	}
+	if missed := c.missed(l); len(missed) > 0 {
+		return fmt.Errorf("no app of cluster %s matches %s; gitrollout list shows all apps", l.Cluster,
+			strings.Join(rollout.Mapped(missed, strconv.Quote), ", "))
+	}
+	return nil
 }
 
 func (c *lookCommand) lookOf() terminal.Look {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/status"
@@ -11,28 +12,35 @@ import (
 func newList(s streams) *cobra.Command {
 	c := &lookCommand{streams: s}
 	c.draw = func(l status.Listing, _ bool, k terminal.Look) string { return terminal.List(l, k) }
-	f := &terminal.Filter{}
-	c.only = f.Apply
+	f, selector := &terminal.Filter{}, ""
+	c.only, c.missed = f.Apply, f.Missed
 	cmd := &cobra.Command{
 		Use:     "list [PATTERN...]",
 		Aliases: []string{"ls"},
 		Short:   "List all apps, one line each",
-		Long: `List the apps of a cluster: phase, strategy, step, weight, ready pods, the stable
-and the new release, its author, and why it waits. Patterns are names with * and ?;
-the flags narrow it down further, and all of them must match.
+		Long: `List the apps of a cluster: namespace, phase, step, weight, ready pods, images, age,
+and the condition for which the app waits. During a release, IMAGES has the stable
+and the new tag. Patterns are names with * and ?; a pattern without a match is an
+error. Flags select further: an app must match all of them.
 
-On a terminal the lines are cut at its width; -o wide or a pipe shows all. With -w
+On a terminal the lines are cut at its width. -o wide and a pipe show all, and
+-o wide adds strategy, author and the hashes of both versions. With -w
 on a terminal it shows as many apps as there is room for, apps with problems first,
 below a line that counts all.`,
 		Example: `  gitrollout list
   gitrollout list -w --waiting
   gitrollout list 'shop-*' --phase Paused,Degraded
+  gitrollout list -n shop -l team=checkout --sort age
   gitrollout list -o json | jq -r '.apps[] | select(.phase != "Healthy") | .app'`,
 		ValidArgsFunction: completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Names = args
 			if err := f.Check(); err != nil {
 				return usagef("%v", err)
+			}
+			var err error
+			if f.Labels, err = labelled(selector); err != nil {
+				return err
 			}
 			if _, _, isTerminal := terminalSize(c.out); f.Sort == "" && c.watch && isTerminal {
 				f.Sort = "urgency"
@@ -42,16 +50,32 @@ below a line that counts all.`,
 	}
 	c.register(cmd)
 	registerFilter(cmd, f)
+	cmd.Flags().StringVarP(&selector, "selector", "l", "",
+		"only apps whose workloads have these `labels`: team=pay,tier!=batch")
 	return cmd
+}
+
+// labelled returns the function that matches labels with a label selector. It returns nil for an empty selector.
+func labelled(selector string) (func(map[string]string) bool, error) {
+	if selector == "" {
+		return nil, nil
+	}
+	parsed, err := labels.Parse(selector)
+	if err != nil {
+		return nil, usagef("--selector %q is invalid: %v", selector, err)
+	}
+	return func(of map[string]string) bool { return parsed.Matches(labels.Set(of)) }, nil
 }
 
 func registerFilter(cmd *cobra.Command, f *terminal.Filter) {
 	flags := cmd.Flags()
+	flags.StringVarP(&f.Namespace, "namespace", "n", "", "only apps in this `namespace`")
 	flags.StringSliceVar(&f.Phases, "phase", nil, "only apps in this `phase`, or in several: Paused,Degraded")
 	flags.BoolVar(&f.Held, "held", false, "only apps that gitrollout holds, that is, does not change, because of an error")
 	flags.BoolVar(&f.Waiting, "waiting", false, "only apps that wait for a person: at a gate, on hold, rejected, or held")
-	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, commit, author, subject or reason")
+	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, image, commit, author, subject or reason")
 	flags.StringVar(&f.Sort, "sort", "",
-		"name, or urgency: apps with problems first (default: name; with --watch on a terminal: urgency)")
+		"name, namespace, age (newest first), or urgency: apps with problems first (default: name; with --watch on a terminal: urgency)")
 	complete(cmd, "phase", func(*console.Session, []string) []string { return terminal.PhaseNames() })
+	complete(cmd, "sort", func(*console.Session, []string) []string { return terminal.OrderNames() })
 }

@@ -100,8 +100,8 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	switch {
 	case s.Release != nil && h.open() == nil:
 		h.past = append(h.past, Past{
-			Images: s.Release.Images, Hash: s.Release.Hash, Commit: s.Release.Commit, Author: s.Release.Author, Subject: s.Release.Subject,
-			Started: s.Release.Since, Fast: s.Release.Fast, Outcome: InFlight,
+			Images: s.Release.Images, Hash: s.Release.Hash, Commit: s.Release.Commit, Author: s.Release.Author,
+			Subject: s.Release.Subject, Started: s.Release.Since, Fast: s.Release.Fast, Outcome: InFlight,
 		})
 		h.open().takeUp(waited)
 	case s.Release != nil:

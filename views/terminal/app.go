@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-const labelWidth = 13
+const labelWidth = 14
 
 // phases has the symbol and colour of each phase. A symbol takes one column.
 var phases = map[rollout.Phase]span{
@@ -62,9 +62,10 @@ func Apps(l status.Listing, k Look) string {
 func drawCalm(a status.App, names int, k Look) string {
 	mark := mark(a)
 	spans := []span{{mark.text + " ", mark.color}, {Pad(a.App, names), bold}, {"  " + string(a.Phase), mark.color}}
+	spans = append(spans, span{"  " + cmp.Or(a.ImagesText(), "-"), plain})
 	if a.Stable != nil {
-		spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", a.Stable.Hash, person(a.Stable.Author),
-			age(k.Now.Sub(a.Stable.Since))), dim})
+		spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", person(a.Stable.Author), age(k.Now.Sub(a.Stable.Since)),
+			a.Stable.Hash), dim})
 	} else if a.Source != nil {
 		spans = append(spans, span{"  applied at " + rollout.ShortID(a.Source.ID), dim})
 	}
@@ -83,20 +84,24 @@ func App(a status.App, k Look) string {
 	}
 	b.WriteString(drawAnalyses(a, k))
 	b.WriteString(drawHooks(a, k))
-	if len(a.Next) > 0 {
-		b.WriteString("\n")
-	}
+	return b.String()
+}
+
+// drawNext draws the suggested commands. A proposal's URL replaces its command. For copying, commands are never cut.
+func drawNext(a status.App, k Look) string {
+	var b strings.Builder
 	last := ""
 	for _, n := range a.Next {
+		label := Pad("", labelWidth)
 		if n.To != last {
-			b.WriteString(k.line(span{"  To " + n.To, bold}))
-			last = n.To
+			label = Pad("  To "+n.To, labelWidth)
 		}
-		for _, way := range []string{n.URL, n.Command} {
-			if way != "" {
-				b.WriteString("    " + k.paint(cyan, way) + "\n") // never cut, so that it can be copied
-			}
+		if width(label) >= labelWidth && last != n.To && !strings.HasSuffix(label, " ") {
+			b.WriteString(k.line(span{label, bold}))
+			label = Pad("", labelWidth)
 		}
+		b.WriteString(k.paint(bold, label) + k.paint(cyan, cmp.Or(n.URL, n.Command)) + "\n")
+		last = n.To
 	}
 	return b.String()
 }
@@ -109,25 +114,22 @@ func drawHead(a status.App, k Look) string {
 		phase += ", " + a.HeldText()
 	}
 	b.WriteString(k.apart(span{a.Cluster, dim}, span{mark.text + " ", mark.color}, span{a.App, bold},
-		span{"  " + phase, mark.color}) + "\n")
-	b.WriteString(drawRelease("Release", a.Release, k))
+		span{"  " + phase, mark.color}))
+	b.WriteString(drawRelease("Release", a.Release, a.Stable, k))
 	for _, w := range a.Workloads {
 		if w.Moving && w.Opened != "" {
 			b.WriteString(k.field("Promoted", "by "+person(w.Opened)+", past the last gate", dim, plain))
 			break
 		}
 	}
-	b.WriteString(drawRelease("Stable", a.Stable, k))
+	b.WriteString(drawRelease("Stable", a.Stable, nil, k))
 	if a.Stable == nil && a.Release == nil && a.Source != nil {
-		text := fmt.Sprintf("%s  %s", rollout.ShortID(a.Source.ID), person(a.Source.Author))
-		b.WriteString(k.line(span{Pad("  Applied", labelWidth), dim}, span{strings.TrimSpace(text), plain}))
-		if a.Source.Subject != "" {
-			b.WriteString(k.field("", a.Source.Subject, dim, dim))
-		}
+		applied := status.Release{Commit: a.Source.ID, Author: a.Source.Author, Subject: a.Source.Subject}
+		b.WriteString(drawVersion("Applied", status.ImagesText(a.Images, nil), person(a.Source.Author), applied, k))
 	}
 	if r := a.Rejected; r != nil {
-		b.WriteString(k.line(span{Pad("  Rejected", labelWidth), dim}, span{string(r.Hash), red},
-			span{fmt.Sprintf("  %s  %s ago", rollout.ShortID(r.Commit), age(k.Now.Sub(r.At))), plain}))
+		rejected := status.Release{Hash: r.Hash, Commit: r.Commit}
+		b.WriteString(drawVersion("Rejected", imagesBeside(r.Images, a.Stable), age(k.Now.Sub(r.At))+" ago", rejected, k))
 		b.WriteString(k.field("", r.Reason, dim, red))
 	}
 	if a.Reason != "" && (a.Rejected == nil || (a.Phase != rollout.Degraded && a.Reason != a.Rejected.Reason)) {
@@ -155,24 +157,38 @@ func drawHead(a status.App, k Look) string {
 	for _, w := range a.Warnings {
 		b.WriteString(k.field("Warning", w, dim, yellow))
 	}
-	return b.String()
+	return b.String() + drawNext(a, k)
 }
 
-func drawRelease(label string, r *status.Release, k Look) string {
+// imagesBeside returns the images of a version, and of the stable version where they differ.
+func imagesBeside(images []string, stable *status.Release) string {
+	if stable == nil {
+		return status.ImagesText(images, nil)
+	}
+	return status.ImagesText(images, stable.Images)
+}
+
+func drawRelease(label string, r, other *status.Release, k Look) string {
 	if r == nil {
 		return ""
 	}
-	text := ""
-	if r.Commit != "" {
-		text += "  " + rollout.ShortID(r.Commit)
-	}
+	by := ""
 	if !r.Since.IsZero() { // zero if Git was not read
-		text += fmt.Sprintf("  %s, %s ago", person(r.Author), age(k.Now.Sub(r.Since)))
+		by = fmt.Sprintf("%s, %s ago", person(r.Author), age(k.Now.Sub(r.Since)))
 	}
 	if r.Fast {
-		text += ", verified before"
+		by += ", verified before"
 	}
-	out := k.line(span{Pad("  "+label, labelWidth), dim}, span{string(r.Hash), bold}, span{text, plain})
+	return drawVersion(label, imagesBeside(r.Images, other), by, *r, k)
+}
+
+// drawVersion draws a version: images, author and age, then its subject. Commit and hash are at the right edge.
+func drawVersion(label, images, by string, r status.Release, k Look) string {
+	if images != "" && by != "" {
+		images += "  "
+	}
+	id := strings.TrimSpace(rollout.ShortID(r.Commit) + " " + string(r.Hash))
+	out := k.apart(span{id, dim}, span{Pad("  "+label, labelWidth), dim}, span{images, bold}, span{by, plain})
 	if r.Subject != "" {
 		out += k.line(span{strings.Repeat(" ", labelWidth) + r.Subject, dim})
 	}

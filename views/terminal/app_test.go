@@ -72,18 +72,19 @@ func steps(current int) []status.Step {
 }
 
 func shopRelease() *status.Release {
-	return &status.Release{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8b7a6", Author: "Ann Lee <ann@example.com>",
-		Subject: "A bigger cache for the checkout", Since: before(14 * time.Minute)}
+	return &status.Release{Images: []string{"ghcr.io/acme/checkout:v2"}, Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8b7a6",
+		Author: "Ann Lee <ann@example.com>", Subject: "A bigger cache for the checkout", Since: before(14 * time.Minute)}
 }
 
 func shopStable() *status.Release {
-	return &status.Release{Hash: "h1-2c9d0f1b77", Commit: "4be01d2c9a3f1e5d", Author: "Bob Ray <bob@example.com>", Subject: "Prices with VAT",
-		Since: before(75 * time.Hour)}
+	return &status.Release{Images: []string{"ghcr.io/acme/checkout:v1"}, Hash: "h1-2c9d0f1b77", Commit: "4be01d2c9a3f1e5d",
+		Author: "Bob Ray <bob@example.com>", Subject: "Prices with VAT", Since: before(75 * time.Hour)}
 }
 
 func canaryPaused() status.App {
 	return status.App{
-		App: "shop", Cluster: "prod-eu", Path: "apps/shop/overlays/prod", Phase: rollout.Paused, Release: shopRelease(), Stable: shopStable(),
+		App: "shop", Cluster: "prod-eu", Namespace: "shop", Path: "apps/shop/overlays/prod", Phase: rollout.Paused,
+		Release: shopRelease(), Stable: shopStable(),
 		Waiting: "promotion of h1-7b4e2a91d0 at step 2/4",
 		Workloads: []status.Workload{{
 			Workload: "shop/checkout", Strategy: "canary", Replicas: 10, Ready: 10, Step: 2, Moving: true, Entered: ptr(before(12 * time.Minute)),
@@ -136,7 +137,7 @@ func routedView() status.App {
 
 func blueGreenPreview() status.App {
 	return status.App{
-		App: "checkout", Cluster: "prod-eu", Phase: rollout.Paused, Release: shopRelease(), Stable: shopStable(),
+		App: "checkout", Cluster: "prod-eu", Namespace: "shop", Phase: rollout.Paused, Release: shopRelease(), Stable: shopStable(),
 		Waiting: "promotion of h1-7b4e2a91d0 at step 2/4",
 		Workloads: []status.Workload{{
 			Workload: "shop/checkout", Strategy: "blueGreen", Replicas: 3, Ready: 6, Step: 2, Moving: true, Entered: ptr(before(40 * time.Second)),
@@ -167,9 +168,9 @@ func promoting() status.App {
 
 func degradedRejected() status.App {
 	return status.App{
-		App: "shop", Cluster: "prod-eu", Phase: rollout.Degraded, Stable: shopStable(),
+		App: "shop", Cluster: "prod-eu", Namespace: "shop", Phase: rollout.Degraded, Stable: shopStable(),
 		Reason: "Git asks for h1-7b4e2a91d0, which was rejected: aborted by Ann Lee <ann@example.com>: errors in checkout",
-		Rejected: &status.Rejected{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8",
+		Rejected: &status.Rejected{Images: []string{"ghcr.io/acme/checkout:v2"}, Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8",
 			Reason: "aborted by Ann Lee <ann@example.com>: errors in checkout", At: before(25 * time.Minute)},
 		Waiting: "a revert of h1-2c9d0f1b77 in Git, a new version, or decision: retry",
 		Workloads: []status.Workload{{
@@ -200,7 +201,7 @@ func heldByInput() status.App {
 
 func firstDeployment() status.App {
 	return status.App{
-		App: "shop", Cluster: "prod-eu", Phase: rollout.Progressing, Release: shopRelease(),
+		App: "shop", Cluster: "prod-eu", Namespace: "shop", Phase: rollout.Progressing, Release: shopRelease(),
 		Reason: "first deployment: no stable version to protect, so no steps",
 		Workloads: []status.Workload{{
 			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 1, Steps: idle(steps(0)),
@@ -216,6 +217,7 @@ func plainApp() status.App {
 	return status.App{
 		App: "ingress", Cluster: "prod-eu", Phase: rollout.Healthy,
 		Source: &rollout.Commit{ID: "4be01d2c9a3f", Author: "Bob Ray <bob@example.com>", Subject: "Two replicas"},
+		Images: []string{"traefik:v3.1"}, Namespace: "edge",
 		Workloads: []status.Workload{{Workload: "edge/ingress", Strategy: "plain", Replicas: 2, Ready: 2,
 			Revisions: []status.Revision{revision("", "ingress", "6d4cf56db6", 2, 2, 50*time.Hour)}}},
 	}
@@ -300,8 +302,8 @@ func TestViews(t *testing.T) {
 			got := App(a, narrow)
 			golden(t, name, got)
 			for line := range strings.Lines(got) {
-				if n := width(strings.TrimSuffix(line, "\n")); n > 80 && !strings.HasPrefix(line, "    git ") &&
-					!strings.HasPrefix(line, "    https://") {
+				if n := width(strings.TrimSuffix(line, "\n")); n > 80 && !strings.Contains(line, "  git ") &&
+					!strings.Contains(line, "  https://") {
 					t.Errorf("%d columns: %s", n, line)
 				}
 			}

@@ -3,6 +3,7 @@ package terminal
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,22 +14,43 @@ import (
 
 // Filter selects and sorts the apps of a list.
 type Filter struct {
-	Names   []string // patterns; an app's name has to match at least one
-	Phases  []string
-	Held    bool   // only apps held by a problem
-	Waiting bool   // only apps that wait for a user
-	Text    string // part of a name, commit, author, subject or reason
-	Sort    string // "", name or urgency
+	Names     []string                     // patterns; an app's name has to match at least one
+	Namespace string                       // "" for all
+	Labels    func(map[string]string) bool // whether the labels of an app's workloads match; nil for all
+	Phases    []string
+	Held      bool   // only apps held by a problem
+	Waiting   bool   // only apps that wait for a user
+	Text      string // part of a name, image, commit, author, subject or reason
+	Sort      string // "" or one of orders
 }
 
 // Apply removes apps that do not match, and sorts the rest.
 func (f *Filter) Apply(l status.Listing) status.Listing {
 	l.Apps = slices.DeleteFunc(append([]status.App{}, l.Apps...), func(a status.App) bool { return !f.matches(a) })
-	if f.Sort == "urgency" {
-		slices.SortStableFunc(l.Apps, func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) })
+	if order := orders[f.Sort]; order != nil {
+		slices.SortStableFunc(l.Apps, order)
 	}
 	return l
 }
+
+// orders has the orders of a list. A listing is sorted by name already.
+var orders = map[string]func(a, b status.App) int{
+	"name":      nil,
+	"urgency":   func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) },
+	"age":       func(a, b status.App) int { return sinceOf(b).Compare(sinceOf(a)) },
+	"namespace": func(a, b status.App) int { return strings.Compare(a.Namespace, b.Namespace) },
+}
+
+// Missed returns the patterns without an app in the listing.
+func (f *Filter) Missed(l status.Listing) []string {
+	return slices.DeleteFunc(slices.Clone(f.Names), func(pattern string) bool {
+		one := Filter{Names: []string{pattern}}
+		return slices.ContainsFunc(l.Apps, one.matches)
+	})
+}
+
+// OrderNames lists the orders that a Filter accepts.
+func OrderNames() []string { return slices.Sorted(maps.Keys(orders)) }
 
 func (f *Filter) matches(a status.App) bool {
 	named := len(f.Names) == 0 || slices.ContainsFunc(f.Names, func(pattern string) bool {
@@ -36,6 +58,8 @@ func (f *Filter) matches(a status.App) bool {
 		return err == nil && is
 	})
 	return named &&
+		(f.Namespace == "" || f.Namespace == a.Namespace) &&
+		(f.Labels == nil || f.Labels(a.Labels)) &&
 		(len(f.Phases) == 0 || slices.Contains(f.Phases, string(a.Phase))) &&
 		(!f.Held || (a.Held != nil && !a.Waits())) &&
 		(!f.Waiting || waitsForPeople(a)) &&
@@ -52,8 +76,10 @@ func waitsForPeople(a status.App) bool {
 
 func searchText(a status.App) string {
 	parts := []string{a.App, a.Path, a.Reason, a.Waiting}
+	parts = append(parts, a.Images...)
 	for _, r := range []*status.Release{a.Release, a.Stable} {
 		if r != nil {
+			parts = append(parts, r.Images...)
 			parts = append(parts, string(r.Hash), r.Commit, r.Author, r.Subject)
 		}
 	}
@@ -123,8 +149,8 @@ func (f *Filter) Check() error {
 			return fmt.Errorf("%q is not a pattern: %w", name, err)
 		}
 	}
-	if !slices.Contains([]string{"", "name", "urgency"}, f.Sort) {
-		return fmt.Errorf("--sort %q must be name or urgency", f.Sort)
+	if _, known := orders[f.Sort]; f.Sort != "" && !known {
+		return fmt.Errorf("--sort %q is not supported; supported values: %s", f.Sort, strings.Join(OrderNames(), ", "))
 	}
 	return nil
 }

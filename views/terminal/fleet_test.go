@@ -19,7 +19,8 @@ func fleet() status.Listing {
 		l.Apps = append(l.Apps, named(calm, fmt.Sprintf("api-%02d", i)))
 	}
 	l.Apps = append(l.Apps, named(timedPauseView(), "cart"), named(blueGreenPreview(), "checkout"), named(heldByInput(), "search"),
-		named(degradedRejected(), "shop"), named(stalledCrashLoop(), "web"))
+		named(degradedRejected(), "shop"), named(stalledCrashLoop(), "web"), plainApp())
+	l.Apps[41].Labels = map[string]string{"team": "pay"}
 	return l
 }
 
@@ -43,7 +44,12 @@ func TestFleetFilter(t *testing.T) {
 		"a hash":          {Filter{Text: "h1-7b4e2", Names: []string{"c*"}}, "cart checkout"},
 		"all of them":     {Filter{Waiting: true, Phases: []string{"Paused"}}, "checkout"},
 		"nothing matches": {Filter{Text: "no such thing"}, ""},
-		"by urgency":      {Filter{Sort: "urgency", Names: []string{"api-00", "[c-w]*"}}, "shop web search cart checkout api-00"},
+		"namespace":       {Filter{Namespace: "edge"}, "ingress"},
+		"labels":          {Filter{Labels: func(l map[string]string) bool { return l["team"] == "pay" }}, "checkout"},
+		"an image":        {Filter{Text: "traefik:v3"}, "ingress"},
+		"by age":          {Filter{Sort: "age", Names: []string{"api-00", "ingress", "shop", "web"}}, "web api-00 shop ingress"},
+		"by namespace":    {Filter{Sort: "namespace", Names: []string{"cart", "ingress"}}, "ingress cart"},
+		"by urgency":      {Filter{Sort: "urgency", Names: []string{"api-00", "[c-w]*"}}, "shop web search cart checkout api-00 ingress"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compare.CheckNamed(t, "the filter's error", nil, c.filter.Check())
@@ -53,6 +59,12 @@ func TestFleetFilter(t *testing.T) {
 	for _, bad := range []Filter{{Phases: []string{"fine"}}, {Names: []string{"["}}, {Sort: "size"}} {
 		compare.CheckNamed(t, fmt.Sprintf("%+v is accepted", bad), false, bad.Check() == nil)
 	}
+}
+
+// TestMissed checks that patterns without an app are reported.
+func TestMissed(t *testing.T) {
+	f := Filter{Names: []string{"shop", "api-*", "shp", "x?"}, Phases: []string{"Degraded"}}
+	compare.Check(t, []string{"shp", "x?"}, f.Missed(fleet()))
 }
 
 // TestListInAWindow checks that a list shows as many urgent apps as fit, and counts the rest.

@@ -14,8 +14,12 @@ func History(h status.History, k Look) string {
 	var b strings.Builder
 	b.WriteString(k.apart(span{h.Cluster, dim}, span{h.App, bold},
 		span{"  " + rollout.Count(len(h.Releases), "release"), dim}))
-	for _, p := range h.Releases {
-		b.WriteString("\n" + drawPast(p, k))
+	for i, p := range h.Releases {
+		var older []string // images
+		if i+1 < len(h.Releases) {
+			older = h.Releases[i+1].Images
+		}
+		b.WriteString("\n" + drawPast(p, older, k))
 	}
 	if h.Note != "" {
 		b.WriteString("\n" + k.field("Note", h.Note, dim, yellow))
@@ -29,26 +33,34 @@ var outcomes = map[status.Outcome]span{
 	status.InFlight: {"◐", cyan},
 }
 
-func drawPast(p status.Past, k Look) string {
+// drawPast draws a release. The images that the older release does not have come first.
+func drawPast(p status.Past, older []string, k Look) string {
 	var b strings.Builder
 	mark := outcomes[p.Outcome]
 	what := string(p.Outcome)
 	if p.Outcome == status.InFlight {
 		what = "in flight"
 	}
-	name := cmp.Or(string(p.Hash), rollout.ShortID(p.Commit))
+	images := rollout.Mapped(rollout.ShownImages(p.Images, older), rollout.ShortImage)
+	name := cmp.Or(strings.Join(images, ", "), string(p.Hash), rollout.ShortID(p.Commit))
 	when := age(k.Now.Sub(p.Started)) + " ago"
 	if took := p.Took(k.Now); p.Ended == nil {
 		when = "for " + countdown(took)
 	} else if took > 0 {
 		when += ", took " + countdown(took)
 	}
-	b.WriteString(k.line(span{mark.text + " ", mark.color}, span{Pad(name, 13), bold},
-		span{"  " + Pad(what, 10), mark.color}, span{"  " + Pad(when, 22), plain},
+	b.WriteString(k.line(span{mark.text + " ", mark.color}, span{Pad(Truncate(name, 20), 20), bold},
+		span{"  " + Pad(what, 10), mark.color}, span{"  " + Pad(when, 20), plain},
 		span{"  " + p.Started.UTC().Format("2006-01-02 15:04:05Z"), dim}))
+	id := rollout.ShortID(p.Commit)
+	if len(images) > 0 {
+		id = strings.TrimSpace(id + " " + string(p.Hash))
+	}
 	if p.Author != "" {
-		b.WriteString(k.line(span{"  " + rollout.ShortID(p.Commit) + "  " + person(p.Author), plain},
-			span{"  " + p.Subject, dim}))
+		b.WriteString(k.apart(span{id, dim}, span{strings.TrimRight("  "+p.Subject, " "), plain},
+			span{"  " + person(p.Author), dim}))
+	} else if id != name {
+		b.WriteString(k.line(span{"  " + id, dim}))
 	}
 	if notes := notesOf(p); len(notes) > 0 {
 		b.WriteString(k.below(2, strings.Join(notes, "; "), plain))

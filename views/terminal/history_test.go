@@ -11,9 +11,11 @@ import (
 func past() status.History {
 	day := func(d time.Duration) *time.Time { return ptr(before(d)) }
 	return status.History{App: "shop", Cluster: "prod-eu", Releases: []status.Past{
-		{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8", Author: "Ann Lee <ann@example.com>", Subject: "A bigger cache for the checkout",
+		{Images: []string{"acme/shop:v3", "proxy:1"}, Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8",
+			Author: "Ann Lee <ann@example.com>", Subject: "A bigger cache for the checkout",
 			Started: before(14 * time.Minute), Outcome: status.InFlight, Step: 1, Of: 4},
-		{Hash: "h1-55d0c1ab02", Commit: "77ab01c9d2e8", Author: "山田太郎 <yamada@example.com>", Subject: "価格に消費税を含める",
+		{Images: []string{"acme/shop:v2", "proxy:2"}, Hash: "h1-55d0c1ab02", Commit: "77ab01c9d2e8",
+			Author: "山田太郎 <yamada@example.com>", Subject: "価格に消費税を含める",
 			Started: before(26 * time.Hour), Ended: day(25*time.Hour + 40*time.Minute), Outcome: status.Refused,
 			Step: 2, Of: 4, PromotedBy: []string{"Carl Fey <carl@example.com>"},
 			Reason:   "analysis background failed: success-rate: 4 of 20 measurements failed, more than failureLimit 3 allows",
@@ -23,7 +25,8 @@ func past() status.History {
 				{At: before(25*time.Hour + 40*time.Minute), Phase: rollout.Aborting, Text: "shop back to h1-2c9d0f1b77: analysis background failed",
 					Commit: "5566778899"},
 			}},
-		{Hash: "h1-2c9d0f1b77", Commit: "4be01d2c9a3f", Author: "Bob Ray <bob@example.com>", Subject: "Prices with VAT",
+		{Images: []string{"acme/shop:v1", "proxy:1"}, Hash: "h1-2c9d0f1b77", Commit: "4be01d2c9a3f",
+			Author: "Bob Ray <bob@example.com>", Subject: "Prices with VAT",
 			Started: before(75 * time.Hour), Ended: day(75*time.Hour - 3*time.Minute), Outcome: status.Succeeded, Fast: true,
 			Hooks: []rollout.HookRun{{Name: "shop/migrate", When: rollout.HookBefore, Release: "h1-2c9d0f1b77", Job: "migrate-2c9d0f1b-1",
 				Phase: rollout.HookSucceeded, Since: before(75 * time.Hour), Attempt: 1}}},

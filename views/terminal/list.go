@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
@@ -33,13 +34,28 @@ func List(l status.Listing, k Look) string {
 	return head + drawTable(l, k) + rest + note
 }
 
+// columns of a list, in order. The columns with an index of at least firstWide need Look.Wide.
+const (
+	nameColumn = iota
+	namespaceColumn
+	phaseColumn
+	stepColumn
+	weightColumn
+	readyColumn
+	imagesColumn
+	ageColumn
+	waitColumn
+	firstWide
+)
+
 func drawTable(l status.Listing, k Look) string {
-	rows := [][]span{{
-		{"NAME", dim}, {"PHASE", dim}, {"STRATEGY", dim}, {"STEP", dim}, {"WEIGHT", dim}, {"READY", dim},
-		{"STABLE", dim}, {"RELEASE", dim}, {"AUTHOR", dim}, {"WAITING", dim},
-	}}
-	rows = append(rows, rollout.Mapped(l.Apps, listRow)...)
-	widths := make([]int, len(rows[0]))
+	rows := [][]span{rollout.Mapped([]string{"NAME", "NAMESPACE", "PHASE", "STEP", "WEIGHT", "READY", "IMAGES", "AGE",
+		"WAITS FOR", "STRATEGY", "AUTHOR", "STABLE", "RELEASE"}, func(title string) span { return span{title, dim} })}
+	rows = append(rows, rollout.Mapped(l.Apps, func(a status.App) []span { return listRow(a, k) })...)
+	widths := make([]int, firstWide)
+	if k.Wide {
+		widths = make([]int, len(rows[0]))
+	}
 	for i := range widths {
 		widths[i] = widest(rows, func(row []span) string { return row[i].text })
 	}
@@ -47,12 +63,12 @@ func drawTable(l status.Listing, k Look) string {
 	var b strings.Builder
 	for _, row := range rows {
 		var spans []span
-		for i, cell := range row {
+		for i, columns := range widths {
 			switch {
-			case i == len(row)-1:
-				spans = append(spans, cell)
-			case widths[i] > 0:
-				spans = append(spans, span{Pad(cell.text, widths[i]) + "  ", cell.color})
+			case i == len(widths)-1:
+				spans = append(spans, row[i])
+			case columns > 0:
+				spans = append(spans, span{Pad(Truncate(row[i].text, columns), columns) + "  ", row[i].color})
 			}
 		}
 		b.WriteString(k.line(spans...))
@@ -60,24 +76,29 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow drops the least important columns until the last column, WAITING, fits. A width ("columns") of 0 is unlimited.
+// narrow drops the least important columns until the last column fits. Names and waits are cut last.
+// A width ("columns") of 0 is unlimited.
 func narrow(widths []int, columns int) {
-	const stable, strategy, author, release, room = 6, 2, 8, 7, 24
-	for _, drop := range []int{stable, strategy, author, release} {
+	const room = 24
+	if columns <= 0 {
+		return
+	}
+	widths[imagesColumn] = min(widths[imagesColumn], room)
+	for _, drop := range []int{weightColumn, namespaceColumn, readyColumn, ageColumn, stepColumn, imagesColumn} {
 		used := min(widths[len(widths)-1], room)
 		for _, w := range widths[:len(widths)-1] {
 			if w > 0 {
 				used += w + 2
 			}
 		}
-		if columns <= 0 || used <= columns {
+		if used <= columns {
 			return
 		}
 		widths[drop] = 0
 	}
 }
 
-func listRow(a status.App) []span {
+func listRow(a status.App, k Look) []span {
 	phase := string(a.Phase)
 	if a.Held != nil {
 		phase += "," + a.HeldText()
@@ -87,10 +108,26 @@ func listRow(a status.App) []span {
 	if a.Note != "" && !slices.ContainsFunc(a.Workloads, observed) {
 		ready = "-" // unknown
 	}
-	return []span{
-		{a.App, bold}, {phase, mark(a).color}, {strategy, plain}, {step, plain}, {weight, plain}, {ready, plain},
-		{releaseText(a.Stable), plain}, {releaseText(a.Release), plain}, {authorOf(a), plain}, {waitingText(a), dim},
+	old := "-"
+	if since := sinceOf(a); !since.IsZero() {
+		old = age(k.Now.Sub(since))
 	}
+	return []span{
+		{a.App, bold}, {a.Namespace, plain}, {phase, mark(a).color}, {step, plain}, {weight, plain}, {ready, plain},
+		{cmp.Or(a.ImagesText(), "-"), plain}, {old, plain}, {waitingText(a), dim},
+		{strategy, plain}, {authorOf(a), plain}, {releaseText(a.Stable), plain}, {releaseText(a.Release), plain},
+	}
+}
+
+// sinceOf returns the start of the release in flight, the promotion of stable, or the time of the applied commit.
+func sinceOf(a status.App) time.Time {
+	switch release := cmp.Or(a.Release, a.Stable); {
+	case release != nil:
+		return release.Since
+	case a.Source != nil:
+		return a.Source.When
+	}
+	return time.Time{}
 }
 
 // summary adds up an app's workloads. It shows the step and weight of the moving workload with the lowest weight.

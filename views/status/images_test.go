@@ -1,0 +1,40 @@
+package status
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestImagesText checks the images of a version beside the other version's images.
+func TestImagesText(t *testing.T) {
+	for _, c := range []struct{ images, other, want string }{
+		{"acme/web:v2 proxy:1", "acme/web:v1 proxy:1", "web:v1 → v2"},
+		{"acme/web:v2 proxy:2", "acme/web:v1 proxy:1", "web:v1 → v2, proxy:1 → 2"},
+		{"other/web:v1", "acme/web:v1", "web:v1"}, // another registry
+		{"web@sha256:1111111111", "web@sha256:2222222222", "web@2222222 → 1111111"},
+		{"web", "web:v1", "web"}, {"site:v1", "web:v1", "site:v1"}, {"web:v1 proxy:1", "web:v1 proxy:1", "web:v1"},
+		{"web:v1", "", "web:v1"}, {"", "web:v1", ""},
+	} {
+		compare.CheckNamed(t, c.images+" beside "+c.other, c.want, ImagesText(strings.Fields(c.images), strings.Fields(c.other)))
+	}
+}
+
+// TestImagesOfAnOlderRecord checks that a release without recorded images has the images of its rendered commit.
+func TestImagesOfAnOlderRecord(t *testing.T) {
+	in := paused()
+	in.State.Stable.Images = []string{"web:v1"}
+	container := map[string]any{"image": "web:v2"}
+	in.Head.Render.Objects = []rollout.Object{{"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": "web", "namespace": "shop", "labels": map[string]any{"team": "pay"}},
+		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}}}
+	a := Of(in, "prod", nil)
+	compare.Check(t, "web:v1 → v2", a.ImagesText())
+	compare.Check(t, map[string]string{"team": "pay"}, a.Labels)
+	container["image"] = "web:v3" // a newer commit
+	in.Head.Render.Commit.ID, in.Source = "c3", nil
+	compare.Check(t, "web:v1", ImagesText(Of(in, "prod", nil).Stable.Images, nil))
+	compare.Check(t, 0, len(Of(in, "prod", nil).Release.Images))
+}
