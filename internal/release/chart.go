@@ -29,7 +29,7 @@ func (r *release) writeChart(map[platform]string) error {
 	}
 	number := strings.TrimPrefix(r.version, "v")
 	for name, change := range map[string][2]string{
-		"gitrollout/Chart.yaml":  {"version: 0.0.0 # of a release: its own\nappVersion: \"1\" # the tag of the image\n", "version: " + number + "\nappVersion: " + r.version + "\n"},
+		"gitrollout/Chart.yaml":  {"version: 0.0.0 # make release writes the release's version\nappVersion: \"1\" # the image's tag\n", "version: " + number + "\nappVersion: " + r.version + "\n"},
 		"gitrollout/values.yaml": {"repository: " + placeholder + "\n", "repository: " + r.image + "\n"},
 	} {
 		if err := edit(entries, name, change[0], change[1]); err != nil {

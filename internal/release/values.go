@@ -33,38 +33,38 @@ func values(base manifests) []value {
 		{"image.tag", "string", nil, "the image's tag (default: the chart's appVersion)", `^[\w.-]*$`},
 		{"image.digest", "string", nil, "`sha256:…`, instead of a tag", `^(sha256:[0-9a-f]{64})?$`},
 		{"image.pullPolicy", "string", nil, "`IfNotPresent`, `Always` or `Never` (default: Kubernetes')", `^(IfNotPresent|Always|Never)?$`},
-		{"replicas", "integer", 1, "the number of replicas; with 2, a Lease elects the active replica", ""},
+		{"replicas", "integer", 1, "the number of replicas; with 2 or more, a Lease elects the active replica", ""},
 		{"repo", "string", nil, "the Git repository's URL, without credentials (default: the key `repo` of the Secret)", ""},
-		{"branch", "string", nil, "the branch that people push to (default: `main`)", ""},
-		{"cluster", "string", nil, "the folder below `.gitrollout/` (default: the key `cluster` of the Secret, or the only one)", `^([A-Za-z0-9][\w.-]*)?$`},
+		{"branch", "string", nil, "the branch that users push to (default: `main`)", ""},
+		{"cluster", "string", nil, "the folder below `.gitrollout/` (default: the key `cluster` of the Secret, or the only folder)", `^([A-Za-z0-9][\w.-]*)?$`},
 		{"clusters", "array", nil, "several clusters instead of `cluster`, with a Deployment for each: `name`, and `kubeconfigSecret`, a Secret with the key `kubeconfig`", ""},
-		{"namespaces", "array", nil, "the only namespaces to watch and to change, with a Role in each instead of ClusterRoles (default: the whole cluster)", ""},
-		{"git.existingSecret", "string", "gitrollout", "the Secret with the key `token`, and `repo` and `cluster` if they are not given here", `^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`},
-		{"forge.existingSecret", "string", nil, "a Secret with the key `token` for the forge (default: what Git uses)", dnsName},
+		{"namespaces", "array", nil, "the only namespaces to watch and to change, with Roles instead of ClusterRoles (default: the whole cluster)", ""},
+		{"git.existingSecret", "string", "gitrollout", "the Secret with the key `token`, and `repo` and `cluster` if these values are empty", `^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`},
+		{"forge.existingSecret", "string", nil, "a Secret with the key `token` for the forge's API (default: Git's token)", dnsName},
 		{"rbac.create", "boolean", true, "whether the chart creates the account's roles and bindings", ""},
-		{"rbac.apps", "array", base.rules("apps-role.yaml"), "rules of a ClusterRole, or of the Roles: the kinds that your apps contain", ""},
+		{"rbac.apps", "array", base.rules("apps-role.yaml"), "rules of the ClusterRole or Roles, for the kinds of your apps' objects", ""},
 		{"rbac.secrets", "boolean", false, "rights on Secrets and ServiceAccounts, for all apps", ""},
 		{"rbac.evict", "boolean", false, "the right to delete pods: needed to release a DaemonSet in stages, and to roll back a StatefulSet whose pods never become ready", ""},
 		{"rbac.hooks", "boolean", false, "the right to create and delete Jobs, for hooks around releases", ""},
 		{"serviceAccount.create", "boolean", true, "whether the chart creates the account", ""},
-		{"serviceAccount.name", "string", nil, "the account's name (default: the Helm release's name)", dnsName},
+		{"serviceAccount.name", "string", nil, "the account's name (default: the Helm release's name, with `-gitrollout` unless it contains `gitrollout`)", dnsName},
 		{"serviceAccount.annotations", "object", nil, "annotations of the account", ""},
-		{"signing.existingSecret", "string", nil, "a Secret with the key `key`: an SSH key that signs the commits", dnsName},
+		{"signing.existingSecret", "string", nil, "a Secret with the key `key`: an SSH key that signs commits", dnsName},
 		{"policy.existingConfigMap", "string", nil, "a ConfigMap with the key `policy.yaml`, which limits each team's apps; see docs/policy.md", dnsName},
-		{"dashboard.enabled", "boolean", false, "whether the dashboard is served to others; see docs/dashboard.md for who may sign in", ""},
-		{"dashboard.ingress.host", "string", nil, "the host of the dashboard's Ingress and address", ""},
+		{"dashboard.enabled", "boolean", false, "whether users reach the dashboard by an Ingress; see docs/dashboard.md", ""},
+		{"dashboard.ingress.host", "string", nil, "the host of the dashboard's Ingress and URL", ""},
 		{"dashboard.ingress.className", "string", nil, "the Ingress' class", dnsName},
 		{"dashboard.ingress.tlsSecret", "string", nil, "the Secret with the Ingress' certificate", dnsName},
 		{"dashboard.ingress.annotations", "object", nil, "annotations of the Ingress", ""},
-		{"webhook.enabled", "boolean", false, "whether the forge's webhooks are accepted, at `/webhook`", ""},
-		{"webhook.existingSecret", "string", nil, "the Secret with the key `secret`, with which the forge signs webhooks", dnsName},
+		{"webhook.enabled", "boolean", false, "whether gitrollout accepts the forge's webhooks, at `/webhook`", ""},
+		{"webhook.existingSecret", "string", nil, "the Secret whose key `secret` the forge signs webhooks with", dnsName},
 		{"webhook.ingress.host", "string", nil, "the host of the webhooks' Ingress", ""},
 		{"webhook.ingress.className", "string", nil, "the Ingress' class", dnsName},
 		{"webhook.ingress.tlsSecret", "string", nil, "the Secret with the Ingress' certificate", dnsName},
 		{"webhook.ingress.annotations", "object", nil, "annotations of the Ingress", ""},
 		{"metrics.podMonitor", "boolean", false, "a PodMonitor for the Prometheus operator", ""},
-		{"metrics.serviceMonitor", "boolean", false, "a ServiceMonitor instead", ""},
-		{"admissionPolicy.enabled", "boolean", false, "the API server refuses other accounts' writes to a Deployment during a release (Kubernetes 1.30 or newer); with several installations in a cluster, each needs its `cluster` here", ""},
+		{"metrics.serviceMonitor", "boolean", false, "a ServiceMonitor, for the same operator", ""},
+		{"admissionPolicy.enabled", "boolean", false, "whether the API server refuses other accounts' writes to a Deployment during a release (Kubernetes 1.30 or newer); several installations in a cluster need `cluster`", ""},
 		{"admissionPolicy.actions", "array", []any{"Deny"}, "the policy's actions; for a trial `[Warn, Audit]`", ""},
 		{"admissionPolicy.writers", "array", nil, "more subjects that may write during a release, such as a group for emergencies", ""},
 		{"resources", "object", base.container("resources"), "resources of the container", ""},
@@ -153,7 +153,7 @@ func chartFiles(source string) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		files[name] = "# Made of deploy/kubernetes.\n" + string(text)
+		files[name] = "# Generated from deploy/kubernetes.\n" + string(text)
 	}
 	return files, nil
 }
@@ -164,7 +164,7 @@ func heldSpec(base manifests) any { return base.at("admission/policy.yaml", "spe
 // valuesFile returns values.yaml, with each setting's description above it.
 func valuesFile(all []value) (string, error) {
 	var b strings.Builder
-	b.WriteString("# Made of internal/release/values.go; README.md has the same as a table.\n")
+	b.WriteString("# Generated from internal/release/values.go. README.md has these values as a table.\n")
 	var open []string
 	for _, v := range all {
 		keys := strings.Split(v.path, ".")
@@ -238,8 +238,8 @@ func valuesTable(all []value) string {
       --set repo=https://git.example.com/shop.git,cluster=prod
     kubectl -n gitrollout create secret generic gitrollout --from-file=token
 
-It makes what [deploy/kubernetes](../kubernetes) has, but for the Namespace;
-[Installing gitrollout](../../docs/install.md) has more of it.
+The chart creates the objects of [deploy/kubernetes](../kubernetes), except for the
+Namespace. [Installing gitrollout](../../docs/install.md) has the steps.
 
 | value | default | meaning |
 |---|---|---|
