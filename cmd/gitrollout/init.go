@@ -49,8 +49,8 @@ With --app it writes a Rollout document for each Deployment of that folder which
 has none, and adds it to the resources of the folder's kustomization, or to the
 templates of a chart.
 
-No file is overwritten, and nothing is written that gitrollout validate would not
-accept. Nothing is committed or pushed.`,
+No file is overwritten; --app adds lines to a kustomization. Nothing is written that
+gitrollout validate would not accept. Nothing is committed or pushed.`,
 		Example: `  gitrollout init --dry-run
   gitrollout init --cluster prod-eu
   gitrollout init --app apps/shop/overlays/prod`,
