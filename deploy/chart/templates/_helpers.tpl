@@ -1,9 +1,9 @@
-{{/* The name of all objects: the release's, if it says gitrollout. */}}
+{{/* The name of all objects: the Helm release's name, with -gitrollout unless it contains gitrollout. */}}
 {{- define "gitrollout.name" -}}
 {{- ternary .Release.Name (printf "%s-gitrollout" .Release.Name) (contains "gitrollout" .Release.Name) | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* What selects the pods. A release with another name than the chart's is told apart. */}}
+{{/* The labels that select the pods. The label instance distinguishes Helm releases with other names than gitrollout. */}}
 {{- define "gitrollout.labels" -}}
 app.kubernetes.io/name: gitrollout
 {{- if ne .Release.Name "gitrollout" }}
