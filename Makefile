@@ -1,8 +1,8 @@
-# Run `make` for the list of targets. Nothing here needs the network beyond the
-# Go module proxy, and nothing needs a cluster or kubectl on the machine.
+# Run `make` for the list of targets. The targets use the network only for the Go module
+# proxy, and need no cluster and no installed kubectl.
 
-# The versions of what is built or run besides the module's own libraries.
-# Those of libraries are in go.mod and in internal/{e2e,localcluster,gitea,traefik,helm,release}/go.mod.
+# Versions of programs that make builds or runs. go.mod and internal/{e2e,localcluster,gitea,traefik,helm,release}/go.mod
+# have the versions of libraries.
 KUBERNETES_VERSION := v1.36.3
 GITEA_VERSION      := 1.26.0
 TRAEFIK_VERSION    := 3.7.5
@@ -21,47 +21,47 @@ MUTANTS  ?= 20
 ROOT := $(CURDIR)
 NEST := internal/localcluster
 MODULE := gitrollout.dev/gitrollout
-# Every package is in exactly one of these lists, which the code itself makes: a new one is never left out.
-# SERVERS start a control plane, a forge or a proxy for their tests; the others need nothing but the test's process.
+# Every package is in exactly one of these two lists. make derives the lists from imports, so a new package is in one.
+# Tests of SERVERS start a control plane, a forge or a proxy; tests of UNIT need only the test's process.
 imports = $(GO) list -f '{{range $(1)}}{{$$.ImportPath}} {{.}}{{"\n"}}{{end}}' ./... | awk '$$2 ~ "$(2)" {print $$1}' | sort -u
 SERVERS = $(shell { $(call imports,.TestImports,$(MODULE)/internal/(testcluster|giteatest|proxytest)$$); \
 	$(call imports,.XTestImports,$(MODULE)/internal/(testcluster|giteatest|proxytest)$$); } | sort -u)
 UNIT = $(filter-out $(SERVERS),$(shell $(GO) list ./...))
-# RACE has each package with a lock or a goroutine, by name: internal/archtest compares this list with the code. The race
-# detector runs these, with -short: the long form repeats the same goroutines.
+# RACE names each package with a lock or a goroutine; internal/archtest compares this list with the code. The race
+# detector runs these packages with -short, because the long form repeats the same goroutines.
 RACE := $(addprefix $(MODULE)/,git git/wire internal/gittest internal/mutate publish/metrics publish/notify/worker publish/serve \
 	reconciler reconciler/adapters reconciler/measure reconciler/source render/worker views/console views/dashboard)
-# These mostly compute: make test runs their concurrent tests through the race detector, make test-all runs all.
+# These packages mostly compute: make test runs only their concurrent tests with the race detector, make test-all all tests.
 RACE_LONG := $(addprefix $(MODULE)/,render simulate)
-# These need a control plane or run a Gitea as well.
+# These packages also need a control plane or Gitea.
 RACE_SERVERS := $(addprefix $(MODULE)/,cluster publish/forge)
 RACE_ALL := $(MODULE)/cmd/gitrollout # only in make test-all
-# What ends a process by its bound of memory: the race detector needs more addresses than that leaves.
+# Tests in which a process exceeds its memory bound. The race detector needs more address space than the bound allows.
 BOUNDED := TestBombs|TestBrokenIsRemembered|TestWhatBreaksAWorker
-# The tests of the whole program, a module of its own.
+# The tests of the whole program, a separate module.
 E2E := internal/e2e
 # TIER is -short in make test, and empty in make test-all.
 TIER ?= -short
-# make vet looks at everything, so that go test need not; what debuggers read takes a quarter of the time to link.
+# make vet checks all packages, so go test need not. Debug information would take a quarter of the time to link.
 TEST = $(GO) test -vet=off -ldflags=-w -exec $(ROOT)/.ci/measured
-# Tests that run programs or a control plane can meet a moment in which the machine has no time for them. Both tiers
-# print what fails; make test repeats it once, alone (.ci/again), and names at its end what passed then.
+# A busy machine can stall tests that run programs or a control plane. Both tiers print failed tests. make test repeats a
+# failed test once, alone (.ci/again), and prints at its end each test that then passed.
 export FLAKY := $(ROOT)/bin/flaky
 TEST_REAL = $(if $(TIER),$(ROOT)/.ci/again) $(TEST)
-# The CPU seconds of each package, as .ci/measured writes them and .ci/slowest prints them.
+# The CPU seconds of each package: .ci/measured writes this file, and .ci/slowest prints it.
 export TEST_TIMES ?= $(ROOT)/bin/test-times
-# Tests that only compute give way to releases on a cluster, and still get a quarter of a processor that others keep busy.
+# Tests that only compute have a lower priority than releases on a cluster: a quarter of a busy processor.
 LOW := nice -n 5
 
 .DEFAULT_GOAL := help
-# Tests of the program run what build has made, instead of making it again.
+# Tests of the program run bin/gitrollout, instead of building the program again.
 test test-all test-e2e test-race-program bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
 .PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm kruise demo test test-all tier test-peers race-list test-race-program test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench hostile mutants fuzz lint vulncheck golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-programs: ## Install what the tests call and is missing, with apt-get where that is possible
+programs: ## Install missing programs that the tests call, with apt-get if possible
 	@.ci/programs
 
 build: ## Build bin/gitrollout
@@ -71,7 +71,7 @@ plugin: build ## Make bin/kubectl-gitrollout, so that kubectl gitrollout works w
 	ln -sf gitrollout bin/kubectl-gitrollout
 	ln -sf gitrollout bin/kubectl_complete-gitrollout
 
-# go build finds out by itself whether anything has changed: seconds if not.
+# go build takes seconds if nothing has changed.
 localcluster: ## Build bin/localcluster, a Kubernetes control plane in one program (first time: 5 to 20 minutes)
 	@[ -x bin/localcluster ] || echo "building Kubernetes $(KUBERNETES_VERSION) from source: 5 to 20 minutes the first time, seconds afterwards (bin/gitrollout simulate needs none)"
 	cd $(NEST) && $(GO) build -o $(ROOT)/bin/localcluster .
@@ -90,14 +90,14 @@ traefik: ## Build bin/traefik, a proxy for the tests (first time: about 4 minute
 	@[ -x bin/traefik ] || echo "building Traefik $(TRAEFIK_VERSION) from source: about 4 minutes the first time, seconds afterwards"
 	internal/traefik/build.sh $(ROOT)/bin/traefik $(TRAEFIK_VERSION)
 
-helm: ## Build bin/helm, with which charts are compared in the tests (first time: about 3 minutes)
+helm: ## Build bin/helm, for comparisons of charts in the tests (first time: about 3 minutes)
 	@[ -x bin/helm ] || echo "building helm from source: about 3 minutes the first time, seconds afterwards"
 	cd internal/helm && $(GO) build -o $(ROOT)/bin/helm helm.sh/helm/v4/cmd/helm
 
-demo: build localcluster kubectl ## See it work: a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
+demo: build localcluster kubectl ## Show a release, a promotion, a rollback, a blue-green switch (CONTEXT=name for your own cluster)
 	@CONTEXT='$(CONTEXT)' examples/demo.sh
 
-release: ## Make a release in dist (VERSION=v0.2.0, and as you like IMAGE=registry/name, PLATFORMS=linux/amd64, DOWNLOADS=url, KEY=ssh-key)
+release: ## Make a release in dist (VERSION=v0.2.0; optional: IMAGE=registry/name, PLATFORMS=linux/amd64, DOWNLOADS=url, KEY=ssh-key)
 	rm -rf dist
 	cd internal/release && $(GO) run . build -source $(ROOT) -out $(ROOT)/dist -version '$(VERSION)' \
 		$(if $(IMAGE),-image '$(IMAGE)') $(if $(DOWNLOADS),-downloads '$(DOWNLOADS)') $(if $(KEY),-key '$(KEY)') \
@@ -106,20 +106,20 @@ release: ## Make a release in dist (VERSION=v0.2.0, and as you like IMAGE=regist
 push: ## Send the image of make release to a registry (VERSION=v0.2.0, IMAGE=registry/name)
 	cd internal/release && $(GO) run . push $(ROOT)/dist/image-$(VERSION).tar '$(IMAGE):$(VERSION)'
 
-test: programs vet fmt-check build localcluster kubectl traefik ## Run one row of each behaviour and all packages short: 15 minutes; CI runs it
+test: programs vet fmt-check build localcluster kubectl traefik ## Run each behaviour once, and all packages with -short: 15 minutes; CI runs this target
 	@$(MAKE) --no-print-directory tier TIER=-short
-	@[ ! -s '$(FLAKY)' ] || { echo "flaky: failed once and passed alone, make test-all would fail:"; cat '$(FLAKY)'; }
-	@echo "make test-all has besides: all rows, whole seeds, Gitea, Helm's and Kruise's references, the hostile hour, each fuzz test for $(FUZZTIME), mutants of the diff"
+	@[ ! -s '$(FLAKY)' ] || { echo "flaky tests: failed once and passed alone; make test-all would fail:"; cat '$(FLAKY)'; }
+	@echo "make test-all also runs: all rows of tables, whole seeds, Gitea, Helm's and Kruise's references, the hostile hour, each fuzz test for $(FUZZTIME), mutants of the diff"
 
-test-all: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run all tests: an hour and a half; before a release, or for an issue
+test-all: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run all tests: an hour and a half; before a release, or for a wide change
 	@failed=; \
 	$(MAKE) --no-print-directory tier TIER= BUDGETS=.ci/budgets || failed=1; \
 	for part in test-race-program test-peers hostile fuzz mutants; do $(MAKE) --no-print-directory $$part || failed=1; done; \
 	[ -z "$$failed" ]
 
-# What only computes runs in the time that is left by what releases on a cluster, of which each waits for the one before.
-# The long form of test-traffic runs alone: on a busy machine a proxy learns of a change later than a release waits.
-# What fails stops no other part, so that one run tells all.
+# Tests that only compute run beside tests with a cluster, in the time that these leave. The long form of test-traffic
+# runs alone: on a busy machine a proxy learns of a change later than a release waits. A failed part stops no other
+# part, so one run reports all failures.
 tier:
 	@failed=; mkdir -p bin; rm -f $(TEST_TIMES) $(FLAKY); \
 	$(if $(TIER),,$(MAKE) --no-print-directory test-traffic || failed=1;) \
@@ -134,7 +134,7 @@ kruise: ## Build bin/kruise, OpenKruise's controllers for the tests (first time:
 	cd internal/peers/kruise && $(GO) build -o $(ROOT)/bin/kruise .
 
 # One package after the other: each runs the controllers for all namespaces.
-test-peers: build localcluster kubectl kruise ## Run the tests of its kinds against OpenKruise's own controllers
+test-peers: build localcluster kubectl kruise ## Run the tests of OpenKruise's kinds with OpenKruise's controllers
 	KRUISE_TEST_BINARY=$(ROOT)/bin/kruise .ci/with-cluster $(GO) test -p 1 -parallel 1 -timeout 20m -run 'CloneSet|Advanced|KindThatCannot' ./cluster ./cmd/gitrollout
 	cd $(E2E) && KRUISE_TEST_BINARY=$(ROOT)/bin/kruise $(ROOT)/.ci/with-cluster $(GO) test -parallel 1 -timeout 30m -run 'CloneSet|Advanced' .
 
@@ -142,7 +142,7 @@ test-unit: ## Run the tests that need no cluster, without the simulator's thousa
 	$(TEST) -short $(UNIT)
 	cd $(E2E) && $(TEST) ./schemas ./tracing ./plain
 
-test-race: ## Run what has goroutines and needs no cluster under the race detector
+test-race: ## Run packages with goroutines that need no cluster with the race detector
 	$(LOW) env TEST_LABEL=race $(TEST_REAL) -race -short -skip '$(BOUNDED)' -timeout 60m $(RACE)
 ifeq ($(TIER),-short)
 	$(LOW) env TEST_LABEL=race $(TEST) -race -short -run TestConcurrentBuilds $(MODULE)/render
@@ -151,11 +151,11 @@ else
 	$(LOW) env TEST_LABEL=race $(TEST) -race -short -timeout 60m $(RACE_LONG)
 endif
 
-test-e2e: programs build localcluster kubectl gitea traefik helm ## Run the tests against a real control plane, and nothing else (TIER=-short: those of make test)
+test-e2e: programs build localcluster kubectl gitea traefik helm ## Run only the tests with a real control plane (TIER=-short: the tests in make test)
 	$(MAKE) --no-print-directory test-traffic
 	.ci/with-cluster $(MAKE) --no-print-directory -j2 --output-sync test-program test-servers
 
-# The parts of both tiers: each needs what the tier builds.
+# The parts of both tiers. Each part needs the programs that the tier builds.
 test-plain:
 ifeq ($(TIER),-short)
 	$(LOW) $(TEST) -short -timeout 60m $(filter-out $(RACE),$(UNIT))
@@ -188,7 +188,7 @@ test-localcluster:
 	cd $(NEST) && $(TEST_REAL) $(TIER) -timeout 20m ./...
 	cd internal/release && $(TEST) $(TIER) ./...
 
-mutants: build localcluster ## Ask the tests about MUTANTS (20) mutants of the packages that differ from BASE (HEAD~1)
+mutants: build localcluster ## Run the tests on MUTANTS (20) mutants of the packages that differ from BASE (HEAD~1)
 	@packages=$$(git diff --name-only '$(BASE)' -- analysis author call cluster cmd git publish reconciler render rollout strategies traffic views | \
 		sed -n 's|/[^/]*\.go$$||p' | grep -v testdata | sort -u | sed 's|^|./|'); \
 	[ -z "$$packages" ] || .ci/with-cluster $(GO) run ./internal/mutate -n $(MUTANTS) $$packages
@@ -202,14 +202,14 @@ vet:
 fmt-check:
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; [ -z "$$out" ] || { echo "not formatted (run gofmt -w):"; echo "$$out"; exit 1; }
 
-simulate: ## Run the real loop through SEEDS (1000) random runs in simulated worlds; prints how to replay a failure
+simulate: ## Run the reconciler through SEEDS (1000) random runs in simulated worlds; prints how to replay a failure
 	$(GO) test ./simulate -run 'TestSeeds$$' -seeds $(SEEDS) -timeout 120m -v
 
-bench: build localcluster kubectl ## Measure polls and pushes beside git pull | kustomize | kubectl apply, a large repository beside git, and fifty releases at once beside one (BENCH=pattern)
+bench: build localcluster kubectl ## Compare polls and pushes with git pull | kustomize | kubectl apply, a large repository with git, and fifty releases with one (BENCH=pattern)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git ./render/worker
 	cd $(E2E) && $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m .
 
-hostile: build localcluster ## Release nine apps for HOSTILE (10m) while a tenth pushes bombs, and compare with releases in peace
+hostile: build localcluster ## Release nine apps for HOSTILE (10m) while a tenth app pushes bombs; compare with releases without the tenth
 	cd $(E2E) && GITROLLOUT_TEST_BINARY=$(ROOT)/bin/gitrollout $(GO) test -count=1 -v -run 'TestHostileHour$$' -hostile $(HOSTILE) -timeout 60m .
 
 fuzz: ## Run each fuzz test for FUZZTIME (30s), one on each core
@@ -223,9 +223,9 @@ lint: ## Run go vet and golangci-lint (built from the module proxy at the first 
 vulncheck: ## Look for known vulnerabilities that the code reaches (needs https://vuln.go.dev, or GOVULNDB=file:///a/copy)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
 
-golden: ## Write the expected outputs of the tests anew; look at the diff before committing
+golden: ## Rewrite the tests' expected outputs; review the diff before you commit
 	$(GO) test ./rollout/... ./strategies/... ./render/... ./author/... ./publish/metrics/... ./cmd/... -update
 	cd internal/release && $(GO) test . -update
 
-clean: ## Remove what was built
+clean: ## Remove bin and dist
 	rm -rf bin dist

@@ -2,12 +2,12 @@
 # The demo that `make demo` runs: a narrated minute with a real Kubernetes API
 # server, a bare Git repository, and gitrollout between them.
 #
-#   examples/demo.sh                      a throw-away cluster of its own
-#   examples/demo.sh --context kind-x     your own cluster, in two new namespaces
+#   examples/demo.sh                      on a new cluster, removed at the end
+#   examples/demo.sh --context kind-x     on your cluster, in two new namespaces
 #   examples/demo.sh --fast               without pauses for reading (or DEMO_PAUSE=0)
-#   examples/demo.sh --program FILE       a gitrollout of a release, not the one that is built here
+#   examples/demo.sh --program FILE       with the program of a release, instead of bin/gitrollout
 #
-# It leaves nothing behind, and fails if any stage does not come about in time.
+# The demo removes its objects, and fails if a stage takes too long.
 set -euo pipefail
 
 pause=${DEMO_PAUSE:-1.5}
@@ -30,15 +30,15 @@ remote=$work/shop.git clone=$work/shop log=$work/gitrollout.log
 namespaces="example-canary example-blue-green"
 reconciler='' cluster='' created=''
 
-# The programs built here come first, and find cluster and repository by
-# themselves: the cluster by KUBECONFIG, the repository by the clone's origin.
+# The programs in bin come first in PATH. KUBECONFIG names the cluster, and the clone's
+# origin the repository.
 export PATH="$root/bin:$PATH"
 if [ -n "$program" ]; then
 	mkdir "$work/bin" && ln -s "$program" "$work/bin/gitrollout"
 	export PATH="$work/bin:$PATH"
 fi
 
-# No setting of yours gets in the way, and none is changed.
+# The demo ignores your settings, and changes none.
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_TERMINAL_PROMPT=0
 export GIT_AUTHOR_NAME=Dev GIT_AUTHOR_EMAIL=dev@example.com
 export GIT_COMMITTER_NAME=Dev GIT_COMMITTER_EMAIL=dev@example.com
@@ -96,8 +96,8 @@ tag() {
 	say "(in $file: newTag: $2)"
 }
 
-# image NAMESPACE TAG waits until all pods that are there to stay run one tag: a
-# blue-green release keeps the old ones for some seconds.
+# image NAMESPACE TAG waits until all pods that are not being deleted run one tag. A
+# blue-green release keeps old pods for some seconds.
 image() {
 	local deadline=$((SECONDS + 30)) tags=''
 	while [ "$SECONDS" -lt "$deadline" ]; do

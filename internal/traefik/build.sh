@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# build.sh OUT VERSION: builds Traefik, without the clients of some 180 DNS services that
-# its ACME can ask for certificates: a third of all that would be compiled, for what no
-# test does. The list of them is one generated file of lego's, which is an empty one here.
+# build.sh OUT VERSION: builds Traefik without the clients of some 180 DNS services, which only
+# ACME certificates need. They are a third of the compiled code, and no test uses them. lego
+# lists these clients in one generated file; the script replaces this file by an empty list.
 set -euo pipefail
 cd "$(dirname "$0")"
 out=$1 version=$2
