@@ -113,7 +113,7 @@ func listRow(a status.App, k Look) []span {
 		old = age(k.Now.Sub(since))
 	}
 	return []span{
-		{a.App, bold}, {a.Namespace, plain}, {phase, mark(a).color}, {step, plain}, {weight, plain}, {ready, plain},
+		{a.App, bold}, {cmp.Or(a.Namespace, "-"), plain}, {phase, mark(a).color}, {step, plain}, {weight, plain}, {ready, plain},
 		{cmp.Or(a.ImagesText(), "-"), plain}, {old, plain}, {waitingText(a), dim},
 		{strategy, plain}, {authorOf(a), plain}, {releaseText(a.Stable), plain}, {releaseText(a.Release), plain},
 	}
