@@ -1,11 +1,14 @@
 package nodeagent
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +17,11 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// logVariable is the environment variable with a container's log.
-const logVariable = "LOCALCLUSTER_LOG"
+// logVariable is the environment variable with a container's log. A pod's annotation adds lines while the pod runs.
+const (
+	logVariable   = "LOCALCLUSTER_LOG"
+	logAnnotation = "localcluster/log"
+)
 
 // logServer is the part of a kubelet that serves logs to the API server: /containerLogs/{namespace}/{pod}/{container}.
 // One server serves all nodes.
@@ -39,35 +45,120 @@ func newLogServer(find func(namespace, name string) (*corev1.Pod, error)) (*logS
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
-		pod, err := find(r.PathValue("namespace"), r.PathValue("pod"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusNotFound)
-			return
+		find := func() (*corev1.Pod, error) { return find(r.PathValue("namespace"), r.PathValue("pod")) }
+		if code, err := sendLog(w, r, r.PathValue("container"), find); err != nil {
+			http.Error(w, err.Error(), code)
 		}
-		_, _ = w.Write(logOf(pod, r.PathValue("container"), r.FormValue("tailLines"), r.FormValue("limitBytes")))
 	})
 	return &logServer{listener, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}, nil
 }
 
-// logOf returns a container's log: the value of LOCALCLUSTER_LOG, or a default line. Like a kubelet, it first selects
-// the last tailLines lines, and then their first limitBytes bytes.
-func logOf(pod *corev1.Pod, container, tailLines, limitBytes string) []byte {
-	text := container + " has nothing to say\n"
-	for _, c := range pod.Spec.Containers {
-		for _, v := range c.Env {
-			if c.Name == container && v.Name == logVariable {
-				text = strings.TrimSuffix(v.Value, "\n") + "\n"
-			}
+// sendLog answers a request for a container's log. With follow, it sends further lines until the container's run ends.
+func sendLog(w http.ResponseWriter, r *http.Request, name string, find func() (*corev1.Pod, error)) (int, error) {
+	pod, err := find()
+	if err != nil {
+		return http.StatusNotFound, err
+	}
+	run, start := runOf(pod, name)
+	if run == "" {
+		return http.StatusBadRequest, fmt.Errorf("container %q in pod %q is waiting to start", name, pod.Name)
+	}
+	all := logOf(pod, name)
+	_, _ = w.Write(selected(all, start, r.URL.Query()))
+	for r.FormValue("follow") == "true" {
+		_ = http.NewResponseController(w).Flush() // a failed write ends the request's context
+		select {
+		case <-r.Context().Done():
+			return 0, nil
+		case <-time.After(20 * time.Millisecond):
+		}
+		if pod, err = find(); err != nil {
+			return 0, nil
+		}
+		now := logOf(pod, name)
+		more := url.Values{"tailLines": {strconv.Itoa(len(now) - len(all))}, "timestamps": r.URL.Query()["timestamps"]}
+		_, _ = w.Write(selected(now, start, more))
+		if is, _ := runOf(pod, name); is != run || isOver(pod, name) {
+			return 0, nil
+		}
+		all = now
+	}
+	return 0, nil
+}
+
+func statusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if s.Name == container {
+			return s
 		}
 	}
-	if n, err := strconv.Atoi(tailLines); err == nil {
-		lines := strings.SplitAfter(text, "\n")
-		text = strings.Join(lines[max(0, len(lines)-1-n):], "")
+	return corev1.ContainerStatus{}
+}
+
+// runOf returns the id and the start of a container's current or last run. The id is "" before the first run.
+func runOf(pod *corev1.Pod, container string) (id string, start time.Time) {
+	s := statusOf(pod, container)
+	for _, state := range []corev1.ContainerState{s.State, s.LastTerminationState} {
+		switch {
+		case state.Running != nil:
+			return s.ContainerID, state.Running.StartedAt.Time
+		case state.Terminated != nil:
+			return s.ContainerID, state.Terminated.StartedAt.Time
+		}
 	}
-	if n, err := strconv.Atoi(limitBytes); err == nil {
-		text = text[:min(n, len(text))]
+	return "", time.Time{}
+}
+
+func isOver(pod *corev1.Pod, container string) bool {
+	return statusOf(pod, container).State.Running == nil
+}
+
+// logOf returns the lines of LOCALCLUSTER_LOG, or a default line. Containers, except init containers, then have the lines
+// of the pod's annotation.
+func logOf(pod *corev1.Pod, container string) []string {
+	text := container + " has nothing to say"
+	for i, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		if c.Name != container {
+			continue
+		}
+		for _, v := range c.Env {
+			if v.Name == logVariable {
+				text = strings.TrimSuffix(v.Value, "\n")
+			}
+		}
+		if i < len(pod.Spec.Containers) {
+			text = strings.TrimSuffix(text+"\n"+pod.Annotations[logAnnotation], "\n")
+		}
 	}
-	return []byte(text)
+	return strings.Split(text, "\n")
+}
+
+// selected formats lines. Like a kubelet, it first selects the last tailLines lines since sinceSeconds or sinceTime, and
+// then their first limitBytes bytes. Lines are one microsecond apart.
+func selected(lines []string, start time.Time, query url.Values) []byte {
+	since, _ := time.Parse(time.RFC3339, query.Get("sinceTime"))
+	if n, err := strconv.Atoi(query.Get("sinceSeconds")); err == nil {
+		since = time.Now().Add(-time.Duration(n) * time.Second)
+	}
+	first := 0
+	if n, err := strconv.Atoi(query.Get("tailLines")); err == nil {
+		first = max(0, len(lines)-n)
+	}
+	var b bytes.Buffer
+	for i, line := range lines {
+		at := start.Add(time.Duration(i) * time.Microsecond)
+		if i < first || at.Before(since) {
+			continue
+		}
+		if query.Get("timestamps") == "true" {
+			line = at.UTC().Format("2006-01-02T15:04:05.000000000Z07:00") + " " + line
+		}
+		b.WriteString(line + "\n")
+	}
+	if n, err := strconv.Atoi(query.Get("limitBytes")); err == nil {
+		b.Truncate(min(n, b.Len()))
+	}
+	return b.Bytes()
 }
 
 func (s *logServer) port() int32 { return int32(s.listener.Addr().(*net.TCPAddr).Port) }
