@@ -38,7 +38,7 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	out := &pod{
 		stamp:       stampOf(&p.ObjectMeta),
 		created:     p.CreationTimestamp.Time,
-		pin:         cmp.Or(p.Labels[rollout.LabelRevision], p.Labels[rollout.LabelPodHash]),
+		pin:         pinOf(p),
 		terminating: p.DeletionTimestamp != nil,
 		finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		restarts:    restarts(p),
@@ -61,4 +61,8 @@ func readPod(p *corev1.Pod) (*pod, error) {
 		out.trouble = podTrouble(p)
 	}
 	return out, nil
+}
+
+func pinOf(p *corev1.Pod) string {
+	return cmp.Or(p.Labels[rollout.LabelRevision], p.Labels[rollout.LabelPodHash])
 }

@@ -115,9 +115,12 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 		// A broken connection heals in milliseconds, but a server that is down should get few requests.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
-	// The feed reports the errors that the reflector would log.
-	ctx = klog.NewContext(ctx, klog.Logger{}) // a logger without a sink discards everything
-	b.running.Go(func() { reflector.RunWithContext(ctx) })
+	b.running.Go(func() { reflector.RunWithContext(quiet(ctx)) })
+}
+
+// quiet returns a context in which client-go logs nothing, because the callers report errors.
+func quiet(ctx context.Context) context.Context {
+	return klog.NewContext(ctx, klog.Logger{}) // a logger without a sink discards everything
 }
 
 // overloaded reports whether the API server has too much load, which a list would increase. An API server without etcd
