@@ -65,6 +65,7 @@ type Pod struct {
 	Ready    bool      `json:"ready"`
 	Restarts int       `json:"restarts"`
 	Created  time.Time `json:"created"`
+	UID      string    `json:"-"`
 }
 
 func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
@@ -104,7 +105,7 @@ func revisionOf(r rollout.Revision, role string) Revision {
 	}
 	for _, p := range r.Members {
 		out.Pods = append(out.Pods, Pod{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts,
-			Created: p.Created})
+			Created: p.Created, UID: p.UID})
 	}
 	return out
 }

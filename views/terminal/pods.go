@@ -15,13 +15,8 @@ const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) string {
 	var b strings.Builder
-	role, color := r.Role, dim
-	switch role {
-	case "canary", "preview":
-		color = cyan
-	case "stable", "active":
-		color = green
-	default:
+	role, color := r.Role, roleColor(r.Role)
+	if color == dim {
 		role = "old"
 		if r.Desired > 0 || r.Hash == "" || r.Current {
 			role = "pods"

@@ -29,7 +29,8 @@ func TestNoTextControlsTheTerminal(t *testing.T) {
 			"plan": Plans(plans, k), "markdown": plan.Markdown(plans), "get": Apps(listing, k), "list": List(listing, k),
 			"watch": news.Of(listing, k, func(k Look) string { return List(listing, k) }), "none": List(status.Listing{Cluster: disguised}, k),
 			"no app": Apps(status.Listing{Cluster: disguised}, k), "history": History(history, k), "validate": Report(report, k),
-			"doctor": Examination(examination, k), "diff": Diff("+"+disguised+"\n", k), "line": Line(listing.Apps[0]),
+			"doctor": Examination(examination, k),
+			"log":    LogLine(disguised, "", disguised, k), "diff": Diff("+"+disguised+"\n", k), "line": Line(listing.Apps[0]),
 		} {
 			compare.CheckNamed(t, name+" shows its text in "+text, true, strings.Contains(text, "name"))
 			bad := func(r rune) bool { return unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) }
