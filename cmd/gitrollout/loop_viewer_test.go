@@ -17,11 +17,17 @@ import (
 // viewer returns a kubeconfig of a ServiceAccount that has the ClusterRole view only in the test's namespace.
 func (w *loopWorld) viewer() string {
 	w.Helper()
+	return w.reader("viewer", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"})
+}
+
+// reader returns a kubeconfig of a ServiceAccount that has a role only in the test's namespace.
+func (w *loopWorld) reader(name string, role rbacv1.RoleRef) string {
+	w.Helper()
 	accounts := w.kube.Kube.CoreV1().ServiceAccounts(w.ns)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "viewer"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	must(w, errorOf(accounts.Create(w.Context(), account, metav1.CreateOptions{})))
-	w.bind("viewer", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"})
-	token, err := accounts.CreateToken(w.Context(), "viewer", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	w.bind(name, role)
+	token, err := accounts.CreateToken(w.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	must(w, err)
 	config, err := clientcmd.LoadFromFile(w.kube.Kubeconfig)
 	must(w, err)
@@ -32,7 +38,7 @@ func (w *loopWorld) viewer() string {
 	for _, in := range config.Contexts {
 		in.Namespace = w.ns
 	}
-	file := filepath.Join(w.TempDir(), "viewer")
+	file := filepath.Join(w.TempDir(), name)
 	must(w, clientcmd.WriteToFile(*config, file))
 	return file
 }

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// talking returns a version whose pods have an init container, and a container that prints the version.
+func talking(tag string) map[string]string {
+	app := `- {name: app, image: "APP:` + tag + `"`
+	say := func(text string) string { return `, env: [{name: LOCALCLUSTER_LOG, value: "` + text + `"}]}` }
+	files := version(tag, halfThenGate)
+	files["app.yaml"] = strings.Replace(files["app.yaml"], "      containers:\n      "+app+"}",
+		"      initContainers:\n      - {name: migrate, image: migrate"+say("migrated "+tag)+"\n"+
+			"      containers:\n      "+app+say("old\\nbegun "+tag), 1)
+	return files
+}
+
+// appendLog sets the lines that follow the first lines in the logs of a version's running pods.
+func (w *loopWorld) appendLog(tag, text string) {
+	w.Helper()
+	pods := w.kube.Kube.CoreV1().Pods(w.ns)
+	all, err := pods.List(w.Context(), metav1.ListOptions{})
+	must(w, err)
+	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"localcluster/log": %q}}}`, text)
+	for _, p := range all.Items {
+		if p.Spec.Containers[0].Image == w.app+":"+tag {
+			must(w, errorOf(pods.Patch(w.Context(), p.Name, types.MergePatchType, patch, metav1.PatchOptions{})))
+		}
+	}
+}
+
+// followed starts a command that follows logs. It returns the output, and a function that interrupts the command and returns its exit code.
+func (w *loopWorld) followed(args ...string) (*safeBuffer, func() exitCode) {
+	w.Helper()
+	ctx, stop := context.WithCancel(w.Context())
+	out, done := &safeBuffer{}, make(chan exitCode, 1)
+	go func() { done <- exitCode(run(ctx, args, strings.NewReader(""), out, out)) }()
+	w.Cleanup(func() {
+		if stop(); w.Failed() {
+			w.Logf("gitrollout %s prints:\n%s", strings.Join(args, " "), out)
+		}
+	})
+	return out, func() exitCode { stop(); return <-done }
+}
+
+// TestLogs checks the logs of each version during a release, with the ClusterRole view in one namespace.
+func TestLogs(t *testing.T) {
+	w, p := newHealthyWorld(t, talking("v1"))
+	viewer := w.viewer()
+	args := func(kubeconfig string, more ...string) []string {
+		return append([]string{"logs", w.app, "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", kubeconfig}, more...)
+	}
+	logs := func(want exitCode, more ...string) string {
+		t.Helper()
+		return wantExit(t, want, args(viewer, more...)...)
+	}
+	count := func(text, part string, want int) {
+		t.Helper()
+		if got := strings.Count(text, part); got != want {
+			t.Errorf("%q is there %d times, want %d:\n%s", part, got, want, text)
+		}
+	}
+	stable := logs(exitOK, "--stable")
+	count(stable, " migrate | migrated v1\n", 2)
+	count(stable, " app | old\n", 2)
+	count(stable, " app | begun v1\n", 2)
+	count(stable, "\n", 6) // no note: the rights suffice
+	count(logs(exitOK, "--tail", "1"), " app | ", 2)
+	count(logs(exitOK, "--tail", "0"), "\n", 0)
+	w.wantText(logs(exitFailed, "--canary"), "app "+w.app+" has no pods of the new version, because no release is in flight; "+
+		"these versions run: stable h1-", "(2 pods)")
+
+	// The pods of a release are added. One log grows.
+	canary, endCanary := w.followed(args(viewer, "--canary", "-f", "--tail", "0")...)
+	other, endStable := w.followed(args(viewer, "--stable", "-f")...)
+	await(t, "the note about missing pods", func() bool { return strings.Contains(canary.String(), "; waiting for pods") })
+	await(t, "the stable pods", func() bool { return strings.Count(other.String(), " app | begun v1\n") == 2 })
+	s := p.awaitPaused(w.push("v2", talking("v2")))
+	await(t, "the new pod", func() bool { return strings.Contains(canary.String(), " app | begun v2\n") })
+	w.appendLog("v2", "grown")
+	await(t, "the new line", func() bool { return strings.Contains(canary.String(), " app | grown\n") })
+	count(logs(exitOK, "--canary"), " | begun v1\n", 0)
+	count(logs(exitOK, "--canary"), " | grown\n", 1)
+	count(logs(exitOK, "--stable"), "v2\n", 0)
+	count(logs(exitOK), " | begun v", 3)
+	count(other.String(), "v2\n", 0)
+
+	// A promoted pod has the stable version. A crashed container's runs follow each other.
+	w.decide(s.Release.Hash, "promote", "")
+	p.awaitHealthy(s.Release.Commit)
+	w.appendLog("v2", "grown\npromoted")
+	await(t, "the promoted pod", func() bool { return strings.Contains(other.String(), " app | promoted\n") })
+	w.push("v3", talking("v3-crash"))
+	await(t, "two runs", func() bool {
+		_ = p.passes(1)
+		return strings.Count(canary.String(), " app | begun v3-crash\n") >= 2
+	})
+	for name, end := range map[string]func() exitCode{"canary": endCanary, "stable": endStable} {
+		if code := end(); code != exitOK {
+			t.Errorf("--%s -f: exit code %d after an interruption", name, code)
+		}
+	}
+	text := canary.String()
+	count(text, "v1\n", 0)
+	count(text, " app | begun v2\n", 1)
+	count(text, " migrate | migrated v2\n", 1)
+	count(text, " app | grown\n", 1)
+}
+
+// TestLogsOverABrokenConnection checks that each line is printed once, although the connection breaks.
+func TestLogsOverABrokenConnection(t *testing.T) {
+	w, p := newHealthyWorld(t, talking("v1"))
+	p.end()
+	connection, cut := context.WithCancel(t.Context())
+	defer cut()
+	w.api.hold(func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/log") && connection.Err() == nil {
+			ctx, stop := context.WithCancel(r.Context())
+			context.AfterFunc(connection, stop)
+			*r = *r.WithContext(ctx)
+		}
+	})
+	out, end := w.followed("logs", w.app, "-f", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig)
+	await(t, "all pods", func() bool { return strings.Count(out.String(), " app | begun v1\n") == 2 })
+	cut()
+	w.appendLog("v1", "after the break")
+	await(t, "the later lines", func() bool { return strings.Count(out.String(), " app | after the break\n") == 2 })
+	for _, line := range []string{" migrate | migrated v1\n", " app | old\n", " app | begun v1\n"} {
+		if n := strings.Count(out.String(), line); n != 2 {
+			t.Errorf("%q is there %d times", line, n)
+		}
+	}
+	if code := end(); code != exitOK {
+		t.Errorf("exit code %d after an interruption", code)
+	}
+}
+
+// TestLogsWithoutTheRight checks that the error has the API server's message and the missing right.
+func TestLogsWithoutTheRight(t *testing.T) {
+	w, p := newHealthyWorld(t, talking("v1"))
+	p.end()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"", "apps"}, Verbs: []string{"get", "list", "watch"}, Resources: []string{
+			"pods", "deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions", "namespaces"}}}}
+	must(t, errorOf(w.kube.Kube.RbacV1().Roles(w.ns).Create(t.Context(), role, metav1.CreateOptions{})))
+	kubeconfig := w.reader("limited", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "pods"})
+	for _, more := range []string{"", " -f", " --stable -f --tail 3"} {
+		line := "logs " + w.app + " --cluster test --repo " + w.server.URL + " --kubeconfig " + kubeconfig + more
+		w.wantText(wantExit(t, exitCluster, strings.Fields(line)...),
+			`cannot get resource "pods/log" in API group "" in the namespace "`+w.ns+`"`,
+			"allow your user to get pods/log, as the ClusterRole view does")
+	}
+
+	// Git has the uid of kube-system, which the user cannot read. Without Git, the cluster's versions count.
+	elsewhere := rollout.Cluster{Cluster: "test", UID: "uid-of-kube-system", Source: rollout.Source{Repo: w.server.URL, Branch: "main"}}
+	w.edit(stateBranch, map[string]string{rollout.ClusterPath: encoded(t, elsewhere)})
+	viewer := w.viewer()
+	text := wantExit(t, exitOK, "logs", w.app, "--cluster", "test", "--repo", w.server.URL, "--kubeconfig", viewer)
+	w.wantText(text, "the cluster is not verified", " app | begun v1\n")
+	text = wantExit(t, exitOK, "logs", w.app, "--stable", "--cluster", "test", "--repo", "http://127.0.0.1:1/x.git", "--kubeconfig", viewer,
+		"--namespaces", w.ns)
+	w.wantText(text, "shown from the cluster alone", "connection refused", " app | begun v1\n")
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
+)
+
+const (
+	firstRetry = time.Second
+	maxRetry   = 5 * time.Second
+	// A change of the cluster causes a look at Git after changeDelay. Without changes, the next look is after gitEvery.
+	changeDelay = 2 * time.Second
+	gitEvery    = 30 * time.Second
+	// joined is the age of the first lines of a pod that changes its version, such as a promoted canary.
+	joined    = 10 * time.Second
+	tellAgain = time.Minute
+)
+
+// tailer prints the logs of pods.
+type tailer struct {
+	*logsCommand
+	logs  cluster.PodLogs
+	look  terminal.Look
+	fail  context.CancelCauseFunc
+	pods  sync.WaitGroup
+	known map[string]bool // the followed pods
+
+	mu   sync.Mutex           // held while a line is printed
+	told map[string]time.Time // key: the text of a trouble; value: when it was printed last
+}
+
+// sourceName returns the prefix of a container's lines.
+func sourceName(s cluster.LogSource, containers int) string {
+	if containers == 1 {
+		return s.Pod
+	}
+	return s.Pod + " " + s.Container
+}
+
+// printError is an error of the output, which ends the command.
+type printError struct{ error }
+
+func (t *tailer) printer(p status.VersionPod, source string) func(string) error {
+	return func(text string) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if _, err := io.WriteString(t.out, terminal.LogLine(source, p.Role, text, t.look)); err != nil {
+			return printError{err}
+		}
+		return nil
+	}
+}
+
+// trouble prints a problem that a later attempt may solve, once for all pods.
+func (t *tailer) trouble(err error) {
+	text := err.Error()
+	if e := new(cluster.Error); errors.As(err, &e) {
+		text = e.Msg
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := time.Now(); now.Sub(t.told[text]) > tellAgain {
+		t.told[text] = now
+		t.note("trying again: " + text)
+	}
+}
+
+// readPods prints the logs of pods, one container after the other. It continues after a failed request.
+func (t *tailer) readPods(ctx context.Context, pods []status.VersionPod) (errs error) {
+	for _, p := range pods {
+		sources, err := t.logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
+		for _, s := range sources {
+			name := sourceName(s, len(sources))
+			if s.Run == "" {
+				t.note(name + " has no log yet: " + s.Waits)
+				continue
+			}
+			r := cluster.LogRange{Since: t.since, Tail: t.tail}
+			_, failed := t.logs.Read(ctx, s, r, t.printer(p, name))
+			err = errors.Join(err, failed)
+		}
+		if isFinal(err) || ctx.Err() != nil {
+			return err
+		}
+		errs = errors.Join(errs, err)
+	}
+	return errs
+}
+
+// isFinal reports whether no other request can succeed: a right is missing, or the output is closed.
+func isFinal(err error) bool { return cluster.IsForbidden(err) || errors.As(err, new(printError)) }
+
+// followPods follows the pods of a version until ctx ends. The parameter app has the pods at the start.
+func (t *tailer) followPods(
+	ctx context.Context, view viewer, version status.Version, app status.App, changed <-chan struct{},
+) error {
+	following, fail := context.WithCancelCause(ctx)
+	defer t.pods.Wait()
+	defer fail(nil)
+	t.fail = fail
+	existed := map[string]bool{}
+	for _, p := range status.Version("").Of(app) {
+		existed[p.UID] = true
+	}
+	for _, p := range version.Of(app) {
+		t.follow(following, p, cluster.LogRange{Since: t.since, Tail: t.tail, Follow: true})
+	}
+	for pause(following, changed) {
+		_, err := view.Refresh(following)
+		l, failed := view.Listing(following, []string{app.App}, time.Now())
+		if failed == nil {
+			for _, p := range version.Of(l.Apps[0]) {
+				r := cluster.LogRange{Tail: -1, Follow: true}
+				if existed[p.UID] {
+					r.Since = joined
+				}
+				t.follow(following, p, r)
+			}
+		}
+		if err = errors.Join(err, failed); err != nil && following.Err() == nil {
+			t.trouble(err)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil // interrupted by the user
+	}
+	return context.Cause(following)
+}
+
+// follow starts to follow a pod's containers. The range selects the lines of the runs that have begun.
+func (t *tailer) follow(ctx context.Context, p status.VersionPod, first cluster.LogRange) {
+	key := p.UID + "/" + p.PodHash // an update in place keeps the uid
+	if t.known[key] {
+		return
+	}
+	t.known[key] = true
+	t.pods.Go(func() {
+		sources := t.sources(ctx, p)
+		for _, s := range sources {
+			t.pods.Go(func() { t.followContainer(ctx, p, s, sourceName(s, len(sources)), first) })
+		}
+	})
+}
+
+// pause waits for a change of the cluster, or for gitEvery. It returns false if ctx has ended.
+func pause(ctx context.Context, changed <-chan struct{}) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(gitEvery):
+		return true
+	case <-changed: // often the first of many
+		return sleep(ctx, changeDelay)
+	}
+}
+
+// sleep returns false if ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// sources returns the pod's containers. It repeats a failed request. It returns nil if the pod or ctx has ended.
+func (t *tailer) sources(ctx context.Context, p status.VersionPod) []cluster.LogSource {
+	for wait := firstRetry; ; wait = min(2*wait, maxRetry) {
+		all, err := t.logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
+		if err == nil {
+			return all
+		}
+		t.failed(ctx, err)
+		if !sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// failed ends the command if the error is final. Otherwise it prints the error.
+func (t *tailer) failed(ctx context.Context, err error) {
+	switch {
+	case isFinal(err):
+		t.fail(err)
+	case ctx.Err() == nil:
+		t.trouble(err)
+	}
+}
+
+// followContainer follows one run of a container after the other, until the pod or ctx ends. If a log ends before the
+// run is over, it reads the log again, because a connection may break.
+func (t *tailer) followContainer(
+	ctx context.Context, p status.VersionPod, s cluster.LogSource, name string, r cluster.LogRange,
+) {
+	all := cluster.LogRange{Tail: -1, Follow: true}
+	if s.Run == "" {
+		r = all
+	}
+	wait, run, complete, exists := firstRetry, s.Run, false, true
+	for exists {
+		if s.Run != run {
+			wait, run, complete, r = firstRetry, s.Run, false, all
+		}
+		if run != "" && !complete {
+			last, err := t.logs.Read(ctx, s, r, t.printer(p, name))
+			if err != nil && (isFinal(err) || wait > firstRetry) {
+				t.failed(ctx, err)
+			}
+			complete = err == nil && s.Over
+			if !last.IsZero() {
+				r = cluster.LogRange{After: last, Tail: -1, Follow: true}
+			}
+		}
+		if s.Last && (complete || run == "") || !sleep(ctx, wait) {
+			return
+		}
+		wait = min(2*wait, maxRetry)
+		s, exists = rollout.Find(t.sources(ctx, p), func(o cluster.LogSource) bool { return o.Container == s.Container })
+	}
+}
