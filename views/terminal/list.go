@@ -113,8 +113,8 @@ func listRow(a status.App, k Look) []span {
 		old = age(k.Now.Sub(since))
 	}
 	return []span{
-		{a.App, bold}, {cmp.Or(a.Namespace, "-"), plain}, {phase, mark(a).color}, {step, plain}, {weight, plain}, {ready, plain},
-		{cmp.Or(a.ImagesText(), "-"), plain}, {old, plain}, {waitingText(a), dim},
+		{a.App, bold}, {cmp.Or(a.Namespace, "-"), plain}, {phase, mark(a).color}, {step, plain}, {weight, plain},
+		{ready, plain}, {cmp.Or(a.ImagesText(), "-"), plain}, {old, plain}, {waitingText(a), dim},
 		{strategy, plain}, {authorOf(a), plain}, {releaseText(a.Stable), plain}, {releaseText(a.Release), plain},
 	}
 }
