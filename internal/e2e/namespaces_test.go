@@ -48,7 +48,7 @@ func TestNamespaces(t *testing.T) {
 		CertificateAuthority: own.CAFile}, tokenOf(t, cluster, w.ns, "robot")))
 	w.awaitHealthy(w.repo.Head())
 	w.release("v2", app.at("v2").files())
-	compare.Contains(t, oneLine(w.ran("get", "elsewhere", "--no-color")), "--namespaces does not include")
+	compare.Contains(t, oneLine(w.ran("get", "elsewhere", "--no-color")), "apps/elsewhere/c.yaml: metadata.namespace: ", other, "--namespaces")
 
 	class := "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: " + w.ns + "}\nvalue: 1\n"
 	w.push("a cluster-scoped object", map[string]string{"class.yaml": class,

@@ -102,16 +102,16 @@ func TestKindOfAConfiguration(t *testing.T) {
 // field, and the release continues with the correct entry.
 func TestMistakenKindOfAConfiguration(t *testing.T) {
 	t.Parallel()
-	const refused, unwritten = "the cluster refuses GameServerSet", "its controller writes no"
+	const refused, unwritten = "the cluster refuses GameServerSet", "its controller writes no "
 	for name, test := range map[string]struct{ is, not, says string }{
 		"Partition":          {"spec.rollout.old", "spec.rolout.old", refused + "|.spec.rolout: field not declared in schema"},
-		"ObservedGeneration": {"status.seen", "status.observed", unwritten + "|status.observed: name"},
-		"Replicas":           {"status.pods.all", "status.pods.total", unwritten + "|status.pods.total: name"},
-		"Updated":            {"status.pods.new\n", "status.pods.updated\n", unwritten + "|status.pods.updated: name"},
-		"UpdatedReady":       {"status.pods.newReady", "status.pods.ready", unwritten + "|status.pods.ready: name"},
-		"Available":          {"status.pods.available", "status.pods.up", unwritten + "|status.pods.up: name"},
-		"CurrentRevision":    {"status.revisions.base", "status.revisions.current", unwritten + "|status.revisions.current: name"},
-		"UpdateRevision":     {"status.revisions.newest", "status.revisions.updated", unwritten + "|status.revisions.updated: name"},
+		"ObservedGeneration": {"status.seen", "status.observed", unwritten + "status.observed"},
+		"Replicas":           {"status.pods.all", "status.pods.total", unwritten + "status.pods.total"},
+		"Updated":            {"status.pods.new\n", "status.pods.updated\n", unwritten + "status.pods.updated"},
+		"UpdatedReady":       {"status.pods.newReady", "status.pods.ready", unwritten + "status.pods.ready"},
+		"Available":          {"status.pods.available", "status.pods.up", unwritten + "status.pods.up"},
+		"CurrentRevision":    {"status.revisions.base", "status.revisions.current", unwritten + "status.revisions.current"},
+		"UpdateRevision":     {"status.revisions.newest", "status.revisions.updated", unwritten + "status.revisions.updated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
