@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +24,9 @@ import (
 // switchesAlone is a blue-green strategy that promotes automatically after a second.
 var switchesAlone = strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1)
 
-// TestPushesInEveryPhase pushes one hundred times at random moments, every tenth time an earlier version. At most two
-// versions have ready pods at any time, and enough pods stay ready.
+// TestPushesInEveryPhase pushes forty versions, every tenth time an earlier version. Each push waits until the version
+// before has a random number of ready pods, which may be 0. At most two versions have ready pods at any time, and enough
+// pods stay ready.
 func TestPushesInEveryPhase(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]string{
@@ -44,12 +44,13 @@ func TestPushesInEveryPhase(t *testing.T) {
 			w := running(t, app.files())
 			mark, rng := w.pods.mark(), rand.New(rand.NewPCG(1, uint64(len(name))))
 			version, commit := "v0", ""
-			for i := 1; i <= 100; i++ {
+			for i := 1; i <= 40; i++ {
 				if version = fmt.Sprint("v", i); i%10 == 0 {
 					version = fmt.Sprint("v", rng.IntN(i))
 				}
 				commit = w.push(version, app.at(version).files())
-				time.Sleep(time.Duration(rng.IntN(900)) * time.Millisecond)
+				least := rng.IntN(replicas+4) - 3 // every third push follows immediately
+				w.until(fmt.Sprintf("%d ready pods of %s", least, version), func() bool { return w.pods.last().ready[version] >= least })
 			}
 			w.finish(commit, map[string]int{version: replicas})
 			most, released := 0, map[string]bool{}
