@@ -154,9 +154,6 @@ func TestSettingsPage(t *testing.T) {
 	}
 }
 
-// flagLine matches the line of a flag in cobra's help: the flag's name, and the name of its value.
-var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (\S+))?  `)
-
 // TestEnvironmentIsDocumented checks that each environment variable in the source is on the help page.
 func TestEnvironmentIsDocumented(t *testing.T) {
 	page := newEnvironment().Long

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/render/worker"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
@@ -29,6 +31,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	workers := newWorkers()
 	defer workers.Close()
 	root := newRoot(streams{in: stdin, out: stdout, err: stderr, workers: workers})
+	refuseUnknown(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !isSilent(err) {
@@ -58,15 +61,15 @@ rights. init writes files, and pushes nothing.`,
   gitrollout abort shop --reason "checkout is slow"`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       versionOf().text(),
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}")
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%s: %v; see: %s --help", cmd.CommandPath(), err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(badFlag)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddGroup(
 		&cobra.Group{ID: "look", Title: "Look:"},
@@ -89,15 +92,61 @@ func inGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
+// refuseUnknown lets cobra's own commands refuse unknown arguments, instead of printing a help text without an error.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if about == nil || err != nil || !about.HasSubCommands() {
+					return err
+				}
+				return unknownCommand(about, rest)
+			}
+		case "completion":
+			c.Args, c.RunE = unknownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+}
+
+// unknownCommand refuses the arguments of a command that only has subcommands.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("%q is not a command of gitrollout", args[0])
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+			names = append(append(names, c.Name()), c.Aliases...)
+		}
 	}
-	return usagef("%s (gitrollout --help lists all)", text)
+	problem := fmt.Sprintf("%q is not a command of %s", args[0], cmd.CommandPath())
+	return unknown(cmd, problem, rollout.DidYouMean(args[0], names))
+}
+
+// flagLine matches the line of a flag in cobra's help: the flag's name, and the name of its value.
+var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (\S+))?  `)
+
+// badFlag explains an error of the flags. For an unknown flag, it suggests similar flags.
+func badFlag(cmd *cobra.Command, err error) error {
+	near := ""
+	if name, isUnknown := strings.CutPrefix(err.Error(), "unknown flag: --"); isUnknown {
+		names := rollout.Mapped(flagLine.FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1),
+			func(line []string) string { return line[1] })
+		near = strings.NewReplacer("mean ", "mean --", " or ", " or --").Replace(rollout.DidYouMean(name, names))
+	}
+	return unknown(cmd, fmt.Sprintf("%s: %v", cmd.CommandPath(), err), near)
+}
+
+// unknown returns an error with a problem, a question about similar names or "", and the command for help.
+func unknown(cmd *cobra.Command, problem, near string) error {
+	if near != "" {
+		return usagef("%s; %s See: %s --help", problem, near, cmd.CommandPath())
+	}
+	return usagef("%s; see: %s --help", problem, cmd.CommandPath())
 }
 
 // atMostOne accepts at most one argument. The parameter name describes this argument in errors.

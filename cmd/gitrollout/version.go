@@ -41,6 +41,14 @@ func versionOf() versionInfo {
 	return v
 }
 
+func (v versionInfo) text() string {
+	text := "gitrollout " + v.Version
+	if v.Commit != "" {
+		text += " (" + v.Commit[:min(12, len(v.Commit))] + ")"
+	}
+	return fmt.Sprintf("%s %s %s\n", text, v.Go, v.Platform)
+}
+
 func newVersion(s streams) *cobra.Command {
 	var output outputOption
 	cmd := &cobra.Command{
@@ -50,13 +58,7 @@ func newVersion(s streams) *cobra.Command {
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			v := versionOf()
-			return output.show(s, v, func() string {
-				text := "gitrollout " + v.Version
-				if v.Commit != "" {
-					text += " (" + v.Commit[:min(12, len(v.Commit))] + ")"
-				}
-				return fmt.Sprintf("%s %s %s\n", text, v.Go, v.Platform)
-			})
+			return output.show(s, v, v.text)
 		},
 	}
 	output.register(cmd, "json", "yaml")
