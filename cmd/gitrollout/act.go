@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,40 +17,94 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// pushCommand is the common part of the commands that push a user's request about one app.
+// pushCommand is the common part of the commands that push a user's request about apps.
 type pushCommand struct {
 	streams
 	source sourceOptions
 	vouch  vouchOptions
+	apps   appOptions
 	author string
+	dryRun bool
 }
 
-func (c *pushCommand) register(cmd *cobra.Command, run func(ctx context.Context, app string) error) {
-	cmd.Args, cmd.ValidArgsFunction = exactlyOne("app"), completeApps()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0]) }
-	register(cmd, &c.source, &c.vouch)
+const aboutSeveral = `
+
+For several apps, it pushes one commit. If an app that you name refuses, it pushes
+nothing; --selector skips such apps, and lists them.`
+
+func (c *pushCommand) register(cmd *cobra.Command) {
+	register(cmd, &c.source, &c.vouch, &c.apps)
 	registerAuthor(cmd, &c.author)
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the commit and its files, and push nothing")
+	cmd.Long += aboutSeveral
 }
 
-func (c *pushCommand) open(ctx context.Context) (rollout.Identity, *console.Session, error) {
+// run pushes the changes of the selected apps as one commit.
+func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
+	change func(w *console.Session, app string) (propose.Change, error)) error {
 	who, err := identity(ctx, c.author)
 	if err != nil {
-		return who, nil, err
+		return err
 	}
 	w, err := openToSign(ctx, &c.source, c.vouch, c.streams)
-	return who, w, err
-}
-
-func (c *pushCommand) push(w *console.Session, do func() (said string, err error)) (err error) {
-	var said string
-	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() error {
-		said, err = do()
-		return err
-	})
 	if err != nil {
 		return err
 	}
-	return c.say(said)
+	names, unknown, err := c.apps.pick(w, args)
+	if err != nil {
+		return err
+	}
+	w.Detail = true
+	all, notes, err := c.apps.changes(names, unknown, func(app string) (propose.Change, error) { return change(w, app) })
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return c.say(strings.Join(notes, "\n"))
+	}
+	o, err := propose.Target{Cluster: w.Cluster, Branch: w.Branch}.Together(a, all)
+	if err != nil {
+		return err
+	}
+	said := ""
+	if c.dryRun {
+		said, err = drawChange(w.Tip.Tree, o)
+	} else {
+		err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() error {
+			said, err = w.Push(ctx, who, o)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return c.say(strings.Join(append([]string{said}, notes...), "\n"))
+}
+
+// drawChange formats a change for --dry-run. It omits files that the tree already has.
+func drawChange(tree propose.Tree, o propose.Change) (string, error) {
+	var b strings.Builder
+	b.WriteString(o.Message + "\n")
+	for _, path := range slices.Sorted(maps.Keys(o.Edits)) {
+		entry, found, err := tree.Lookup(path)
+		var old []byte
+		if err == nil && found {
+			old, err = tree.ReadBlob(entry.ID)
+		}
+		if err != nil {
+			return "", fmt.Errorf("read %s: %w", path, err)
+		}
+		switch content := o.Edits[path]; {
+		case !found && content != nil:
+			fmt.Fprintf(&b, "A %s\n", path)
+		case found && content == nil:
+			fmt.Fprintf(&b, "D %s\n", path)
+		case found && !bytes.Equal(old, content):
+			fmt.Fprintf(&b, "M %s\n", path)
+		}
+	}
+	fmt.Fprintf(&b, "\nnothing was pushed to %s (--dry-run)", o.Branch)
+	return b.String(), nil
 }
 
 // actCommand is the common part of the commands "promote", "abort", "hold" and "retry".
@@ -57,7 +115,8 @@ type actCommand struct {
 
 func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *propose.Action) {
 	c := &actCommand{pushCommand{streams: s}, propose.Action{Verb: verb}}
-	c.register(cmd, c.run)
+	c.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.act(cmd.Context(), args) }
 	return cmd, &c.action
 }
 
@@ -67,7 +126,7 @@ func registerAuthor(cmd *cobra.Command, author *string) {
 
 func newPromote(s streams) *cobra.Command {
 	cmd, a := newAct(s, &cobra.Command{
-		Use:   "promote APP",
+		Use:   "promote APP...",
 		Short: "Let a release pass the step that it waits at",
 		Long: `Let a release pass the step that it waits at.
 
@@ -85,7 +144,9 @@ ForeignController: gitrollout takes it over from Argo Rollouts, Flagger or anoth
 controller, at this version and once.`,
 		Example: `  gitrollout promote shop
   gitrollout promote shop --through 6
-  gitrollout promote shop --full`,
+  gitrollout promote shop --full
+  gitrollout promote shop cart
+  gitrollout promote -l team=pay --dry-run`,
 	}, rollout.Promote)
 	cmd.Flags().BoolVar(&a.Full, "full", false, "open all gates and skip the remaining weights")
 	cmd.Flags().BoolVar(&a.AdoptAnyway, "adopt-anyway", false,
@@ -98,7 +159,7 @@ controller, at this version and once.`,
 
 func newHold(s streams) *cobra.Command {
 	cmd, a := newAct(s, &cobra.Command{
-		Use:   "hold APP",
+		Use:   "hold APP...",
 		Short: "Keep a release where it is",
 		Long: `Keep a release at the step that it has reached, until the hold is taken off,
 the release is promoted or aborted, or another version is pushed.
@@ -114,7 +175,7 @@ It pushes the app's promotion file to your branch; --off removes the file.`,
 
 func newAbort(s streams) *cobra.Command {
 	cmd, a := newAct(s, &cobra.Command{
-		Use:   "abort APP",
+		Use:   "abort APP...",
 		Short: "Roll a release back to the stable version and reject the release",
 		Long: `Take a release back to stable at once, and do not try it again.
 
@@ -122,7 +183,8 @@ It pushes the app's promotion file to your branch. Git still asks for the
 release afterwards, so the app is Degraded until you revert the commit (there
 will be a branch gitrollout/revert/<cluster>/<app> to merge), push another
 version, or run retry. Where you can, revert the commit instead: that does both.`,
-		Example: `  gitrollout abort shop --reason "checkout is slow"`,
+		Example: `  gitrollout abort shop --reason "checkout is slow"
+  gitrollout abort -l team=pay`,
 	}, rollout.Abort)
 	cmd.Flags().StringVar(&a.Reason, "reason", "", "the reason, which is shown with the rejected release")
 	return cmd
@@ -130,7 +192,7 @@ version, or run retry. Where you can, revert the commit instead: that does both.
 
 func newRetry(s streams) *cobra.Command {
 	cmd, _ := newAct(s, &cobra.Command{
-		Use:   "retry APP",
+		Use:   "retry APP...",
 		Short: "Try a rejected release again, from its first step",
 		Long: `Try the release that Git asks for and that was rejected once more, from its
 first step.
@@ -141,16 +203,13 @@ It pushes the app's promotion file to your branch.`,
 	return cmd
 }
 
-func (c *actCommand) run(ctx context.Context, name string) error {
+func (c *actCommand) act(ctx context.Context, args []string) error {
 	if c.action.Full && c.action.Through != "" {
 		return usagef("--full and --through exclude each other")
 	}
-	who, w, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	w.Detail = true
-	return c.push(w, func() (string, error) { return w.Act(ctx, who, name, c.action, nil) })
+	return c.run(ctx, args, c.action, func(w *console.Session, app string) (propose.Change, error) {
+		return w.Change(ctx, app, c.action, nil)
+	})
 }
 
 // identity returns the author from --author, the environment, or git's settings.

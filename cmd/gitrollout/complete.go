@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,18 @@ import (
 
 func completeApps() cobra.CompletionFunc {
 	return completeNames((*console.Session).Names)
+}
+
+// completeSeveral completes the names of apps that are not on the command line yet.
+func completeSeveral() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		w := quietWorld(cmd)
+		if w == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		isGiven := func(name string) bool { return slices.Contains(args, name) }
+		return slices.DeleteFunc(w.Names(), isGiven), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // completeNames completes a command's first argument. It completes nothing if the repository cannot be read.

@@ -18,7 +18,8 @@ func TestUndo(t *testing.T) {
 	}
 	first, second, branch := two.Stable.Commit, two.Release.Commit, w.revert()
 
-	w.wantText(undo(exitOK, "--dry-run"), "Undo "+string(two.Release.Hash)+" of "+w.app, "M apps/"+w.app+"/app.yaml", "not pushed")
+	w.wantText(undo(exitOK, "--dry-run"), "Undo "+string(two.Release.Hash)+" of "+w.app, "M apps/"+w.app+"/app.yaml",
+		"nothing was pushed to ")
 	w.wantBranch(branch, "")
 	w.wantText(undo(exitOK, "--reason", "too blue"), "pushed "+branch, "git merge --no-ff origin/"+branch)
 	w.wantText(w.repo.Message(branch), "Reason: too blue", "in flight")

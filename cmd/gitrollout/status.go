@@ -25,6 +25,7 @@ type statusCommand struct {
 	streams
 	source  sourceOptions
 	output  outputOption
+	apps    appOptions
 	wait    bool
 	timeout time.Duration
 	every   time.Duration
@@ -36,7 +37,7 @@ type statusCommand struct {
 func newStatus(s streams) *cobra.Command {
 	c := &statusCommand{streams: s}
 	cmd := &cobra.Command{
-		Use:   "status APP",
+		Use:   "status APP...",
 		Short: "Tell scripts where a release stands, and wait for its end",
 		Long: `Say in a line where an app stands, with an exit code for scripts. With --wait it
 goes on until the release has ended, and prints a line for each transition.
@@ -50,18 +51,20 @@ version that happens to be healthy does not count.
   7  not yet: the time is up, or there was no --wait
   8  it is held, and a person has to do something
 
+For several apps, --wait ends when all releases have ended, and the exit code is the
+worst: 6 before 8, 8 before 7. With -o, it prints a list, as "gitrollout list" does.
+
 It reads Git alone. The other exit codes: gitrollout help exit-codes.`,
 		Example: `  git push && gitrollout status shop --wait
   gitrollout status shop --wait --commit "$GITHUB_SHA" --timeout 30m
-  gitrollout status shop --wait --for paused && ./smoke-test && gitrollout promote shop`,
-		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeApps(),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+  gitrollout status shop --wait --for paused && ./smoke-test && gitrollout promote shop
+  gitrollout status -l team=pay --wait`,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
-	c.source.register(cmd)
+	register(cmd, &c.source, &c.apps)
 	c.output.register(cmd, "json", "yaml")
 	flags := cmd.Flags()
-	flags.BoolVar(&c.wait, "wait", false, "wait for the end")
+	flags.BoolVar(&c.wait, "wait", false, "wait for the end of each release")
 	flags.DurationVar(&c.timeout, "timeout", 10*time.Minute, "with --wait: how long at most")
 	flags.DurationVar(&c.every, "refresh", 2*time.Second, "with --wait: time between looks at Git")
 	flags.StringVar(&c.until, "for", "healthy", "the goal to wait for: "+strings.Join(status.GoalNames(), ", "))
@@ -86,7 +89,18 @@ func (c *statusCommand) check() error {
 	return nil
 }
 
-func (c *statusCommand) run(ctx context.Context, name string) error {
+// followed is one app whose release a status command follows.
+type followed struct {
+	app     rollout.App
+	goal    status.Goal
+	seen    status.App
+	said    string // the last line
+	verdict status.Verdict
+}
+
+func (f *followed) ended() bool { return f.verdict.Ending != status.NotYet }
+
+func (c *statusCommand) run(ctx context.Context, args []string) error {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -97,12 +111,7 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	w.Detail = true
-	app, err := w.App(name)
-	if err != nil {
-		return err
-	}
-	g, err := c.goal(ctx, w, app)
+	all, err := c.follow(ctx, w, args)
 	if err != nil {
 		return err
 	}
@@ -113,59 +122,116 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 	if c.output.format != "" {
 		lines = c.err
 	}
-	said := ""
 	for {
-		in, err := w.Input(ctx, app, time.Now())
-		if err != nil {
-			return fmt.Errorf("app %s: %w", name, err)
-		}
-		a := status.Of(in, w.Cluster, w.Heads.Proposals)
-		if line := terminal.Line(a); line != said {
-			said = line
-			if _, err := fmt.Fprintf(lines, "%s %s\n", in.Now.UTC().Format(time.RFC3339), line); err != nil {
+		haveEnded := true
+		for _, f := range all {
+			if err := f.look(ctx, w, lines); err != nil {
 				return err
 			}
+			haveEnded = haveEnded && f.ended()
 		}
-		v := g.Judge(in)
-		done := v.Ending != status.NotYet
-		late := !c.wait || !time.Now().Before(deadline)
-		if !done && !late {
-			if err := c.again(ctx, w, deadline); err != nil {
-				return err
-			}
-			continue
+		if late := !c.wait || !time.Now().Before(deadline); haveEnded || late {
+			break
 		}
-		if _, err := c.output.write(c.streams, a); err != nil {
+		if err := c.again(ctx, w, deadline); err != nil {
 			return err
 		}
-		return c.conclude(lines, w, a, v)
 	}
+	var data any = all[0].seen
+	if len(all) > 1 || c.apps.matches != nil {
+		data = status.Listing{Cluster: w.Cluster,
+			Apps: rollout.Mapped(all, func(f *followed) status.App { return f.seen })}
+	}
+	if _, err := c.output.write(c.streams, data); err != nil {
+		return err
+	}
+	return c.conclude(lines, w, all)
 }
 
-var endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
-	status.Missed: exitDegraded, status.Stuck: exitHeld}
+// follow returns the selected apps with their goals. It names all unknown apps.
+func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []string) (all []*followed, err error) {
+	names, unknown, err := c.apps.pick(w, args)
+	if err != nil {
+		return nil, err
+	}
+	if c.release != "" && len(names) > 1 {
+		return nil, usagef("--release is the hash of one app, and %d apps are selected; use --commit", len(names))
+	}
+	for _, err := range unknown {
+		_, _ = fmt.Fprintf(c.err, "skipped %v\n", err)
+	}
+	if c.commit != "" {
+		if c.commit, err = fullCommit(ctx, "--commit", c.commit); err != nil {
+			return nil, err
+		}
+	}
+	w.Detail = true
+	var failed []error
+	for _, name := range names {
+		f := &followed{}
+		if f.app, err = w.App(name); err == nil {
+			f.goal, err = c.goal(ctx, w, f.app)
+		}
+		all, failed = append(all, f), append(failed, err)
+	}
+	return all, errors.Join(failed...)
+}
 
-func (c *statusCommand) conclude(lines io.Writer, w *console.Session, a status.App, v status.Verdict) error {
-	done, code := v.Ending != status.NotYet, endings[v.Ending]
-	if !done && a.Held != nil && !a.Waits() {
-		code = exitHeld
-	}
-	if done || c.wait {
-		text := v.Text
-		if !done {
-			text = fmt.Sprintf("not %s within %s", c.until, c.timeout)
-		}
-		if _, err := fmt.Fprintln(lines, a.App+": "+text); err != nil {
-			return err
-		}
-	}
-	if code == exitOK {
+// look reads the app's state, unless the release has ended, and prints a line on a change.
+func (f *followed) look(ctx context.Context, w *console.Session, lines io.Writer) error {
+	if f.ended() {
 		return nil
 	}
-	for _, n := range a.Next {
-		_, _ = fmt.Fprintf(lines, "  to %s: %s\n", n.To, w.Command(n.Command))
+	in, err := w.Input(ctx, f.app, time.Now())
+	if err != nil {
+		return fmt.Errorf("app %s: %w", f.app.Name, err)
 	}
-	return silent(code)
+	f.seen, f.verdict = status.Of(in, w.Cluster, w.Heads.Proposals), f.goal.Judge(in)
+	line := terminal.Line(f.seen)
+	if line == f.said {
+		return nil
+	}
+	f.said = line
+	_, err = fmt.Fprintf(lines, "%s %s\n", in.Now.UTC().Format(time.RFC3339), line)
+	return err
+}
+
+// endings has the exit codes of endings. The codes of several apps count in the order of the list worst.
+var (
+	endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
+		status.Missed: exitDegraded, status.Stuck: exitHeld}
+	worst = []exitCode{exitDegraded, exitHeld, exitNotYet, exitOK}
+)
+
+// conclude prints how the releases have ended, and returns the worst exit code.
+func (c *statusCommand) conclude(lines io.Writer, w *console.Session, all []*followed) error {
+	least := len(worst) - 1
+	for _, f := range all {
+		code := endings[f.verdict.Ending]
+		if !f.ended() && f.seen.Held != nil && !f.seen.Waits() {
+			code = exitHeld
+		}
+		least = min(least, slices.Index(worst, code))
+		text := f.verdict.Text
+		if !f.ended() {
+			text = fmt.Sprintf("not %s within %s", c.until, c.timeout)
+		}
+		if f.ended() || c.wait {
+			if _, err := fmt.Fprintln(lines, f.app.Name+": "+text); err != nil {
+				return err
+			}
+		}
+		if code == exitOK {
+			continue
+		}
+		for _, n := range f.seen.Next {
+			_, _ = fmt.Fprintf(lines, "  to %s: %s\n", n.To, w.Command(n.Command))
+		}
+	}
+	if worst[least] == exitOK {
+		return nil
+	}
+	return silent(worst[least])
 }
 
 func (c *statusCommand) again(ctx context.Context, w *console.Session, deadline time.Time) error {
@@ -189,11 +255,7 @@ func (c *statusCommand) goal(ctx context.Context, w *console.Session, app rollou
 		g.Hash = rollout.Hash(c.release)
 		return g, nil
 	case c.commit != "":
-		id, err := fullCommit(ctx, "--commit", c.commit)
-		if err != nil {
-			return g, err
-		}
-		r, err := w.RenderAt(ctx, app, id)
+		r, err := w.RenderAt(ctx, app, c.commit)
 		if err != nil {
 			return g, fmt.Errorf("--commit: %w", err)
 		}

@@ -102,7 +102,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	o.Subject, o.Effect = d.subject, d.then
+	o.App, o.Subject, o.Effect = in.App.Name, d.subject, d.then
 	o.Message = fmt.Sprintf("%s in %s\n%s", d.subject, t.Cluster, o.Message)
 	return o, nil
 }

@@ -10,6 +10,7 @@ import (
 
 // Change is one commit to make, with its meaning for users.
 type Change struct {
+	App     string            // the app, if a user's action asks for the change
 	Branch  string            // short name of the users' branch, or of a proposal's branch
 	Edits   map[string][]byte // the new content by path; nil content deletes the file
 	Message string            // the commit's message

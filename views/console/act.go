@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/git"
@@ -12,28 +14,41 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Act commits an action on one app and returns a text for the user. A non-nil check can refuse the action.
-func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a propose.Action,
-	check func(strategies.Input) error) (said string, err error) {
+// Change returns the change for an action on one app. A non-nil check can refuse the action.
+func (w *Session) Change(ctx context.Context, name string, a propose.Action, check func(strategies.Input) error) (
+	o propose.Change, err error,
+) {
 	app, err := w.App(name)
 	if err != nil {
-		return "", err
+		return o, err
 	}
 	in, err := w.Input(ctx, app, w.Now())
 	if err != nil {
-		return "", err
+		return o, fmt.Errorf("%s: %w", name, err)
 	}
 	if check != nil {
 		if err := check(in); err != nil {
-			return "", err
+			return o, err
 		}
 	}
 	a.Reason = terminal.Clean(a.Reason)
-	o, err := propose.Target{Cluster: w.Cluster, Branch: w.Branch}.Decide(in, a)
+	o, err = propose.Target{Cluster: w.Cluster, Branch: w.Branch}.Decide(in, a)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
+		return o, fmt.Errorf("%s: %w", name, err)
 	}
-	// The commit cannot approve a newer release on the branch, because the edits contain the hash of this release.
+	return o, nil
+}
+
+// Push pushes a change of one app, or of several apps, and returns a text for the user. A change without edits pushes
+// nothing. A proposal replaces an existing proposal.
+func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Change) (said string, err error) {
+	switch {
+	case len(o.Edits) == 0:
+		return o.Effect, nil
+	case o.Branch != w.Branch:
+		return w.pushProposal(ctx, who, o)
+	}
+	// The commit cannot approve newer releases on the branch, because the edits contain the hashes of these releases.
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
 	})
@@ -41,8 +56,8 @@ func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a 
 	case err != nil:
 		return "", err
 	case id == "":
-		said = fmt.Sprintf("nothing to push: %s already contains this change on %s\n%s",
-			rollout.PromotionPath(w.Cluster, name), o.Branch, o.Effect)
+		said = fmt.Sprintf("nothing to push: %s already has this change of %s\n%s", o.Branch,
+			strings.Join(slices.Sorted(maps.Keys(o.Edits)), ", "), o.Effect)
 	default:
 		said = fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Effect)
 	}

@@ -129,23 +129,23 @@ func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a p
 	if err != nil {
 		return "", err
 	}
-	return w.actFor(ctx, rollout.Identity{Name: who.Name, Email: who.Email}, app, a)
+	o, err := changeFor(ctx, w, app, a)
+	if err != nil {
+		return "", err
+	}
+	return w.Push(ctx, rollout.Identity{Name: who.Name, Email: who.Email}, o)
 }
 
-func (w *Session) actFor(ctx context.Context, who rollout.Identity, app string, a propose.Action) (string, error) {
+func changeFor(ctx context.Context, w *Session, app string, a propose.Action) (o propose.Change, err error) {
 	if a.Verb != propose.Undo {
-		return w.Act(ctx, who, app, a, a.StillAbout)
+		return w.Change(ctx, app, a, a.StillAbout)
 	}
 	state, err := w.States.Of(app)
 	if err != nil {
-		return "", err
+		return o, err
 	}
 	if err := a.StillAbout(strategies.Input{State: state}); err != nil {
-		return "", err
+		return o, err
 	}
-	o, to, err := w.UndoOrder(ctx, app, Undo{Reason: a.Reason, Depth: historyDepth})
-	if err != nil {
-		return "", err
-	}
-	return w.PushUndo(ctx, who, app, o, to)
+	return w.UndoOrder(ctx, app, Undo{Reason: a.Reason, Depth: historyDepth})
 }

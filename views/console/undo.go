@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/publish/forge"
@@ -21,29 +22,31 @@ type Undo struct {
 	Depth  int // maximum number of state commits to search
 }
 
-// UndoOrder returns the proposed change that undoes an app's release, and the version that the change restores.
-func (w *Session) UndoOrder(
-	ctx context.Context, name string, u Undo,
-) (o propose.Change, to propose.Version, err error) {
+// UndoOrder returns the proposed change that undoes an app's release. Without edits, its Effect says why.
+func (w *Session) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Change, err error) {
 	app, err := w.App(name)
 	if err != nil {
-		return o, to, err
+		return o, err
 	}
 	s, err := w.States.Of(name)
 	if err != nil {
-		return o, to, err
+		return o, err
 	}
 	if s.Phase == "" {
-		return o, to, fmt.Errorf("app %s has no record yet: nothing to undo; check that gitrollout run is running", name)
+		return o, fmt.Errorf("%s: it has no record yet: nothing to undo; check that gitrollout run is running", name)
 	}
 	back := undoing{w, app, s}
-	if to, err = back.to(ctx, u); err == nil {
+	to, err := back.to(ctx, u)
+	if err == nil {
 		o, err = back.order(ctx, to, u.Reason)
 	}
 	if err != nil {
-		return o, to, fmt.Errorf("%s: %w", name, err)
+		return o, fmt.Errorf("%s: %w", name, err)
 	}
-	return o, to, nil
+	if len(o.Edits) == 0 {
+		o.Effect = fmt.Sprintf("nothing to undo: %s already has %s at %s", w.Branch, name, to)
+	}
+	return o, nil
 }
 
 type undoing struct {
@@ -126,13 +129,8 @@ func (b undoing) renders() []*rollout.Render {
 	return all
 }
 
-// PushUndo pushes a proposal, and replaces an existing proposal. It returns a text that says how to merge the proposal.
-func (w *Session) PushUndo(
-	ctx context.Context, who rollout.Identity, name string, o propose.Change, to propose.Version,
-) (said string, err error) {
-	if len(o.Edits) == 0 {
-		return fmt.Sprintf("nothing to undo: %s already has %s at %s", w.Branch, name, to), nil
-	}
+// pushProposal pushes a proposal. It returns a text that says how to merge the proposal.
+func (w *Session) pushProposal(ctx context.Context, who rollout.Identity, o propose.Change) (said string, err error) {
 	head, err := w.Repo.Snapshot(ctx, w.Heads.Main)
 	if err == nil {
 		err = w.mayBuildOn(ctx, head)
@@ -145,7 +143,7 @@ func (w *Session) PushUndo(
 		Edits: o.Edits, Message: o.Message, When: o.When, Author: who,
 	}})
 	if errors.Is(err, git.ErrConflict) {
-		return "", fmt.Errorf("%s: %s was changed by another push; check the branch, and try again: %w", name, o.Branch, err)
+		return "", fmt.Errorf("%s: %s was changed by another push; check the branch, and try again: %w", o.App, o.Branch, err)
 	}
 	if err != nil {
 		return "", err
@@ -154,5 +152,9 @@ func (w *Session) PushUndo(
 	if page := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String()).Pull(w.Branch, o.Branch); page != "" {
 		said += "  " + page + "\n"
 	}
-	return w.warned(said + fmt.Sprintf("  git fetch && git merge --no-ff origin/%s && git push", o.Branch)), nil
+	said += fmt.Sprintf("  git fetch && git merge --no-ff origin/%s && git push", o.Branch)
+	if strings.Contains(o.Branch, "+") { // the reconciler removes only the branches of single apps
+		said += " && git push --delete origin " + o.Branch
+	}
+	return w.warned(said), nil
 }

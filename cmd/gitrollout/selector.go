@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/console"
+)
+
+// appOptions select the apps of a command, by names or by labels.
+type appOptions struct {
+	selector string
+	matches  func(labels map[string]string) bool // nil without a selector
+}
+
+func (o *appOptions) register(cmd *cobra.Command) {
+	cmd.Args, cmd.ValidArgsFunction = o.check, completeSeveral()
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "",
+		"instead of names: the apps whose workloads have these `labels`: team=pay,tier!=batch")
+}
+
+// check checks the command line. An empty selector selects no app, because a script's variable may be empty.
+func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
+	switch {
+	case o.selector == "" && len(args) == 0:
+		return usagef("%s takes names of apps, or --selector; see: %s --help", cmd.CommandPath(), cmd.CommandPath())
+	case o.selector != "" && len(args) > 0:
+		return usagef("--selector and the app %s exclude each other; see: %s --help", args[0], cmd.CommandPath())
+	}
+	o.matches, err = labelled(o.selector)
+	return err
+}
+
+// pick returns the sorted names of the selected apps, and an error for each app whose labels are unknown.
+func (o *appOptions) pick(w *console.Session, args []string) (names []string, unknown []error, err error) {
+	if o.matches == nil {
+		return slices.Compact(slices.Sorted(slices.Values(args))), nil, nil
+	}
+	const workers = 4
+	heads := make([]strategies.Head, len(w.Tip.Apps))
+	source.Each(len(heads), workers, func(i int) { heads[i] = w.Head(w.Tip.Apps[i]) })
+	for i, app := range w.Tip.Apps {
+		switch head := heads[i]; {
+		case head.Render == nil:
+			unknown = append(unknown, fmt.Errorf("%s: its labels are unknown: %w", app.Name, head.Err))
+		case o.matches(head.Render.Labels()):
+			names = append(names, app.Name)
+		}
+	}
+	if len(names) == 0 {
+		none := fmt.Errorf("--selector %q matches no app of cluster %s; gitrollout list -o yaml shows the labels of all apps",
+			o.selector, w.Cluster)
+		return nil, nil, errors.Join(append([]error{none}, unknown...)...)
+	}
+	return names, unknown, nil
+}
+
+// changes returns the apps' changes, and a note for each app without a change. If a named app refuses the action, all
+// apps fail. A selector skips such apps, and the apps of the parameter refused.
+func (o *appOptions) changes(names []string, refused []error, change func(app string) (propose.Change, error)) (
+	all []propose.Change, notes []string, err error,
+) {
+	for _, name := range names {
+		c, err := change(name)
+		switch {
+		case err != nil && o.selector != "" && !isRefusal(err):
+			return nil, nil, err
+		case err != nil:
+			refused = append(refused, err)
+		case len(c.Edits) > 0:
+			all = append(all, c)
+		case o.selector != "":
+			refused = append(refused, fmt.Errorf("%s: %s", name, c.Effect))
+		default:
+			notes = append(notes, c.Effect)
+		}
+	}
+	switch failed := errors.Join(refused...); {
+	case failed == nil:
+		return all, notes, nil
+	case o.selector != "" && len(all) == 0:
+		return nil, nil, fmt.Errorf("nothing to do for the apps that match --selector %q:\n%w", o.selector, failed)
+	case o.selector == "" && len(names) == 1:
+		return nil, nil, failed
+	case o.selector == "":
+		return nil, nil, fmt.Errorf("nothing was pushed, because of %s:\n%w", rollout.Count(len(refused), "app"), failed)
+	}
+	return all, rollout.Mapped(refused, func(err error) string { return "skipped " + err.Error() }), nil
+}
+
+// isRefusal reports whether an app's state does not allow an action. Other errors are failures of Git, or bad records.
+func isRefusal(err error) bool {
+	code := codeOf(err)
+	return code != exitGit && code != exitConfig && !errors.Is(err, context.Canceled)
+}

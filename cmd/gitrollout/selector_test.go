@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/propose"
+)
+
+// TestSeveralChanges checks which apps get a change if some apps refuse the action.
+func TestSeveralChanges(t *testing.T) {
+	edits := map[string][]byte{"file": nil}
+	change := func(app string) (propose.Change, error) {
+		switch {
+		case strings.HasPrefix(app, "calm"):
+			return propose.Change{}, fmt.Errorf("%s: no release is in flight", app)
+		case app == "done":
+			return propose.Change{App: app, Effect: "nothing to undo"}, nil
+		case app == "gone":
+			return propose.Change{}, fmt.Errorf("gone: %w", git.ErrUnreachable)
+		}
+		return propose.Change{App: app, Edits: edits}, nil
+	}
+	for name, c := range map[string]struct {
+		selector, names string
+		unknown         error
+		want            string // the apps with a change, the notes and the error
+	}{
+		"All":           {"", "cart shop", nil, "cart shop"},
+		"OneRefuses":    {"", "calm", nil, " error: calm: no release is in flight"},
+		"NamedRefuses":  {"", "calm shop", nil, " error: nothing was pushed, because of 1 app: calm: no release is in flight"},
+		"NamedDone":     {"", "done shop", nil, "shop note: nothing to undo"},
+		"OneDone":       {"", "done", nil, " note: nothing to undo"},
+		"SelectedSkips": {"l", "calm done shop", nil, "shop note: skipped calm: no release is in flight note: skipped done: nothing to undo"},
+		"SelectedNone": {"l", "calm done", nil, ` error: nothing to do for the apps that match --selector "l": ` +
+			"calm: no release is in flight done: nothing to undo"},
+		"SelectedFailed": {"l", "gone shop", nil, " error: gone: unreachable"},
+		"Unknown":        {"l", "shop", errors.New("pay: its labels are unknown"), "shop note: skipped pay: its labels are unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var refused []error
+			if c.unknown != nil {
+				refused = append(refused, c.unknown)
+			}
+			o := appOptions{selector: c.selector}
+			all, notes, err := o.changes(strings.Fields(c.names), refused, change)
+			var apps []string
+			for _, c := range all {
+				apps = append(apps, c.App)
+			}
+			got := strings.Join(apps, " ")
+			for _, note := range notes {
+				got += " note: " + note
+			}
+			if err != nil {
+				got += " error: " + strings.ReplaceAll(err.Error(), "\n", " ")
+			}
+			compare.Check(t, c.want, got)
+		})
+	}
+}

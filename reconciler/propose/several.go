@@ -1,0 +1,73 @@
+package propose
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// maxSubject is the usual length of the subject of a commit.
+const maxSubject = 72
+
+// Together joins the changes of one action on several apps into one commit. A single change stays as it is. Changes
+// that give a file different contents are an error.
+func (t Target) Together(a Action, all []Change) (Change, error) {
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	one := Change{Branch: all[0].Branch, Edits: map[string][]byte{}, When: all[0].When}
+	editor := map[string]string{} // the key is a path; the value is an app
+	var apps, messages, effects []string
+	for _, c := range all {
+		for path, content := range c.Edits {
+			other, found := one.Edits[path]
+			if found && ((other == nil) != (content == nil) || !bytes.Equal(other, content)) {
+				return one, fmt.Errorf("%s and %s need different contents of %s; use one command for each app",
+					editor[path], c.App, path)
+			}
+			editor[path] = c.App
+		}
+		maps.Copy(one.Edits, c.Edits)
+		apps, effects = append(apps, c.App), append(effects, c.Effect)
+		messages = append(messages, strings.TrimSpace(c.Message))
+	}
+	if one.Branch != t.Branch { // a proposal
+		one.Branch = strings.TrimSuffix(one.Branch, apps[0]) + joined(apps)
+	}
+	in := " in " + t.Cluster
+	one.App, one.Subject = strings.Join(apps, ", "), subjectOf(a, apps, maxSubject-len(in))
+	one.Effect = strings.Join(effects, "\n")
+	one.Message = one.Subject + in + "\n\n" + strings.Join(messages, "\n\n") + "\n"
+	return one, nil
+}
+
+// subjectOf names as many apps as fit, for example "Promote cart, pay and 3 more". It names at least one app.
+func subjectOf(a Action, apps []string, most int) string {
+	title := strings.ToUpper(string(a.Verb[:1])) + string(a.Verb[1:])
+	switch {
+	case a.Off:
+		title = "End the hold of"
+	case a.AdoptAnyway:
+		title = "Adopt"
+	}
+	last := len(apps) - 1
+	text := fmt.Sprintf("%s %s and %s", title, strings.Join(apps[:last], ", "), apps[last])
+	for n := last; len(text) > most && n > 0; n-- {
+		text = fmt.Sprintf("%s %s and %d more", title, strings.Join(apps[:n], ", "), len(apps)-n)
+	}
+	return text
+}
+
+// joined returns the last part of the branch of a proposal for several apps. No app has a name with a plus sign.
+func joined(apps []string) string {
+	const most = 100 // bytes; a server stores a branch as a file, and names of files have at most 255 bytes
+	all := strings.Join(apps, "+")
+	if len(all) <= most {
+		return all
+	}
+	sum := sha256.Sum256([]byte(all))
+	return apps[0] + "+" + hex.EncodeToString(sum[:5])
+}
