@@ -7,14 +7,14 @@ import (
 
 // DidYouMean returns a question with names that are similar to the unknown name, or "".
 func DidYouMean(name string, names []string) string {
-	if near := closest(name, names); len(near) > 0 {
+	if near := Closest(name, names); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return ""
 }
 
-// closest returns at most three names similar to a name, the most similar first.
-func closest(name string, names []string) []string {
+// Closest returns at most three names similar to a name, the most similar first.
+func Closest(name string, names []string) []string {
 	type candidate struct {
 		name     string
 		distance int

@@ -15,6 +15,6 @@ func TestClosest(t *testing.T) {
 		"c": nil, "ch": {"checkout"}, "sho": {"shop", "shop-admin"}, "hop": {"shop"}, "sxo": nil, "xhxp": {"shop"}, "": nil, "seach": {"search"},
 		"zzop": {"shop"},
 	} {
-		compare.CheckNamed(t, typed, strings.Join(want, " "), strings.Join(closest(typed, names), " "))
+		compare.CheckNamed(t, typed, strings.Join(want, " "), strings.Join(Closest(typed, names), " "))
 	}
 }

@@ -171,7 +171,7 @@ func suggest(name string, known []Field, argo bool) string {
 			names = append(names, f.Name)
 		}
 	}
-	if near := closest(name, names); len(name) > 2 && len(near) > 0 {
+	if near := Closest(name, names); len(name) > 2 && len(near) > 0 {
 		return "write " + near[0]
 	}
 	if len(names) == 0 || len(names) > maxNamed {

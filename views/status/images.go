@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -23,9 +24,9 @@ func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 		Fast: r.Fast}
 }
 
-// ImagesText returns a version's images in short form, separated by commas. If the other version has another tag of an
+// imagesText returns a version's images in short form, separated by commas. If the other version has another tag of an
 // image, the text has both tags: "web:v1 → v2". It is "" if the images are unknown.
-func ImagesText(images, other []string) string {
+func imagesText(images, other []string) string {
 	names := rollout.Mapped(rollout.ShownImages(other, images), rollout.ShortImage)
 	return strings.Join(rollout.Mapped(rollout.ShownImages(images, other), func(image string) string {
 		short := rollout.ShortImage(image)
@@ -47,15 +48,27 @@ func cutTag(image string) (name, tag string) {
 	return image, ""
 }
 
-// ImagesText returns the images of the app's newest version. During a release, it has the stable version's images, too.
-func (a App) ImagesText() string {
-	switch {
-	case a.Release != nil && a.Stable != nil:
-		return ImagesText(a.Release.Images, a.Stable.Images)
-	case a.Release != nil:
-		return ImagesText(a.Release.Images, nil)
-	case a.Stable != nil:
-		return ImagesText(a.Stable.Images, nil)
+// Newest returns the release in flight, the stable version or, without stages, the applied commit. It may be nil.
+func (a App) Newest() *Release {
+	newest := cmp.Or(a.Release, a.Stable)
+	if c := a.Source; newest == nil && c != nil {
+		return &Release{Images: a.Images, Commit: c.ID, Author: c.Author, Subject: c.Subject, Since: c.When}
 	}
-	return ImagesText(a.Images, nil)
+	return newest
+}
+
+// ImagesText returns the images of the app's newest version. During a release, it has the stable version's tags, too.
+func (a App) ImagesText() string {
+	if newest := a.Newest(); newest != nil {
+		return a.ImagesBeside(newest.Images)
+	}
+	return ""
+}
+
+// ImagesBeside returns a version's images in short form, with the stable version's tags where the tags differ.
+func (a App) ImagesBeside(images []string) string {
+	if a.Stable == nil {
+		return imagesText(images, nil)
+	}
+	return imagesText(images, a.Stable.Images)
 }

@@ -18,7 +18,7 @@ func TestImagesText(t *testing.T) {
 		{"web", "web:v1", "web"}, {"site:v1", "web:v1", "site:v1"}, {"web:v1 proxy:1", "web:v1 proxy:1", "web:v1"},
 		{"web:v1", "", "web:v1"}, {"", "web:v1", ""},
 	} {
-		compare.CheckNamed(t, c.images+" beside "+c.other, c.want, ImagesText(strings.Fields(c.images), strings.Fields(c.other)))
+		compare.CheckNamed(t, c.images+" beside "+c.other, c.want, imagesText(strings.Fields(c.images), strings.Fields(c.other)))
 	}
 }
 
@@ -35,6 +35,6 @@ func TestImagesOfAnOlderRecord(t *testing.T) {
 	compare.Check(t, map[string]string{"team": "pay"}, a.Labels)
 	container["image"] = "web:v3" // a newer commit
 	in.Head.Render.Commit.ID, in.Source = "c3", nil
-	compare.Check(t, "web:v1", ImagesText(Of(in, "prod", nil).Stable.Images, nil))
+	compare.Check(t, "web:v1", imagesText(Of(in, "prod", nil).Stable.Images, nil))
 	compare.Check(t, 0, len(Of(in, "prod", nil).Release.Images))
 }

@@ -142,6 +142,14 @@ func heldOf(in strategies.Input) *rollout.Held {
 // Waits reports whether the app waits only for a time or a Job.
 func (a App) Waits() bool { return a.Held.Waits() }
 
+// NeedsPerson reports whether a user must act: the app is held by a problem, is Degraded, or waits for a promotion.
+func (a App) NeedsPerson() bool {
+	if a.Held != nil {
+		return !a.Waits()
+	}
+	return a.Phase == rollout.Degraded || (a.Phase == rollout.Paused && a.Due == nil)
+}
+
 // WhyHeld explains in one line why the app is held. It names the Job or condition for which the app waits now.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")

@@ -115,21 +115,21 @@ func drawHead(a status.App, k Look) string {
 	}
 	b.WriteString(k.apart(span{a.Cluster, dim}, span{mark.text + " ", mark.color}, span{a.App, bold},
 		span{"  " + phase, mark.color}))
-	b.WriteString(drawRelease("Release", a.Release, a.Stable, k))
+	b.WriteString(drawRelease("Release", a.Release, a, k))
 	for _, w := range a.Workloads {
 		if w.Moving && w.Opened != "" {
 			b.WriteString(k.field("Promoted", "by "+person(w.Opened)+", past the last gate", dim, plain))
 			break
 		}
 	}
-	b.WriteString(drawRelease("Stable", a.Stable, nil, k))
+	b.WriteString(drawRelease("Stable", a.Stable, a, k))
 	if a.Stable == nil && a.Release == nil && a.Source != nil {
 		applied := status.Release{Commit: a.Source.ID, Author: a.Source.Author, Subject: a.Source.Subject}
-		b.WriteString(drawVersion("Applied", status.ImagesText(a.Images, nil), person(a.Source.Author), applied, k))
+		b.WriteString(drawVersion("Applied", a.ImagesText(), person(a.Source.Author), applied, k))
 	}
 	if r := a.Rejected; r != nil {
 		rejected := status.Release{Hash: r.Hash, Commit: r.Commit}
-		b.WriteString(drawVersion("Rejected", imagesBeside(r.Images, a.Stable), age(k.Now.Sub(r.At))+" ago", rejected, k))
+		b.WriteString(drawVersion("Rejected", a.ImagesBeside(r.Images), age(k.Now.Sub(r.At))+" ago", rejected, k))
 		b.WriteString(k.field("", r.Reason, dim, red))
 	}
 	if a.Reason != "" && (a.Rejected == nil || (a.Phase != rollout.Degraded && a.Reason != a.Rejected.Reason)) {
@@ -160,15 +160,7 @@ func drawHead(a status.App, k Look) string {
 	return b.String() + drawNext(a, k)
 }
 
-// imagesBeside returns the images of a version, and of the stable version where they differ.
-func imagesBeside(images []string, stable *status.Release) string {
-	if stable == nil {
-		return status.ImagesText(images, nil)
-	}
-	return status.ImagesText(images, stable.Images)
-}
-
-func drawRelease(label string, r, other *status.Release, k Look) string {
+func drawRelease(label string, r *status.Release, a status.App, k Look) string {
 	if r == nil {
 		return ""
 	}
@@ -179,7 +171,7 @@ func drawRelease(label string, r, other *status.Release, k Look) string {
 	if r.Fast {
 		by += ", verified before"
 	}
-	return drawVersion(label, imagesBeside(r.Images, other), by, *r, k)
+	return drawVersion(label, a.ImagesBeside(r.Images), by, *r, k)
 }
 
 // drawVersion draws a version: images, author and age, then its subject. Commit and hash are at the right edge.

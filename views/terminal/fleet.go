@@ -62,16 +62,8 @@ func (f *Filter) matches(a status.App) bool {
 		(f.Labels == nil || f.Labels(a.Labels)) &&
 		(len(f.Phases) == 0 || slices.Contains(f.Phases, string(a.Phase))) &&
 		(!f.Held || (a.Held != nil && !a.Waits())) &&
-		(!f.Waiting || waitsForPeople(a)) &&
+		(!f.Waiting || a.NeedsPerson()) &&
 		(f.Text == "" || strings.Contains(strings.ToLower(searchText(a)), strings.ToLower(f.Text)))
-}
-
-// waitsForPeople reports whether the app needs a user to act.
-func waitsForPeople(a status.App) bool {
-	if a.Held != nil {
-		return !a.Waits()
-	}
-	return a.Phase == rollout.Degraded || (a.Phase == rollout.Paused && a.Due == nil)
 }
 
 func searchText(a status.App) string {

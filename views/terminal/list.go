@@ -121,11 +121,8 @@ func listRow(a status.App, k Look) []span {
 
 // sinceOf returns the start of the release in flight, the promotion of stable, or the time of the applied commit.
 func sinceOf(a status.App) time.Time {
-	switch release := cmp.Or(a.Release, a.Stable); {
-	case release != nil:
-		return release.Since
-	case a.Source != nil:
-		return a.Source.When
+	if newest := a.Newest(); newest != nil {
+		return newest.Since
 	}
 	return time.Time{}
 }
@@ -164,11 +161,8 @@ func releaseText(r *status.Release) string {
 }
 
 func authorOf(a status.App) string {
-	switch release := cmp.Or(a.Release, a.Stable); {
-	case release != nil:
-		return person(release.Author)
-	case a.Source != nil && a.Source.Author != "":
-		return person(a.Source.Author)
+	if newest := a.Newest(); newest != nil {
+		return cmp.Or(person(newest.Author), "-")
 	}
 	return "-"
 }
