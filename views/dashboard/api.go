@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -53,5 +54,9 @@ func (s *Server) showHistory(w http.ResponseWriter, r *http.Request, app Detail)
 }
 
 func (s *Server) unknown(w http.ResponseWriter, app string) {
-	fail(w, http.StatusNotFound, "cluster "+s.Board.Cluster()+" has no app "+app)
+	text := "cluster " + s.Board.Cluster() + " has no app " + app
+	if near := rollout.DidYouMean(app, s.Board.Names()); near != "" {
+		text += "; " + near
+	}
+	fail(w, http.StatusNotFound, text)
 }

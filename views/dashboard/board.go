@@ -158,6 +158,7 @@ func (b *Board) Rows() []Row {
 // Detail is the data of an app's page.
 type Detail struct {
 	status.App
+	Short   map[string]string   `json:"shortImages"`         // images as in lists; key: hash of a version, or "" for the newest
 	Samples map[string][]Sample `json:"samples,omitempty"`   // key: workload
 	Board   string              `json:"boardNote,omitempty"` // the note about the whole cluster
 }
@@ -170,7 +171,17 @@ func (b *Board) app(name string) (d Detail, number int64, found bool) {
 	if s == nil {
 		return Detail{}, b.number, false
 	}
-	return Detail{App: s.app, Samples: s.moves.copy(), Board: b.note}, max(s.number, b.noted), true
+	a := s.app
+	d = Detail{App: a, Samples: s.moves.copy(), Board: b.note, Short: map[string]string{"": a.ImagesText()}}
+	for _, r := range []*status.Release{a.Release, a.Stable} {
+		if r != nil {
+			d.Short[string(r.Hash)] = a.ImagesBeside(r.Images)
+		}
+	}
+	if r := a.Rejected; r != nil {
+		d.Short[string(r.Hash)] = a.ImagesBeside(r.Images)
+	}
+	return d, max(s.number, b.noted), true
 }
 
 type fleet struct {

@@ -148,11 +148,18 @@ func assets(next http.Handler) http.Handler {
 func (s *Server) page(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		app, known := r.PathValue("app"), s.Board.Names()
-		if app != "" && len(known) > 0 && !slices.Contains(known, app) { // an empty board is still being filled
+		missing := app != "" && len(known) > 0 && !slices.Contains(known, app) // an empty board is still being filled
+		var near []string
+		if missing {
+			near = rollout.Closest(app, known)
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.WriteHeader(http.StatusNotFound)
 		}
-		s.render(w, name+".html", struct{ Cluster, App string }{s.Board.Cluster(), app})
+		s.render(w, name+".html", struct {
+			Cluster, App string
+			Missing      bool
+			Near         []string
+		}{s.Board.Cluster(), app, missing, near})
 	}
 }
 

@@ -399,7 +399,7 @@ func TestRows(t *testing.T) {
 		"the reason of its wait": {app(func(*status.App) {}), func(*Row) {}},
 		"why it is held": {app(func(a *status.App) {
 			a.Held = &rollout.Held{Reason: "InvalidInput", Message: strings.Repeat("ä", 161)}
-		}), func(r *Row) { r.Held, r.Text = "held", strings.Repeat("ä", 159)+"…" }},
+		}), func(r *Row) { r.Held, r.Text, r.Needs = "held", strings.Repeat("ä", 159)+"…", true }},
 		"whose end it waits for": {app(func(a *status.App) {
 			a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-new of c2 by Ann waits for its hooks"}
 			a.Waiting = "Job check-1 to end"
@@ -410,9 +410,27 @@ func TestRows(t *testing.T) {
 		"nothing to explain": {app(func(a *status.App) { a.Waiting, a.Phase = "", rollout.Healthy }),
 			func(r *Row) { r.Phase, r.Text = rollout.Healthy, "" }},
 		"a stable version": {app(func(a *status.App) { a.Release = nil }),
-			func(r *Row) { r.Commit, r.Author, r.Subject = strings.Repeat("1", 40), "Bob", "" }},
+			func(r *Row) { r.Commit, r.Author, r.Subject, r.Name = strings.Repeat("1", 40), "Bob", "", "" }},
 		"no version at all": {app(func(a *status.App) { a.Release, a.Stable = nil, nil }),
-			func(r *Row) { r.Commit, r.Author, r.Subject = "", "", "" }},
+			func(r *Row) { r.Commit, r.Author, r.Subject, r.Name = "", "", "", "" }},
+		"an applied commit": {app(func(a *status.App) {
+			a.Release, a.Stable, a.Images, a.Namespace = nil, nil, []string{"ghcr.io/acme/traefik:v3.1"}, "edge"
+			a.Source = &rollout.Commit{ID: "c3", Author: "Kim <kim@example.com>", Subject: "Two replicas", When: due}
+		}), func(r *Row) {
+			r.Commit, r.Author, r.Subject, r.Since, r.Images, r.Namespace, r.Name = "c3", "Kim", "Two replicas", due, "traefik:v3.1", "edge", ""
+		}},
+		"the images of both versions": {app(func(a *status.App) {
+			a.Release.Images, a.Stable.Images = []string{"acme/web:v2"}, []string{"acme/web:v1"}
+		}), func(r *Row) { r.Images = "web:v1 → v2" }},
+		"a promotion that it waits for": {app(func(a *status.App) { a.Due = nil }), func(r *Row) { r.Needs, r.Due = true, nil }},
+		"a first deployment": {app(func(a *status.App) {
+			a.Stable = nil
+			w := moving(0, 4, 0, 0)
+			w.Moving = false
+			a.Workloads = []status.Workload{w}
+		}), func(r *Row) { r.Ready, r.Replicas = 2, 3 }},
+		"without steps": {app(func(a *status.App) { a.Workloads = []status.Workload{{Moving: true, Replicas: 3, Ready: 3}} }),
+			func(r *Row) { r.Ready, r.Replicas = 3, 3 }},
 		"one that moves": {app(func(a *status.App) { a.Workloads = []status.Workload{{Replicas: 1, Ready: 1}, moving(1, 3, 40, 0)} }),
 			func(r *Row) {
 				r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 2, 3, "step 1", 40, 20, 3, 4
@@ -431,9 +449,9 @@ func TestRows(t *testing.T) {
 			r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 2, 5, "step 1", 50, 250, 8, 12
 		}},
 		"through all steps": {app(func(a *status.App) { a.Workloads = []status.Workload{moving(3, 3, 100, 0)} }),
-			func(r *Row) { r.Step, r.Of, r.Weight, r.Real, r.Ready, r.Replicas = 3, 3, 100, 50, 2, 3 }},
+			func(r *Row) { r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = 3, 3, "", 100, 50, 2, 3 }},
 	} {
-		want := Row{App: "shop", Phase: rollout.Paused, Text: "promotion", Due: &due, Warnings: 2,
+		want := Row{App: "shop", Phase: rollout.Paused, Text: "promotion", Due: &due, Warnings: 2, Name: "no steps",
 			Commit: strings.Repeat("2", 40), Author: "Ann", Subject: evil}
 		c.want(&want)
 		compare.CheckNamed(t, name, want, rowOf(c.a))
@@ -465,4 +483,46 @@ func TestSamples(t *testing.T) {
 	}
 	a.Release = &status.Release{Hash: "h1-3333333333"}
 	compare.CheckNamed(t, "samples of the next release", 1, len(m.add(at.Add(3*time.Second), a).copy()["shop/shop"]))
+}
+
+// TestUnknownApp checks that the page of an unknown app is a 404 with a way back and the similar names.
+func TestUnknownApp(t *testing.T) {
+	url, _ := boardOf(t, appOf("shop", rollout.Paused, 25), appOf("shopping", rollout.Paused, 25), appOf("pay", rollout.Paused, 25))
+	for name, want := range map[string][]string{
+		"shpo":    {`Did you mean <a href="/apps/shop">shop</a>?`, `<a href="/">All apps of prod</a>`, "Cluster prod has no app shpo."},
+		"shopp":   {`<a href="/apps/shop">shop</a> or <a href="/apps/shopping">shopping</a>?`},
+		"billing": {"no app billing.</p>"},
+	} {
+		res, page := get(t, url+"/apps/"+name)
+		compare.CheckNamed(t, name, http.StatusNotFound, res.StatusCode)
+		compare.Contains(t, page, want...)
+	}
+	_, answer := get(t, url+"/api/v1/apps/shpo")
+	compare.Contains(t, answer, "cluster prod has no app shpo; did you mean shop?")
+	_, page := get(t, url+"/apps/shop")
+	compare.CheckNamed(t, "a known app is missing", false, strings.Contains(page, "missing"))
+}
+
+// TestFirstPaint bounds the bytes that a browser loads before it shows 500 apps.
+func TestFirstPaint(t *testing.T) {
+	apps := make([]status.App, 500)
+	for i := range apps {
+		a := appOf(fmt.Sprintf("team-%02d-service-%03d", i%20, i), rollout.Paused, 25)
+		a.Namespace, a.Release.Subject, a.Release.Since = fmt.Sprintf("team-%02d", i%20), "A bigger cache for the checkout", time.Now()
+		a.Release.Images, a.Stable.Images = []string{"ghcr.io/acme/service:v1.42.0"}, []string{"ghcr.io/acme/service:v1.41.0"}
+		apps[i] = a
+	}
+	url, board := boardOf(t, apps...)
+	whole, _, _, _ := board.since(0)
+	data, err := json.Marshal(whole)
+	must(t, err)
+	total := len(data)
+	for _, path := range []string{"/", "/assets/fleet.js", "/assets/common.js", "/assets/style.css", "/assets/icon.svg"} {
+		_, body := get(t, url+path)
+		total += len(body)
+	}
+	t.Logf("%d bytes, of which the apps are %d", total, len(data))
+	if total > 300<<10 {
+		t.Errorf("%d bytes are loaded for 500 apps, at most 300 KiB may", total)
+	}
 }

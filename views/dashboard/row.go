@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -12,30 +11,34 @@ import (
 
 // Row is an app's summary in the fleet view.
 type Row struct {
-	App      string        `json:"app"`
-	Phase    rollout.Phase `json:"phase"`
-	Held     string        `json:"held,omitempty"` // the short label of a held app: held, waiting or running hooks
-	Text     string        `json:"text,omitempty"` // the reason, or the awaited condition
-	Due      *time.Time    `json:"due,omitempty"`
-	Step     int           `json:"step,omitempty"` // step of the least advanced workload, from 1; 0 if no workload moves
-	Of       int           `json:"of,omitempty"`
-	Name     string        `json:"name,omitempty"`   // the step in words
-	Weight   int           `json:"weight,omitempty"` // desired percent
-	Real     int           `json:"real,omitempty"`   // actual percent
-	Ready    int           `json:"ready,omitempty"`
-	Replicas int           `json:"replicas,omitempty"` // desired pods of both versions; 0 if the cluster was not read
-	Commit   string        `json:"commit,omitempty"`   // commit of the release in flight, or of stable
-	Subject  string        `json:"subject,omitempty"`
-	Author   string        `json:"author,omitempty"`
-	Since    time.Time     `json:"since,omitzero"`
-	Warnings int           `json:"warnings,omitempty"`
+	App       string        `json:"app"`
+	Namespace string        `json:"namespace,omitempty"`
+	Images    string        `json:"images,omitempty"` // of the newest version, in short form
+	Phase     rollout.Phase `json:"phase"`
+	Needs     bool          `json:"needs,omitempty"` // a user must act
+	Held      string        `json:"held,omitempty"`  // the short label of a held app: held, waiting or running hooks
+	Text      string        `json:"text,omitempty"`  // the reason, or the awaited condition
+	Due       *time.Time    `json:"due,omitempty"`
+	Step      int           `json:"step,omitempty"` // step of the least advanced workload, from 1; 0 if no workload moves
+	Of        int           `json:"of,omitempty"`
+	Name      string        `json:"name,omitempty"`   // the step in words; "no steps" for a release without a moving workload
+	Weight    int           `json:"weight,omitempty"` // desired percent
+	Real      int           `json:"real,omitempty"`   // actual percent
+	Ready     int           `json:"ready,omitempty"`
+	Replicas  int           `json:"replicas,omitempty"` // desired pods of both versions; 0 if the cluster was not read
+	Commit    string        `json:"commit,omitempty"`   // of the newest version, as Subject, Author and Since
+	Subject   string        `json:"subject,omitempty"`
+	Author    string        `json:"author,omitempty"`
+	Since     time.Time     `json:"since,omitzero"`
+	Warnings  int           `json:"warnings,omitempty"`
 }
 
 // maxText limits a row's texts, in characters.
 const maxText = 160
 
 func rowOf(a status.App) Row {
-	r := Row{App: a.App, Phase: a.Phase, Due: a.Due, Warnings: len(a.Warnings)}
+	r := Row{App: a.App, Phase: a.Phase, Due: a.Due, Warnings: len(a.Warnings),
+		Namespace: a.Namespace, Images: clip(a.ImagesText(), maxText), Needs: a.NeedsPerson()}
 	switch {
 	case a.Held != nil:
 		r.Held, r.Text = a.HeldText(), a.WhyHeld()
@@ -45,10 +48,9 @@ func rowOf(a status.App) Row {
 		r.Text = a.Reason
 	}
 	r.Text = clip(r.Text, maxText)
-	if release := cmp.Or(a.Release, a.Stable); release != nil {
-		author, _, _ := strings.Cut(release.Author, " <")
-		r.Commit, r.Subject, r.Author, r.Since = release.Commit, clip(release.Subject, maxText), clip(author, 60),
-			release.Since
+	if newest := a.Newest(); newest != nil {
+		author, _, _ := strings.Cut(newest.Author, " <")
+		r.Commit, r.Subject, r.Author, r.Since = newest.Commit, clip(newest.Subject, maxText), clip(author, 60), newest.Since
 	}
 	for _, w := range a.Workloads {
 		if !w.Unread {
@@ -62,12 +64,15 @@ func rowOf(a status.App) Row {
 			}
 		}
 	}
+	if r.Of == 0 && a.Release != nil {
+		r.Name = "no steps"
+	}
 	return r
 }
 
 func (r Row) matches(search string) bool {
-	text := strings.ToLower(strings.Join([]string{r.App, string(r.Phase), r.Held, r.Text, r.Commit, r.Subject, r.Author},
-		" "))
+	text := strings.ToLower(strings.Join([]string{r.App, r.Images, string(r.Phase), r.Held, r.Text, r.Commit,
+		r.Subject, r.Author}, " "))
 	isMissing := func(word string) bool { return !strings.Contains(text, word) }
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(search)), isMissing)
 }

@@ -120,10 +120,11 @@ func (records) History(context.Context, string) (dashboard.History, error) {
 	}, nil
 }
 
-// released returns a release whose hash and commit repeat one digit.
+// released returns a release whose hash and commit repeat one digit. The first two words of its subject are its image.
 func released(digit, author, subject string, since time.Time) *status.Release {
+	words := strings.Fields(subject)
 	return &status.Release{Hash: rollout.Hash("h1-" + strings.Repeat(digit, 10)), Commit: strings.Repeat(digit, 40), Author: author,
-		Subject: subject, Since: since}
+		Images: []string{"registry.example.com/" + words[0] + ":" + strings.Trim(words[1], ":")}, Subject: subject, Since: since}
 }
 
 // shop is an app during a release, with everything that the page can show.
@@ -199,7 +200,7 @@ func some(now time.Time) []status.App {
 	degraded := healthy("search", "search 8.1", now)
 	degraded.Phase = rollout.Degraded
 	degraded.Reason = "error-rate is Failed: 3 of 5 measurements failed"
-	degraded.Rejected = &status.Rejected{Hash: "h1-9999999999", Commit: strings.Repeat("9", 40), Reason: degraded.Reason,
+	degraded.Rejected = &status.Rejected{Hash: "h1-9999999999", Images: []string{"registry.example.com/search:8.2"}, Commit: strings.Repeat("9", 40), Reason: degraded.Reason,
 		At: now.Add(-20 * time.Minute)}
 	held := healthy("billing", "billing 3", now)
 	held.Held = &rollout.Held{Reason: "InvalidInput",
@@ -227,7 +228,7 @@ func TestFleet(t *testing.T) {
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/"))
 	p.await(rows(7))
 	order := js[string](p, `[...document.querySelectorAll('#rows .name')].map((e) => e.textContent).join(' ')`)
-	compare.CheckNamed(t, "the order, with apps that wait for people first", "billing search shop checkout images mail payments", order)
+	compare.CheckNamed(t, "the order, the most urgent app first", "search billing shop checkout images mail payments", order)
 	p.axe("fleet, light")
 	p.picture("dashboard-fleet-light")
 	p.do(scheme("dark"))
@@ -235,14 +236,14 @@ func TestFleet(t *testing.T) {
 	p.picture("dashboard-fleet-dark")
 
 	t.Log("filters, which the address keeps")
-	p.click(`#phases button[data-phase="Healthy"]`)
+	p.click(`#chips button[data-chip=Healthy]`)
 	p.await(rows(4)) // among them billing, which is held
 	p.do(chromedp.SendKeys(chromedp.CSS("#q"), "mail"))
 	p.await(rows(1))
-	compare.CheckNamed(t, "the address", "?q=mail&phase=Healthy", js[string](p, "location.search"))
+	compare.CheckNamed(t, "the address", "?q=mail&show=Healthy", js[string](p, "location.search"))
 	p.do(chromedp.Reload())
 	p.await(rows(1))
-	p.do(chromedp.Navigate(f.url + "/?phase=Paused,Degraded"))
+	p.do(chromedp.Navigate(f.url + "/?show=Paused,Degraded"))
 	p.await(rows(2))
 
 	t.Log("a change arrives by itself, and moves the row")
@@ -252,7 +253,7 @@ func TestFleet(t *testing.T) {
 	broken := healthy("images", "images 15", now)
 	broken.Phase = rollout.Degraded
 	f.show(broken)
-	p.await(`document.querySelectorAll('#rows .name')[1].textContent === 'images'`)
+	p.await(`document.querySelector('#rows .name').textContent === 'images'`)
 	if !js[bool](p, `window.kept === document.querySelector('#rows li:last-child')`) {
 		t.Error("rows that did not change are made anew")
 	}
@@ -267,10 +268,10 @@ func TestKeyboard(t *testing.T) {
 		p.await(fmt.Sprintf(`(document.activeElement.querySelector('.name') || document.activeElement).textContent === %q`, want))
 	}
 	p.do(chromedp.KeyEvent("j"))
-	focused("billing")
+	focused("search")
 	p.do(chromedp.KeyEvent("jj"))
 	focused("shop")
-	p.do(chromedp.KeyEvent("k"))
+	p.do(chromedp.KeyEvent("kk"))
 	focused("search")
 	f.show(func() status.App { a := some(time.Now())[1]; a.Reason = "another reason"; return a }())
 	p.await(`document.body.innerText.includes('another reason')`)
@@ -399,7 +400,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 	broken := healthy("images", "images 15", now)
 	broken.Phase = rollout.Degraded
 	must(t, f.board.Show(time.Now(), "", []status.App{broken}, []string{"mail"}))
-	p.await(rows(6) + ` && document.querySelectorAll('#rows .name')[1].textContent === 'images'`)
+	p.await(rows(6) + ` && document.querySelector('#rows .name').textContent === 'images'`)
 	p.expect("ERR_INCOMPLETE_CHUNKED_ENCODING")
 }
 

@@ -1,6 +1,6 @@
 // The view of one app. Each part is made again only if what it shows has changed,
 // so that what somebody is reading or copying stays.
-import { $, h, ago, left, live, note, phaseOf, person, short, span, commitLink, keys, ask, me,
+import { $, h, ago, dotted, images, left, live, note, phaseOf, person, short, span, commitLink, keys, ask, me,
   store } from './common.js';
 import { overTime, measured } from './charts.js';
 
@@ -35,9 +35,11 @@ function copyButton(text) {
   return button;
 }
 
-const release = (title, r) => r && [h('dt', {}, title), h('dd', {}, h('code', {}, r.hash), ' ',
-  commitLink(links, r.commit), ' ', r.subject, h('span', { class: 'dim' },
-  ' · ' + person(r.author) + (r.fast ? ', verified before' : '') + ' · ', ago(r.since)))];
+// versionOf shows a version: images, subject, author and age. Commit and hash are last.
+const versionOf = (r) => [images(app.shortImages[r.hash || '']), ' ', dotted(r.subject, person(r.author),
+  r.fast && 'verified before', r.since && ago(r.since)), ' ', h('span', { class: 'dim id' },
+  commitLink(links, r.commit), ' ', r.hash && h('code', {}, r.hash))];
+const release = (title, r) => r && [h('dt', {}, title), h('dd', {}, versionOf(r))];
 
 function title() {
   const held = app.held && ({ ReleasesClosed: 'waiting', HookRuns: 'running hooks' }[app.held.reason] || 'held');
@@ -48,9 +50,10 @@ function title() {
       h('p', {}, app.held.message), app.held.commit && h('p', { class: 'dim' }, 'at commit ',
       commitLink(links, app.held.commit))),
     app.rejected && h('div', { class: 'card alert' }, h('h2', {}, 'What Git asks for was rejected'),
-      h('p', {}, app.rejected.reason), h('p', { class: 'dim' }, h('code', {}, app.rejected.hash), ' of ',
-      commitLink(links, app.rejected.commit), ' · ', ago(app.rejected.at))),
+      h('p', {}, app.rejected.reason), h('p', {}, versionOf({ ...app.rejected, since: app.rejected.at }))),
     h('dl', { class: 'facts' }, release('Release', app.release), release('Stable', app.stable),
+      !app.release && !app.stable && app.source && release('Applied',
+        { ...app.source, since: app.source.when }),
       app.waiting && [h('dt', {}, 'Waits for'), h('dd', { id: 'waits' }, app.waiting,
         app.due ? [', ', left(app.due)] : '')],
       (app.warnings || []).map((w) => [h('dt', {}, 'Warning'), h('dd', {}, w)]),
@@ -66,17 +69,26 @@ const means = {
   undo: 'It pushes a proposal that takes the release back in Git.',
 };
 
+// goesBack is about a command or verb that leaves the release for the stable version.
+const goesBack = (text) => /^(go back|reject|abort$|undo$)/.test(text);
+
 function next() {
-  const commands = app.next || [];
   const verbs = (who.may || []).filter((verb) => (app.actions || []).some((a) => a.verb === verb));
+  const groups = ['To go on', 'To go back'].map((title, i) => group(title,
+    (app.next || []).filter((n) => goesBack(n.to) === !!i), verbs.filter((verb) => goesBack(verb) === !!i)));
+  return groups.some(Boolean) && h('div', { class: 'pair' }, groups);
+}
+
+function group(title, commands, verbs) {
   if (!commands.length && !verbs.length) return null;
-  return h('section', { class: 'card', 'aria-labelledby': 'next-title' },
-    h('h2', { id: 'next-title' }, 'What can be done'),
-    commands.map((n) => h('div', {}, h('div', { class: 'dim' }, 'To ' + n.to),
-      h('div', { class: 'command' }, h('code', { tabindex: 0 }, n.command), copyButton(n.command), page(n)))),
+  const id = title.replaceAll(' ', '-');
+  return h('section', { class: 'card', 'aria-labelledby': id }, h('h2', { id }, title),
     verbs.length > 0 && h('div', { class: 'buttons' }, verbs.map((verb) => h('button',
       { type: 'button', class: danger[verb] ? 'danger' : verb === 'promote' ? 'primary' : '', 'data-verb': verb,
-      'data-key': verb, onclick: () => openAct(verb) }, verb[0].toUpperCase() + verb.slice(1)))));
+      'data-key': verb, onclick: () => openAct(verb) }, verb[0].toUpperCase() + verb.slice(1)))),
+    commands.map((n, i) => [title !== 'To ' + n.to && (!i || commands[i - 1].to !== n.to)
+      && h('div', { class: 'dim' }, 'To ' + n.to),
+      h('div', { class: 'command' }, h('code', { tabindex: 0 }, n.command), copyButton(n.command), page(n))]));
 }
 
 // page links to the pull request that a command merges.
@@ -88,7 +100,9 @@ function page(n) {
 }
 
 function stepsOf(w) {
-  return w.steps && h('ol', { class: 'steps', tabindex: 0, 'aria-label': 'Steps of ' + w.workload },
+  // A first deployment protects no stable version, so its release has no steps.
+  if (!w.steps || (app.release && !app.stable)) return h('p', { class: 'dim' }, 'no steps');
+  return h('ol', { class: 'steps', tabindex: 0, 'aria-label': 'Steps of ' + w.workload },
     w.steps.map((s, i) => {
     const done = s.status === 'done';
     const current = s.status === 'current';
@@ -96,8 +110,8 @@ function stepsOf(w) {
       h('span', { class: 'dot', 'aria-hidden': 'true' }, done ? '✓' : i + 1),
         h('span', { class: 'hidden-title' },
         'Step ' + (i + 1) + ({ done: ', done: ', current: ', now: ', pending: ', to come: ' }[s.status] || ': ')), s.text,
-      h('br'), h('span', { class: 'dim' }, s.weight + (w.fullWeight === 100
-        || !w.fullWeight ? '%' : '/' + w.fullWeight)), current && w.entered ? [h('br'),
+      w.strategy !== 'blueGreen' && [h('br'), h('span', { class: 'dim' }, s.weight + (w.fullWeight === 100
+        || !w.fullWeight ? '%' : '/' + w.fullWeight))], current && w.entered ? [h('br'),
         h('span', { class: 'dim' }, ago(w.entered))] : null);
   }));
 }
@@ -124,10 +138,11 @@ function workload(w) {
     w.strategy + (w.unread ? '' : ', ' + w.ready + '/' + ((w.revisions || []).reduce((n, r) => n + r.desired, 0)
       || w.replicas) + ' ready'))),
     stepsOf(w),
-    w.moving && h('div', { class: 'weights' }, meter('asked', w.pods
+    w.moving && h('div', { class: 'weights' }, w.strategy === 'blueGreen'
+      ? meter('switched', w.weight, w.weight + '%') : meter('asked', w.pods
       ? (w.pods * 100) / w.replicas : (w.weight * 100) / full,
       w.pods ? w.pods + (w.pods === 1 ? ' pod' : ' pods') : full === 100 ? w.weight + '%' : w.weight + '/' + full),
-      !w.unread && meter('real', w.realWeight, w.realWeight + '% of the ' + (w.routed ? 'requests' : 'ready pods'))),
+      !w.unread && w.strategy !== 'blueGreen' && meter('real', w.realWeight, w.realWeight + '% of the ' + (w.routed ? 'requests' : 'ready pods'))),
     w.surplus && h('p', { class: 'dim' }, w.surplus),
     w.routes && h('p', { class: 'dim' }, 'Routes in force: ' + w.routes.join(', ')),
     w.opened && h('p', { class: 'dim' }, 'Let past the last gate by ' + w.opened),
@@ -179,7 +194,7 @@ function draw() {
   note(app.boardNote);
   part('title', { ...app, samples: 0, analyses: 0, hooks: 0, workloads: 0 }, title);
   part('next', [app.next, app.phase, app.release, app.coming, app.rejected, app.held, who.may], next);
-  part('workloads', [app.workloads, app.samples, app.phase, widthOf()], () => (app.workloads || []).map(workload));
+  part('workloads', [app.workloads, app.samples, !app.stable, app.phase, widthOf()], () => (app.workloads || []).map(workload));
   part('analyses', [app.analyses, widthOf()], analyses);
   part('hooks', app.hooks, hooks);
   const version = [app.phase, app.release && app.release.hash, app.stable && app.stable.hash,
@@ -313,6 +328,6 @@ setInterval(() => { if (app && app.samples && (app.workloads || []).some((w) => 
 
 live({ app: name }, {
   app: (detail) => { app = detail; draw(); },
-  gone: () => { app = null; note('This cluster has no app ' + name + ' (any more).'); },
+  gone: () => { app = null; if (!$('missing')) note('This cluster has no app ' + name + ' (any more).'); },
 });
 me(name).then((found) => { who = found; draw(); }).catch((err) => note(err.message));

@@ -2,7 +2,7 @@
 // Text from Git reaches the page as text nodes and attributes only, never as HTML.
 
 export const phases = {
-  Degraded: '✖', Aborting: '▼', Stalled: '!', Paused: '‖', Progressing: '◐', Promoting: '▲', Pending: '○',
+  Degraded: '✖', Stalled: '!', Aborting: '▼', Paused: '‖', Progressing: '◐', Promoting: '▲', Pending: '○',
     Healthy: '✔',
 };
 
@@ -54,6 +54,13 @@ setInterval(() => {
 
 export const short = (id) => (id || '').slice(0, 7);
 export const person = (author) => (author || '').replace(/ <.*/, '');
+
+// images breaks between words and after : / @ only. A part longer than its line ends in "…".
+export const images = (text) => text && h('span', { class: 'images', title: text },
+  text.split(/(\s+)|(?<=[:/@])/).map((part) => (part && part.trim() ? h('span', {}, part) : part)));
+
+// dotted joins what there is by dots.
+export const dotted = (...parts) => parts.filter(Boolean).map((part, i) => (i ? [' · ', part] : part));
 
 export function commitLink(links, id) {
   if (!id) return null;

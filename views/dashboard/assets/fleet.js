@@ -1,15 +1,23 @@
-// The fleet view: one row for each app, those that need somebody first. Rows are
-// made once and changed in place; what is not on the screen is not laid out.
-import { $, h, ago, left, live, note, phases, phaseOf, short, keys, me, store } from './common.js';
+// The fleet view: one row for each app, by default the most urgent app first. Rows are
+// made once and changed in place; rows outside the screen have no layout.
+import { $, h, ago, dotted, images, left, live, note, phases, phaseOf, short, keys, me, store } from './common.js';
 
-const order = Object.keys(phases);
+const order = Object.keys(phases); // most urgent first
+const urgent = [...order.slice(0, 3), 'held', ...order.slice(3, -1), 'Unknown', 'Healthy'];
 const apps = new Map(); // name -> {row, el, rank, text}
 let ordered = []; // the same, as they are shown
-const filter = { words: [], phases: new Set(), text: '' };
+const filter = { words: [], show: new Set(), text: '', ns: '', sort: 'urgency' };
 
-const rankOf = (row) => String(row.held === 'held' ? 0 : row.held ? 4.5 : order.indexOf(row.phase) + 1).padStart(4,
-  '0') + row.app;
-const textOf = (row) => [row.app, row.phase, row.held, row.text, row.commit, row.subject,
+// sorts has the orders, as gitrollout list --sort. Apps that are equal in an order are sorted by name.
+const sorts = {
+  urgency: (row) => urgent.indexOf(row.held === 'held' ? 'held' : row.phase) + 1,
+  name: () => 0,
+  age: (row) => 1e13 - (Date.parse(row.since) || 0), // newest first
+  namespace: (row) => row.namespace || '',
+};
+const rankOf = (row) => String(sorts[filter.sort](row)).padStart(filter.sort === 'namespace' ? 0 : 14, '0')
+  + ' ' + row.app;
+const textOf = (row) => [row.app, row.images, row.phase, row.held, row.text, row.commit, row.subject,
   row.author].join(' ').toLowerCase();
 
 function fill(app) {
@@ -21,13 +29,14 @@ function fill(app) {
   asked.style.left = 'min(' + (row.weight || 0) + '%, calc(100% - 2px))';
   app.el.dataset.phase = row.phase;
   app.el.replaceChildren(h('a', { class: 'row', href: '/apps/' + encodeURIComponent(row.app) },
-    h('span', {}, h('span', { class: 'name' }, row.app), h('span', { class: 'sub' },
-      row.subject, row.commit ? ' · ' + short(row.commit) : '', row.author ? ' · ' + row.author : '',
-        row.since ? [' · ', ago(row.since)] : '')),
+    h('span', { class: 'what' }, h('span', { class: 'name' }, row.app), ' ', images(row.images),
+      h('span', { class: 'sub' }, dotted(row.subject, row.author, row.since && ago(row.since),
+        row.commit && h('span', { class: 'mono' }, short(row.commit))),
+        row.namespace && h('span', { class: 'ns' }, ' · ' + row.namespace))),
     h('span', { class: 'phasecell' }, phaseOf(row.phase, row.held)),
     h('span', { class: 'move' }, full ? [h('span', { class: 'step' },
       row.step + '/' + row.of + ' ' + (row.name || '') + (row.replicas ? ', ' + (row.real || 0) + '%' : '')),
-      h('span', { class: 'meter', 'aria-hidden': 'true' }, fillBar, asked)] : ''),
+      h('span', { class: 'meter', 'aria-hidden': 'true' }, fillBar, asked)] : row.name),
     h('span', { class: 'pods', title: 'ready pods' }, row.replicas
       ? (row.ready || 0) + '/' + row.replicas : ''),
     h('span', { class: 'why' }, row.text, row.due ? [' ', left(row.due)] : '',
@@ -48,8 +57,9 @@ function take(app) {
   if (ordered[at] === app) ordered.splice(at, 1);
 }
 
-const passes = (app) => filter.words.every((w) => app.text.includes(w));
-const shows = (app) => passes(app) && (filter.phases.size === 0 || filter.phases.has(app.row.phase));
+const passes = (app) => (!filter.ns || app.row.namespace === filter.ns)
+  && filter.words.every((w) => app.text.includes(w));
+const shows = (app) => passes(app) && (filter.show.size === 0 || [...filter.show].some((c) => chips[c](app.row)));
 
 function put(row) {
   let app = apps.get(row.app);
@@ -89,10 +99,9 @@ function reset(fleet) {
   if (apps.size > 0) {
     fleet.apps.forEach(put);
   } else {
-    ordered = fleet.apps.map((row) => ({ row, rank: rankOf(row), text: textOf(row), el: h('li') }));
-    ordered.sort((a, b) => (a.rank < b.rank ? -1 : 1));
+    ordered = fleet.apps.map((row) => ({ row, text: textOf(row), el: h('li') }));
     for (const app of ordered) { apps.set(app.row.app, app); fill(app); app.el.hidden = !shows(app); }
-    $('rows').replaceChildren(...ordered.map((app) => app.el));
+    arrange();
   }
   $('main').classList.toggle('many', apps.size > 300); // ages of that many are not worth a second's work
   const back = store.get('app');
@@ -102,32 +111,56 @@ function reset(fleet) {
   }
 }
 
+// arrange sorts all rows.
+function arrange() {
+  for (const app of ordered) app.rank = rankOf(app.row);
+  ordered.sort((a, b) => (a.rank < b.rank ? -1 : 1));
+  $('rows').replaceChildren(...ordered.map((app) => app.el));
+}
+
+// chips has a filter for each chip. A row has to pass one of the chips that are pressed.
+const failing = ['Degraded', 'Aborting', 'Stalled'];
+const chips = { needs: (row) => row.needs, failing: (row) => failing.includes(row.phase),
+  held: (row) => row.held === 'held', Paused: (row) => row.phase === 'Paused' };
+const always = Object.keys(chips);
+const labels = { needs: 'Needs me', failing: '✖ Failing', held: '■ Held' };
+for (const phase of order) chips[phase] = (row) => row.phase === phase;
+
 const buttons = new Map();
-for (const phase of order) {
+for (const chip of Object.keys(chips)) {
   const n = h('span', { class: 'n' }, '0');
-  const button = h('button', { type: 'button', 'aria-pressed': 'false', 'data-phase': phase, onclick: () => {
-    if (!filter.phases.delete(phase)) filter.phases.add(phase);
+  const button = h('button', { type: 'button', 'aria-pressed': 'false', 'data-chip': chip, onclick: () => {
+    if (!filter.show.delete(chip)) filter.show.add(chip);
     apply();
-  } }, h('span', { class: 'phase', 'data-phase': phase }, phases[phase] + ' ' + phase), ' ', n);
-  buttons.set(phase, { button, n });
-  $('phases').append(button);
+  } }, h('span', { class: 'phase', 'data-phase': chip }, labels[chip] || phases[chip] + ' ' + chip), ' ', n);
+  buttons.set(chip, { button, n });
+  $('chips').append(button);
 }
 
 let shown = 0;
 function counts() {
-  const by = {};
-  shown = 0;
-  for (const app of ordered) {
-    if (!app.el.hidden) shown++;
-    if (passes(app)) by[app.row.phase] = (by[app.row.phase] || 0) + 1;
+  shown = ordered.filter((app) => !app.el.hidden).length;
+  const rows = ordered.filter(passes).map((app) => app.row);
+  for (const [chip, { button, n }] of buttons) {
+    const count = rows.filter(chips[chip]).length, pressed = filter.show.has(chip);
+    n.textContent = count;
+    button.setAttribute('aria-pressed', pressed);
+    button.hidden = !pressed && !always.includes(chip) && (!count || failing.includes(chip));
   }
-  for (const [phase, { button, n }] of buttons) {
-    n.textContent = by[phase] || 0;
-    button.setAttribute('aria-pressed', filter.phases.has(phase));
-    button.hidden = !by[phase] && !filter.phases.has(phase);
-  }
+  spaces();
   $('count').textContent = shown === apps.size
     ? apps.size + (apps.size === 1 ? ' app' : ' apps') : shown + ' of ' + apps.size + ' apps';
+}
+
+// spaces offers the namespaces, if there are several.
+let offered = '';
+function spaces() {
+  const names = [...new Set([filter.ns, ...ordered.map((app) => app.row.namespace)])].filter(Boolean).sort();
+  $('ns-field').hidden = names.length < 2 && !filter.ns;
+  $('rows').classList.toggle('spaces', names.length > 1);
+  if (offered !== names.join()) $('ns').replaceChildren(new Option('all', ''), ...names.map((n) => new Option(n, n)));
+  offered = names.join();
+  $('ns').value = filter.ns;
 }
 
 function apply() {
@@ -139,7 +172,9 @@ function apply() {
   counts();
   const q = new URLSearchParams();
   if (filter.text) q.set('q', filter.text);
-  if (filter.phases.size) q.set('phase', [...filter.phases].join(','));
+  if (filter.show.size) q.set('show', [...filter.show].join(','));
+  if (filter.ns) q.set('ns', filter.ns);
+  if (filter.sort !== 'urgency') q.set('sort', filter.sort);
   history.replaceState(null, '', q.size ? '/?' + q : '/');
   store.set('fleet', location.search);
 }
@@ -147,11 +182,15 @@ function apply() {
 function fromURL() {
   const q = new URLSearchParams(location.search);
   filter.text = $('q').value = q.get('q') || '';
-  filter.phases = new Set((q.get('phase') || '').split(',').filter((p) => phases[p]));
+  filter.show = new Set((q.get('show') || '').split(',').filter((c) => Object.hasOwn(chips, c)));
+  filter.ns = q.get('ns') || '';
+  filter.sort = $('sort').value = Object.hasOwn(sorts, q.get('sort')) ? q.get('sort') : 'urgency';
   apply();
 }
 
 $('q').addEventListener('input', () => { filter.text = $('q').value; apply(); });
+$('ns').addEventListener('change', () => { filter.ns = $('ns').value; apply(); });
+$('sort').addEventListener('change', () => { filter.sort = $('sort').value; arrange(); apply(); });
 $('filter').addEventListener('submit', (e) => e.preventDefault());
 $('rows').addEventListener('click', (e) => { const li = e.target.closest('li');
   if (li) store.set('app', li.querySelector('.name').textContent); });
@@ -171,7 +210,9 @@ keys({
   Enter: (e) => { if (e.target.id !== 'q') return false; const first = ordered.find((app) => !app.el.hidden);
     if (first) first.el.firstChild.click(); },
   Escape: () => {
-    if (filter.text || filter.phases.size) { filter.phases.clear(); filter.text = $('q').value = ''; apply(); }
+    filter.show.clear();
+    filter.text = filter.ns = $('q').value = '';
+    apply();
     document.activeElement.blur();
   },
 });

@@ -1,0 +1,215 @@
+package dashboard
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// widths are a phone, a tablet and a desktop, in pixels.
+var widths = []int64{360, 768, 1440}
+
+// names returns the apps of the fleet page, in order.
+func (p *tab) names() string {
+	p.t.Helper()
+	return js[string](p, `[...document.querySelectorAll('#rows li:not([hidden]) .name')].map((e) => e.textContent).join(' ')`)
+}
+
+// fits checks that the page is not wider than its window, and that no image breaks inside a word.
+func (p *tab) fits(what string, width int64) {
+	p.t.Helper()
+	if w := js[int64](p, `document.documentElement.scrollWidth`); w > width {
+		p.t.Errorf("%s is %d pixels wide in a window of %d", what, w, width)
+	}
+	broken := js[string](p, `[...document.querySelectorAll('.images span')].filter((e) => e.offsetParent && `+
+		`e.getBoundingClientRect().height > 1.9 * parseFloat(getComputedStyle(e).fontSize)).map((e) => e.textContent).join()`)
+	compare.CheckNamed(p.t, what+": images that break inside a word", "", broken)
+}
+
+// TestChips checks the filters, their counts, and the orders. Each is used by the keyboard or by a link.
+func TestChips(t *testing.T) {
+	now := time.Now()
+	apps := some(now)
+	for i := range apps {
+		apps[i].Namespace = map[bool]string{true: "shop", false: "back"}[i%2 == 0]
+	}
+	apps[4].Stable.Since = now.Add(-time.Second)
+	apps[4].Stable.Images = []string{"registry.example.com/a/very/long/path/image-of-the-recommendations-service-with-a-long-name:" +
+		"2026.11.29-1a2b3c4d5e6f-release-candidate-7-of-the-second-week"}
+	apps[3].Release.Images = []string{"checkout-and-payment-of-the-whole-shop:v2.10.0-rc.1", "proxy:2"}
+	apps[3].Stable.Images = []string{"checkout-and-payment-of-the-whole-shop:v2.9.0-rc.17", "proxy:1"}
+	f := newFleet(t, apps...)
+	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/"))
+	p.await(rows(7))
+	chips := func() string {
+		t.Helper()
+		return js[string](p, `[...document.querySelectorAll('#chips button:not([hidden])')].map((b) => b.textContent).join(', ')`)
+	}
+	compare.CheckNamed(t, "chips", "Needs me 3, ✖ Failing 1, ■ Held 1, ‖ Paused 1, ◐ Progressing 1, ✔ Healthy 4", chips())
+	compare.Contains(t, p.text(), "checkout-and-payment-of-the-whole-shop:v2.9.0-rc.17 → v2.10.0-rc.1, proxy:1 → 2", "mail:5.5")
+
+	t.Log("by the keyboard")
+	js[bool](p, `(document.querySelector('#chips [data-chip=needs]').focus(), true)`)
+	p.do(chromedp.KeyEvent(" "))
+	p.await(rows(3))
+	compare.CheckNamed(t, "apps that need a person", "search billing shop", p.names())
+	compare.CheckNamed(t, "pressed", "true", js[string](p, `document.activeElement.getAttribute('aria-pressed')`))
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.await(rows(7))
+
+	t.Log("by a link")
+	for query, want := range map[string]string{
+		"show=held": "billing", "show=failing": "search", "show=Paused": "shop", "show=held,failing": "search billing",
+		"show=Degraded": "search", "ns=back": "search checkout mail", "ns=back&show=needs": "search", "ns=none": "",
+		"sort=name":      "billing checkout images mail payments search shop",
+		"sort=age":       "images checkout shop billing mail payments search",
+		"sort=namespace": "checkout mail search billing images payments shop", "q=v2.10.0-rc.1": "checkout",
+		"sort=nonsense&show=nonsense": "search billing shop checkout images mail payments",
+	} {
+		p.do(chromedp.Navigate(f.url + "/?" + query))
+		p.await(rows(len(strings.Fields(want))))
+		compare.CheckNamed(t, query, want, p.names())
+	}
+	compare.CheckNamed(t, "an address without unknown words", "", func() string {
+		p.do(chromedp.Navigate(f.url + "/?sort=nonsense&show=nonsense"))
+		p.await(rows(7))
+		return js[string](p, "location.search")
+	}())
+
+	t.Log("by the lists, which the address keeps")
+	choose := func(id, value string) {
+		t.Helper()
+		js[bool](p, fmt.Sprintf(`(document.getElementById(%q).value = %q, document.getElementById(%[1]q).dispatchEvent(new Event('change')))`,
+			id, value))
+	}
+	choose("ns", "shop")
+	choose("sort", "name")
+	compare.CheckNamed(t, "chosen", "billing images payments shop", p.names())
+	compare.CheckNamed(t, "the address", "?ns=shop&sort=name", js[string](p, "location.search"))
+	f.show(func() status.App { a := apps[0]; a.App = "another"; return a }())
+	p.await(rows(5))
+	compare.CheckNamed(t, "with a new app", "another billing images payments shop", p.names())
+	p.click("#rows a")
+	p.await(`location.pathname === '/apps/another' && document.querySelector('.steps')`)
+	p.click("#back")
+	p.await(rows(5) + ` && location.search === '?ns=shop&sort=name'`)
+
+	for _, width := range widths {
+		p.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(f.url+"/"))
+		p.await(rows(8))
+		p.fits("the fleet", width)
+		p.axe(fmt.Sprint("the fleet at ", width))
+	}
+	only := newFleet(t, healthy("mail", "mail 5.5", now))
+	p.do(chromedp.Navigate(only.url + "/"))
+	p.await(rows(1))
+	compare.CheckNamed(t, "a list of one namespace", false, js[bool](p, `!!document.getElementById('ns').offsetParent`))
+}
+
+// TestVersions checks an app's versions in each kind of state: images first, commit and hash last. It also checks the steps.
+func TestVersions(t *testing.T) {
+	now := time.Now()
+	rejected := some(now)[1]
+	rejected.Next = []status.Next{{To: "go back in Git too", Command: "git merge --no-ff origin/x"},
+		{To: "try it again", Command: "gitrollout retry search"}}
+	first := shop(now, 4)
+	first.App, first.Stable, first.Waiting = "first", nil, ""
+	first.Workloads[0].Moving, first.Workloads[0].Step = false, 0
+	for i := range first.Workloads[0].Steps {
+		first.Workloads[0].Steps[i].Status = ""
+	}
+	plain := status.App{App: "plain", Cluster: "prod-eu", Path: "apps/plain", Phase: rollout.Healthy, Images: []string{"traefik:v3.1"},
+		Source:    &rollout.Commit{ID: strings.Repeat("5", 40), Author: "Kim <kim@example.com>", Subject: "Two replicas", When: now.Add(-time.Hour)},
+		Workloads: []status.Workload{{Workload: "edge/plain", Strategy: "plain", Replicas: 2, Ready: 2}}}
+	colours := shop(now, 4)
+	colours.App, colours.Workloads[0].Strategy, colours.Workloads[0].Weight, colours.Workloads[0].RealWeight = "colours", "blueGreen", 0, 0
+	colours.Workloads[0].Steps = []status.Step{{Text: "preview", Status: "done"}, {Text: "wait for promotion", Status: "done"},
+		{Text: "scale up", Status: "current"}, {Text: "switch", Weight: 100, Status: "pending"}}
+	f := newFleet(t, rejected, first, plain, colours, shop(now, 4))
+	p := newTab(t, scheme("light"))
+	facts := func(app string) string {
+		t.Helper()
+		p.do(chromedp.Navigate(f.url + "/apps/" + app))
+		p.await(live + ` && document.querySelector('#title .facts') && document.querySelector('#history section')`)
+		return strings.Join(strings.Fields(js[string](p, `document.getElementById('title').innerText`)), " ")
+	}
+	for app, want := range map[string]string{
+		"shop": "Release shop:1.41 → 1.42 shop 1.42: faster checkout · Ann Lee · 5m ago 2222222 h1-2222222222 Stable shop:1.41 shop 1.41 · " +
+			"Bob Ray · 1d ago 1111111 h1-1111111111 ",
+		"search": "search:8.1 → 8.2 20m ago 9999999 h1-9999999999",
+		"plain":  "Applied traefik:v3.1 Two replicas · Kim · 1h ago 5555555",
+	} {
+		text := regexp.MustCompile(`(\dm)\d\ds`).ReplaceAllString(facts(app), "$1")
+		compare.CheckNamed(t, app, want, text[max(0, strings.Index(text, want[:8])):][:min(len(want), len(text))])
+	}
+	for app, want := range map[string]string{"first": "no steps", "plain": "no steps"} {
+		facts(app)
+		compare.Contains(t, p.text(), want)
+		compare.CheckNamed(t, app+": steps", 0, p.count(".steps li"))
+	}
+	for weight, want := range map[int]string{0: "switched 0%", 100: "switched 100%"} {
+		colours.Workloads[0].Weight, colours.Workloads[0].RealWeight = weight, weight
+		f.show(colours)
+		facts("colours")
+		p.await(fmt.Sprintf(`document.querySelector('.weights').innerText.replace(/\s+/g, ' ') === %q`, want))
+		compare.CheckNamed(t, "meters", 1, p.count(".weights .meter"))
+		compare.CheckNamed(t, "weights of steps", false, strings.Contains(js[string](p, `document.querySelector('.steps').innerText`), "%"))
+	}
+	for _, width := range widths {
+		p.do(chromedp.EmulateViewport(width, 900))
+		for _, app := range []string{"search", "shop", "plain"} {
+			facts(app)
+			p.fits(app, width)
+			p.axe(fmt.Sprint(app, " at ", width))
+		}
+	}
+}
+
+// TestWays checks that the commands and verbs of an app are in two groups. Verbs are before commands.
+func TestWays(t *testing.T) {
+	f := newFleet(t, some(time.Now())...)
+	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/apps/shop"))
+	groups := func() string {
+		t.Helper()
+		return js[string](p, `[...document.querySelectorAll('#next section')].map((s) => s.querySelector('h2').textContent + ': ' + `+
+			`[...s.querySelectorAll('[data-verb], .command code')].map((e) => e.dataset.verb || e.textContent).join(', ')).join('; ')`)
+	}
+	p.await(live + ` && document.getElementById('signin-open') && document.querySelector('#next section')`)
+	merge := "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push"
+	compare.CheckNamed(t, "a visitor", "To go on: "+merge+", gitrollout promote shop; To go back: gitrollout abort shop", groups())
+	p.click("#signin-open")
+	p.do(chromedp.SendKeys(chromedp.CSS("#token"), f.token+kb.Enter))
+	p.await(`document.querySelectorAll('#next [data-verb]').length === 3`)
+	compare.CheckNamed(t, "Ann", "To go on: promote, hold, "+merge+", gitrollout promote shop; To go back: abort, gitrollout abort shop",
+		groups())
+	p.axe("signed in")
+}
+
+// TestUnknownApp checks the page of an app that does not exist. If the app is added, the page shows it.
+func TestUnknownApp(t *testing.T) {
+	now := time.Now()
+	f := newFleet(t, shop(now, 4))
+	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/apps/shpo"))
+	p.await(live)
+	p.expect("404")
+	compare.Contains(t, p.text(), "Cluster prod-eu has no app shpo. Did you mean shop?")
+	compare.CheckNamed(t, "the note, which would repeat it", false, js[bool](p, `!!document.getElementById('note').offsetParent`))
+	p.axe("unknown app")
+	later := healthy("shpo", "shpo 1", now)
+	f.show(later)
+	p.await(`!document.getElementById('missing') && document.querySelector('#title .phase')`)
+	p.do(chromedp.Navigate(f.url + "/apps/shp"))
+	p.await(live)
+	p.expect("404")
+	p.click("#missing a")
+	p.await(live + ` && location.pathname === '/apps/shop' && document.querySelector('.steps')`)
+}
