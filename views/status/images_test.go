@@ -38,3 +38,13 @@ func TestImagesOfAnOlderRecord(t *testing.T) {
 	compare.Check(t, "web:v1", imagesText(Of(in, "prod", nil).Stable.Images, nil))
 	compare.Check(t, 0, len(Of(in, "prod", nil).Release.Images))
 }
+
+// TestRejectedAuthor checks that a rejected version has its author and subject while its commit is the head.
+func TestRejectedAuthor(t *testing.T) {
+	in := paused()
+	reject(&in)
+	rejected := Of(in, "prod", nil).Rejected
+	compare.Check(t, "Ann <ann@example.com>, "+in.Head.Render.Commit.Subject, rejected.Author+", "+rejected.Subject)
+	in.State.Rejected[0].Commit = "c1" // Git has a newer commit with this version
+	compare.Check(t, "", Of(in, "prod", nil).Rejected.Author)
+}

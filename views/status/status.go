@@ -64,11 +64,13 @@ type Release struct {
 
 // Rejected is a rejected version, which is not retried automatically.
 type Rejected struct {
-	Images []string     `json:"images,omitempty"`
-	Hash   rollout.Hash `json:"hash"`
-	Commit string       `json:"commit"`
-	Reason string       `json:"reason"`
-	At     time.Time    `json:"at"`
+	Images  []string     `json:"images,omitempty"`
+	Hash    rollout.Hash `json:"hash"`
+	Commit  string       `json:"commit"`
+	Author  string       `json:"author,omitempty"` // with Subject; absent if Git has a newer commit with this version
+	Subject string       `json:"subject,omitempty"`
+	Reason  string       `json:"reason"`
+	At      time.Time    `json:"at"`
 }
 
 // Of returns the state of an app. proposals are the existing proposal branches.
@@ -86,6 +88,9 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	a.Release, a.Stable, a.Coming = releaseOf(in, s.Release), releaseOf(in, s.Stable), releaseOf(in, strategies.Coming(in))
 	if r, ok := strategies.Rejection(in); ok && strategies.CanRetry(in) {
 		a.Rejected = &Rejected{Images: in.Head.Render.Images(), Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
+		if c := in.Head.Render.Commit; c.ID == r.Commit {
+			a.Rejected.Author, a.Rejected.Subject = c.Author, c.Subject
+		}
 	} else if a.Coming != nil && s.Phase == rollout.Degraded {
 		a.Reason = "" // Git no longer has the rejected version
 	}

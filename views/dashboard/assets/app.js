@@ -1,6 +1,6 @@
 // The view of one app. Each part is made again only if what it shows has changed,
 // so that what somebody is reading or copying stays.
-import { $, h, ago, dotted, images, left, live, note, phaseOf, person, short, span, commitLink, keys, ask, me,
+import { $, h, ago, dotted, images, left, live, note, paths, phaseOf, person, short, span, commitLink, keys, ask, me,
   store } from './common.js';
 import { overTime, measured } from './charts.js';
 
@@ -47,7 +47,7 @@ function title() {
     h('span', { class: 'dim mono' }, app.path)),
     app.reason && h('p', { class: 'dim' }, app.reason),
     app.held && h('div', { class: 'card alert' }, h('h2', {}, held === 'held' ? 'It is held' : 'It waits'),
-      h('p', {}, app.held.message), app.held.commit && h('p', { class: 'dim' }, 'at commit ',
+      h('p', {}, paths(app.held.message)), app.held.commit && h('p', { class: 'dim' }, 'at commit ',
       commitLink(links, app.held.commit))),
     app.rejected && h('div', { class: 'card alert' }, h('h2', {}, 'What Git asks for was rejected'),
       h('p', {}, app.rejected.reason), h('p', {}, versionOf({ ...app.rejected, since: app.rejected.at }))),

@@ -59,6 +59,9 @@ export const person = (author) => (author || '').replace(/ <.*/, '');
 export const images = (text) => text && h('span', { class: 'images', title: text },
   text.split(/(\s+)|(?<=[:/@])/).map((part) => (part && part.trim() ? h('span', {}, part) : part)));
 
+// paths lets a long path or field break after / . : ] instead of inside a word.
+export const paths = (text) => (text || '').split(/(?<=\S{9}[/.:\]])(?=\S)/).map((part) => [h('wbr'), part]);
+
 // dotted joins what there is by dots.
 export const dotted = (...parts) => parts.filter(Boolean).map((part, i) => (i ? [' · ', part] : part));
 

@@ -1,6 +1,6 @@
 // The fleet view: one row for each app, by default the most urgent app first. Rows are
 // made once and changed in place; rows outside the screen have no layout.
-import { $, h, ago, dotted, images, left, live, note, phases, phaseOf, short, keys, me, store } from './common.js';
+import { $, h, ago, dotted, images, left, live, note, paths, phases, phaseOf, short, keys, me, store } from './common.js';
 
 const order = Object.keys(phases); // most urgent first
 const urgent = [...order.slice(0, 3), 'held', ...order.slice(3, -1), 'Unknown', 'Healthy'];
@@ -39,7 +39,7 @@ function fill(app) {
       h('span', { class: 'meter', 'aria-hidden': 'true' }, fillBar, asked)] : row.name),
     h('span', { class: 'pods', title: 'ready pods' }, row.replicas
       ? (row.ready || 0) + '/' + row.replicas : ''),
-    h('span', { class: 'why' }, row.text, row.due ? [' ', left(row.due)] : '',
+    h('span', { class: 'why' }, paths(row.text), row.due ? [' ', left(row.due)] : '',
       row.warnings ? ' ⚠ ' + row.warnings : '')));
 }
 
