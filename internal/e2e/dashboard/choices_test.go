@@ -142,7 +142,8 @@ func TestVersions(t *testing.T) {
 		first.Workloads[0].Steps[i].Status = ""
 	}
 	plain := status.App{App: "plain", Cluster: "prod-eu", Path: "apps/plain", Phase: rollout.Healthy, Images: []string{"traefik:v3.1"},
-		Source:    &rollout.Commit{ID: strings.Repeat("5", 40), Author: "Kim <kim@example.com>", Subject: "Two replicas", When: now.Add(-time.Hour)},
+		Source: &rollout.Commit{ID: strings.Repeat("5", 40), Author: "Kim <kim@example.com>", Subject: "Two replicas",
+			When: now.Add(-time.Hour)},
 		Workloads: []status.Workload{{Workload: "edge/plain", Strategy: "plain", Replicas: 2, Ready: 2}}}
 	colours := shop(now, 4)
 	colours.App, colours.Workloads[0].Strategy, colours.Workloads[0].Weight, colours.Workloads[0].RealWeight = "colours", "blueGreen", 0, 0

@@ -200,8 +200,8 @@ func some(now time.Time) []status.App {
 	degraded := healthy("search", "search 8.1", now)
 	degraded.Phase = rollout.Degraded
 	degraded.Reason = "error-rate is Failed: 3 of 5 measurements failed"
-	degraded.Rejected = &status.Rejected{Hash: "h1-9999999999", Images: []string{"registry.example.com/search:8.2"}, Commit: strings.Repeat("9", 40), Reason: degraded.Reason,
-		At: now.Add(-20 * time.Minute)}
+	degraded.Rejected = &status.Rejected{Hash: "h1-9999999999", Images: []string{"registry.example.com/search:8.2"},
+		Commit: strings.Repeat("9", 40), Reason: degraded.Reason, At: now.Add(-20 * time.Minute)}
 	held := healthy("billing", "billing 3", now)
 	held.Held = &rollout.Held{Reason: "InvalidInput",
 		Message: "apps/billing/rollout.yaml: spec.strategy.canary.steps[1].setWeight: 400 is more than 100", Commit: strings.Repeat("8", 40)}
