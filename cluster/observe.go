@@ -22,7 +22,7 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 		}
 		live := c.workloads.observe(k, l)
 		if l.app != app {
-			live.Serial = 0 // another app's serial must not be compared with this app's
+			live.Serial, live.BreakGlass = 0, "" // they concern the other app
 		}
 		observed.Workloads[w] = live
 	}

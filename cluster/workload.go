@@ -50,6 +50,7 @@ type workload struct {
 	hash           rollout.Hash
 	serial         int
 	commit, status string // rollout.AnnotationCommit and rollout.AnnotationStatus
+	breakGlass     string // rollout.AnnotationBreakGlass
 
 	number               int    // the number of the newest revision, 0 if not known
 	template             string // digest of the pod template
@@ -80,6 +81,7 @@ func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 		return nil, err
 	}
 	w.hash, w.serial = rollout.Hash(o.Annotation(rollout.AnnotationHash)), number(o.Label(rollout.LabelSerial))
+	w.breakGlass = o.Annotation(rollout.AnnotationBreakGlass)
 	w.commit, w.status = o.Annotation(rollout.AnnotationCommit), o.Annotation(rollout.AnnotationStatus)
 	return w, nil
 }
@@ -252,12 +254,13 @@ func (w *workloads) get(name rollout.Workload) (*workloadTable, *live) {
 func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload {
 	d := l.workload
 	out := rollout.ObservedWorkload{
-		Replicas:  d.replicas,
-		Hash:      d.hash,
-		Serial:    d.serial,
-		Synced:    d.observed >= d.generation,
-		Available: d.available,
-		Surge:     d.surge,
+		Replicas:   d.replicas,
+		Hash:       d.hash,
+		Serial:     d.serial,
+		BreakGlass: d.breakGlass,
+		Synced:     d.observed >= d.generation,
+		Available:  d.available,
+		Surge:      d.surge,
 	}
 	revisions := k.revisions.ownedBy(l.uid)
 	byRevision(revisions)

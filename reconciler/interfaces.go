@@ -57,6 +57,11 @@ type Applier interface {
 	Evict(ctx context.Context, namespace string, pod rollout.Pod) error
 }
 
+// Annotations removes an annotation of a workload, if it has this value.
+type Annotations interface {
+	Unannotate(ctx context.Context, workload rollout.Ref, key, value string) error
+}
+
 // Jobs manages the hook Jobs of releases. CheckJob asks the API server whether it would accept a Job. EnsureJob returns
 // a Job's state. It creates a missing Job if begun is false. If an existing Job has another value of the annotation, it
 // belongs to another run, and its state has Taken set. DeleteJob deletes a Job and its pods, and ignores a missing Job.

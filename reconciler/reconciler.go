@@ -34,9 +34,11 @@ type Options struct {
 	Renderer   Renderer
 	Observer   Observer
 	Applier    Applier
-	Jobs       Jobs                 // if nil, no Job can be created
-	Believe    func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
-	Approve    Approver             // if nil, every promotion file is approved
+	Jobs       Jobs // if nil, no Job can be created
+	// Annotations removes recorded requests to break glass. If it is nil, they stay.
+	Annotations Annotations
+	Believe     func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
+	Approve     Approver             // if nil, every promotion file is approved
 	// Nodes returns the labels of the cluster's nodes by name, for releases that select nodes by label.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know receives kinds of workloads before the Observer observes them, as in source.Gatherer.

@@ -38,17 +38,18 @@ func (o Observed) Serial() int {
 
 // ObservedWorkload is one live workload.
 type ObservedWorkload struct {
-	Replicas  int        // spec.replicas; for a DaemonSet, the number of nodes that should have a pod
-	Hash      Hash       // AnnotationHash on the workload, "" if gitrollout never applied it
-	Serial    int        // LabelSerial on the workload; 0 if it has none or another app owns it
-	Synced    bool       // the controller has seen the newest spec (status.observedGeneration)
-	Complete  bool       // every pod has the newest template and is available, and no old pod is left
-	Available int        // the controller's count of available pods (status.availableReplicas)
-	Surge     int        // Deployments only: number of extra pods, beyond Replicas, that the live strategy allows
-	First     int        // StatefulSets only: the lowest ordinal
-	Floor     int        // StatefulSets: lowest ordinal with the newest template; other kinds: number of old pods to keep
-	Room      bool       // StatefulSets only: the live object has maxUnavailable, so the API server knows the field
-	Revisions []Revision // one for each ReplicaSet or ControllerRevision, newest first
+	Replicas   int        // spec.replicas; for a DaemonSet, the number of nodes that should have a pod
+	Hash       Hash       // AnnotationHash on the workload, "" if gitrollout never applied it
+	Serial     int        // LabelSerial on the workload; 0 if it has none or another app owns it
+	BreakGlass string     // AnnotationBreakGlass on the workload, "" if it has none or another app owns it
+	Synced     bool       // the controller has seen the newest spec (status.observedGeneration)
+	Complete   bool       // every pod has the newest template and is available, and no old pod is left
+	Available  int        // the controller's count of available pods (status.availableReplicas)
+	Surge      int        // Deployments only: number of extra pods, beyond Replicas, that the live strategy allows
+	First      int        // StatefulSets only: the lowest ordinal
+	Floor      int        // StatefulSets: lowest ordinal with the newest template; other kinds: number of old pods to keep
+	Room       bool       // StatefulSets only: the live object has maxUnavailable, so the API server knows the field
+	Revisions  []Revision // one for each ReplicaSet or ControllerRevision, newest first
 }
 
 // Revision is one version of a workload's template. It is a ReplicaSet or, for other kinds, a ControllerRevision.

@@ -128,6 +128,7 @@ type Release struct {
 	Since     time.Time         `json:"since"`          // start of the release; in Stable, time of promotion
 	Fast      bool              `json:"fast,omitempty"` // the hash was verified before; skip the steps
 	Templates map[Workload]Hash `json:"templates"`
+	Serial    int               `json:"serial,omitempty"` // the least Serial of the record with the release; 0 in older records
 	Images    []string          `json:"images,omitempty"` // see Render.Images; absent in records of older programs
 }
 

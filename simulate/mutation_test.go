@@ -55,6 +55,7 @@ var mutations = []mutation{
 	{"hooks after a rollback are left out", "Hooks", 16, withoutHooks("abort")},
 	{"a hook that has changed alone is left out", "Hooks", 0, renders(sameHooks)},
 	{"without a Rollout document there are no hooks", "PlainHooks", 0, renders(unhooked)},
+	{"a request to break glass aborts any release", "BreakGlass BreakGlassAndPeople", 0, observesEach(anyGlass)},
 	{"an object is written in every pass", "Calm", 0, applies(busy)},
 }
 

@@ -60,6 +60,7 @@ func Start(name string, parts Parts) *Process {
 	o := parts.Options
 	o.Writer = name
 	o.Repository, o.Past, o.Observer, o.Applier, o.Workers = p.Clone, p.Clone, p.View, p.View, 1
+	o.Annotations = p.View
 	o.Jobs, o.Nodes, o.Know = p.View, p.View.Nodes, p.View.Know
 	if parts.Wrap != nil {
 		parts.Wrap(p, &o)

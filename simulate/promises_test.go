@@ -24,15 +24,16 @@ type promises struct {
 	line     map[string][]rollout.Hash       // stable versions in their order, by app; the last version serves now
 	rejected map[string]bool                 // rejected versions, by app and version
 	served   map[rollout.Workload]served
-	ready    map[string]bool             // versions that have had a ready pod, by workload and version
-	whole    map[string]bool             // versions that once had as many ready pods as maxUnavailable requires
-	recent   map[string]string           // main at the last record of an app
-	sizes    map[rollout.Workload]int    // replicas when the world was last at rest
-	unsure   map[rollout.Workload]bool   // workloads whose replicas or steps have changed since that rest
-	void     map[*rollout.Promotion]bool // promotions of a version that was already stable
-	passed   map[string]bool             // workloads that passed their gates with pods, by try
-	left     map[string]bool             // names of apps that left Git without a known new name
-	bad      []strategies.Measured       // unsuccessful measurements
+	ready    map[string]bool               // versions that have had a ready pod, by workload and version
+	whole    map[string]bool               // versions that once had as many ready pods as maxUnavailable requires
+	recent   map[string]string             // main at the last record of an app
+	sizes    map[rollout.Workload]int      // replicas when the world was last at rest
+	unsure   map[rollout.Workload]bool     // workloads whose replicas or steps have changed since that rest
+	void     map[*rollout.Promotion]bool   // promotions of a version that was already stable
+	passed   map[string]bool               // workloads that passed their gates with pods, by try
+	left     map[string]bool               // names of apps that left Git without a known new name
+	bad      []strategies.Measured         // unsuccessful measurements
+	glass    map[string]rollout.BreakGlass // users' requests to break glass, by their text
 }
 
 // law is the name of a law.
@@ -63,6 +64,7 @@ const (
 	lawName    law = "name"         // a renamed app keeps its record
 	lawOld     law = "old"          // a StatefulSet has only old pods when only the old version is requested
 	lawOrder   law = "order"        // a release takes nodes in its order
+	lawGlass   law = "glass"        // an abort by break glass is of the release and the attempt that a user named
 	lawOver    law = "over"         // measurements belong to one release, and end with it
 )
 
@@ -118,7 +120,7 @@ func newPromises(u *universe) *promises {
 		u: u, tries: map[string]*try{}, keys: map[string][]*rollout.Promotion{}, line: map[string][]rollout.Hash{},
 		rejected: map[string]bool{}, served: map[rollout.Workload]served{}, ready: map[string]bool{}, whole: map[string]bool{},
 		recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
-		left: map[string]bool{}, passed: map[string]bool{}, void: map[*rollout.Promotion]bool{},
+		glass: map[string]rollout.BreakGlass{}, left: map[string]bool{}, passed: map[string]bool{}, void: map[*rollout.Promotion]bool{},
 	}
 }
 
@@ -303,6 +305,7 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkFrozen(by, app, was, is)
 	p.checkSeen(by, app, was, is)
 	p.checkVerdict(app, was, is)
+	p.checkGlass(app, was, is)
 }
 
 // checkName checks the record of an app that is missing from Git. If another app without a record has its Deployment in the commit that the

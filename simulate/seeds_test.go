@@ -73,6 +73,8 @@ var worlds = []world{
 	{"BrokenSets", chaos{sets: (*workloadSource).asSet, spoils: true}},
 	{"BrokenNodes", chaos{sets: (*workloadSource).asAgent, spoils: true}},
 	{"Freezes", chaos{freezes: true, scales: true, bad: true}},
+	{"BreakGlass", chaos{glass: true, git: true, api: true, crashes: true, bad: true}},
+	{"BreakGlassAndPeople", chaos{glass: true, humans: true, bad: true}},
 	{"Everything", chaos{
 		processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true,
 		clock: true, rewrites: true, meddling: true,

@@ -48,6 +48,7 @@ type chaos struct {
 	kinds       bool // the kind of one app's workloads cannot be watched
 	freezes     bool // users freeze all releases for a while
 	owners      bool // other field managers co-own fields
+	glass       bool // users abort releases by an annotation in the cluster, also with wrong values
 	spoils      bool // some or all pods of a stable version break, and so do its later pods
 }
 
@@ -546,6 +547,8 @@ func (u *universe) trouble() {
 	case n < 5 && u.chaos.freezes:
 		u.edit("freeze (toggled)", func(s *source) { s.isFrozen = !s.isFrozen })
 		u.played["a freeze"]++
+	case n >= 4 && u.chaos.glass:
+		u.breakGlass()
 	case n == 0 && u.chaos.kills:
 		u.kill()
 	case n == 1 && u.chaos.scales:

@@ -60,7 +60,7 @@ func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref
 	for _, w := range workloads {
 		if live, ok := v.observed.Workloads[w]; ok {
 			if o := v.cluster.objects[w.Ref()]; o != nil && o.app != app {
-				live.Serial = 0 // the object has another app's label, so its serial does not count
+				live.Serial, live.BreakGlass = 0, "" // the object has another app's label
 			}
 			out.Workloads[w] = live
 		}
@@ -197,6 +197,17 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 // Evict implements reconciler.Applier.
 func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error {
 	return v.act(Effect{Verb: "evict", Object: "Pod/" + pod.Name}, func() { v.cluster.Kube.Evict(namespace, pod) })
+}
+
+// Unannotate implements reconciler.Annotations. Only requests to break glass are played.
+func (v *View) Unannotate(_ context.Context, ref rollout.Ref, _, value string) error {
+	w, _ := rollout.WorkloadOf(ref)
+	return v.act(Effect{Verb: "unannotate", Object: ref.Kind + "/" + ref.Name}, func() {
+		if d := v.cluster.Kube.Deployments[w]; d != nil && d.BreakGlass == value {
+			d.BreakGlass = ""
+			v.cluster.Kube.OnChange("break glass removed")
+		}
+	})
 }
 
 // act runs the function do, which has the effect e. It does not run do if the gate fails the effect in advance.

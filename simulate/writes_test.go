@@ -95,7 +95,8 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 		return !strings.HasPrefix(pr.Name, "pause") || !reflect.DeepEqual(before.Routed, pr.Routed)
 	}
 	isMeasured := func(m strategies.Measured) bool { return m.Release == is.Release.Hash }
-	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) // the write may be a rollback that is not on record yet
+	// After a bad measurement or an abort by break glass, the write may be a rollback that is not on record yet.
+	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) || o.u.kube.Deployments[w].BreakGlass != ""
 	if isBad || !isPause || slices.ContainsFunc(is.Progress, isElse) || len(o.u.procs) > 1 || o.u.chaos.meddling {
 		return
 	}

@@ -128,7 +128,7 @@ func newRelease(in Input) rollout.Release {
 	head := in.Head.Render
 	return rollout.Release{Commit: in.Head.Commit.ID, Hash: head.Release(), Author: in.Head.Commit.Author,
 		Subject: in.Head.Commit.Subject, Since: rollout.Second(in.Now), Templates: head.Staged(),
-		Images: head.Images()}
+		Images: head.Images(), Serial: in.State.Serial + 1}
 }
 
 // startRelease starts the head's release at its first step. A verified version skips pauses and weights.

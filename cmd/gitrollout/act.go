@@ -182,11 +182,17 @@ func newAbort(s streams) *cobra.Command {
 It pushes the app's promotion file to your branch. Git still asks for the
 release afterwards, so the app is Degraded until you revert the commit (there
 will be a branch gitrollout/revert/<cluster>/<app> to merge), push another
-version, or run retry. Where you can, revert the commit instead: that does both.`,
+version, or run retry. Where you can, revert the commit instead: that does both.
+
+While Git is away, --break-glass annotates the app's workload in the cluster, with
+your rights there. The reconciler rolls back at once, and records the abort when Git
+answers. The annotation names this attempt at this version: it never starts anything.`,
 		Example: `  gitrollout abort shop --reason "checkout is slow"
-  gitrollout abort -l team=pay`,
+  gitrollout abort -l team=pay
+  gitrollout abort shop --break-glass --reason "checkout is slow, and GitHub is down"`,
 	}, rollout.Abort)
 	cmd.Flags().StringVar(&a.Reason, "reason", "", "the reason, which is shown with the rejected release")
+	(&breakGlass{streams: s}).register(cmd, &a.Reason)
 	return cmd
 }
 

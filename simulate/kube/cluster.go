@@ -39,7 +39,8 @@ type Deployment struct {
 	Workload             rollout.Workload
 	Generation, Observed int
 	Annotations          map[string]string
-	serial               int // rollout.LabelSerial
+	serial               int    // rollout.LabelSerial
+	BreakGlass           string // rollout.AnnotationBreakGlass, which Apply does not change
 	settings
 	Sets    []*ReplicaSet // oldest first
 	writes  []write       // the remaining writes of the controller's current sync

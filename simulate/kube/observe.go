@@ -42,7 +42,7 @@ func (k *Cluster) Observe() rollout.Observed {
 			Replicas: d.Replicas, Hash: rollout.Hash(d.Annotations[rollout.AnnotationHash]), Synced: d.Observed == d.Generation,
 			Complete: d.Observed == d.Generation && d.status.updated == d.Replicas &&
 				d.status.Replicas == d.Replicas && d.status.available == d.Replicas,
-			Available: d.status.available, Serial: d.serial, Surge: d.surge.RoundUp(d.Replicas),
+			Available: d.status.available, Serial: d.serial, BreakGlass: d.BreakGlass, Surge: d.surge.RoundUp(d.Replicas),
 		}
 		for _, rs := range d.Sets {
 			r := rollout.Revision{

@@ -1,0 +1,41 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+)
+
+// TestParseBreakGlass checks values that the program writes, and values by hand.
+func TestParseBreakGlass(t *testing.T) {
+	b := BreakGlass{Release: "h1-7b4e2a91d0", Serial: 4, By: "ann", Reason: "v2 burns", At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	got, err := ParseBreakGlass(b.Encode())
+	compare.CheckNamed(t, "error", nil, err)
+	compare.Check(t, b, got)
+	for value, want := range map[string]string{
+		"":                                   "is not valid",
+		"v2 burns":                           "is not valid",
+		`{"release":"h1-7b4e2a91d0"}`:        "names no release or no serial",
+		`{"serial":4}`:                       "names no release or no serial",
+		`{"release":"h1-7","serial":"four"}`: "is not valid",
+		`{"release":"h1-7","serial":4,"to":"v3"}`: `unknown field "to"`,
+	} {
+		if _, err := ParseBreakGlass(value); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", value, err, want)
+		}
+	}
+}
+
+// TestBreakGlassText checks the reason of a rollback, also with control characters in the annotation.
+func TestBreakGlassText(t *testing.T) {
+	for _, c := range []struct{ by, reason, want string }{
+		{"ann", "v2 burns", "aborted by break glass of ann: v2 burns"}, {"", "", "aborted by break glass"},
+		{"ann\n", "\x1b[31mred", "aborted by break glass of ann: [31mred"},
+	} {
+		b, err := ParseBreakGlass(BreakGlass{Release: "h1-7", Serial: 1, By: c.by, Reason: c.reason}.Encode())
+		compare.CheckNamed(t, "error", nil, err)
+		compare.Check(t, c.want, b.Text())
+	}
+}

@@ -1,0 +1,57 @@
+package strategies
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestBreakGlass checks which requests abort the release in flight, and which are removed or shown as void.
+func TestBreakGlass(t *testing.T) {
+	b := rollout.BreakGlass{Release: "h1-2", Serial: 6, By: "ann", Reason: "v2 burns"}
+	why := b.Text()
+	with := func(change func(*rollout.BreakGlass)) string { other := b; change(&other); return other.Encode() }
+	refused := []rollout.Rejection{{Hash: "h1-2", Reason: why}}
+	for name, c := range map[string]struct {
+		value  string
+		change func(*Input)
+		aborts bool
+		spent  bool
+		warns  string
+	}{
+		"the release":        {b.Encode(), func(*Input) {}, true, false, "Git gets the record when it answers"},
+		"its template":       {with(func(b *rollout.BreakGlass) { b.Release = "t2" }), func(*Input) {}, true, false, "Git gets the record"},
+		"its first record":   {with(func(b *rollout.BreakGlass) { b.Serial = 5 }), func(*Input) {}, true, false, "Git gets the record"},
+		"an earlier attempt": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }), func(*Input) {}, false, false, "serial 4, which is not in flight"},
+		"a serial to come":   {with(func(b *rollout.BreakGlass) { b.Serial = 8 }), func(*Input) {}, false, false, "serial 8, which is not in flight"},
+		"another version":    {with(func(b *rollout.BreakGlass) { b.Release = "h1-3" }), func(*Input) {}, false, false, "release h1-3"},
+		"malformed":          {"v2 burns", func(*Input) {}, false, false, "is not valid"},
+		"no release":         {b.Encode(), func(in *Input) { in.State.Release = nil }, false, false, "which is not in flight"},
+		"none":               {"", func(*Input) {}, false, false, ""},
+		"it is recorded":     {b.Encode(), func(in *Input) { in.State.Phase, in.State.Rejected = rollout.Aborting, refused }, false, true, "Git gets"},
+		"the app is at rest": {b.Encode(), func(in *Input) { in.State.Release, in.State.Rejected = nil, refused }, false, true, "Git gets"},
+		"it is not recorded": {b.Encode(), func(in *Input) {
+			in.State.Phase, in.State.Rejected, in.Pending = rollout.Aborting, refused, &Decision{}
+		},
+			false, false, "Git gets"},
+		"it is being pushed": {b.Encode(), func(in *Input) { in.State.Phase, in.State.Rejected, in.Handed = rollout.Aborting, refused, &in.State },
+			false, false, "Git gets"},
+		"a retry of the version": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }), func(in *Input) { in.State.Rejected = refused }, false, true, "Git gets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := Input{
+				State: rollout.State{Phase: rollout.Paused, Serial: 7,
+					Release: &rollout.Release{Hash: "h1-2", Serial: 5, Templates: map[rollout.Workload]rollout.Hash{web: "t2"}}},
+				Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {BreakGlass: c.value}}},
+			}
+			c.change(&in)
+			compare.CheckNamed(t, "aborts", c.aborts, in.State.Phase != rollout.Aborting && brokenGlass(in) != "")
+			compare.CheckNamed(t, "spent", c.spent, len(SpentGlass(in)) > 0)
+			if got := strings.Join(GlassWarnings(in), "; "); !strings.Contains(got, c.warns) || (c.warns == "") != (got == "") {
+				t.Errorf("warnings %q, want %q", got, c.warns)
+			}
+		})
+	}
+}
