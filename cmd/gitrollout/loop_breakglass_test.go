@@ -1,14 +1,19 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
@@ -25,7 +30,6 @@ func TestBreakGlass(t *testing.T) {
 	}
 	glass := func() string { return w.deployment().Annotations[rollout.AnnotationBreakGlass] }
 
-	w.breakGlassPolicy()
 	w.wantText(abort(exitUsage), "--break-glass needs --reason")
 	w.server.Fault(gittest.Faults{Status: http.StatusServiceUnavailable})
 	w.wantText(abort(exitOK, "--reason", "v2 burns"), "annotated Deployment "+w.ns+"/"+w.app, "gitrollout get "+w.app+" --cluster-only")
@@ -44,17 +48,27 @@ func TestBreakGlass(t *testing.T) {
 	w.seen("the removal of the annotation", func() bool { _ = p.pass(); return glass() == "" })
 	w.wantText(w.command(exitOK, "history", w.app), "aborted by break glass of ", ": v2 burns")
 
-	// Requests by hand: another attempt, another version, and no JSON. They are ignored and shown.
+	// Requests by hand: another user's name, another attempt, another version, and no JSON. The policy refuses a request
+	// in another user's name. Without the policy, all are ignored and shown.
 	s := w.state()
-	for _, value := range []string{
-		rollout.BreakGlass{Release: s.Release.Hash, Serial: s.Release.Serial - 1}.Encode(),
-		rollout.BreakGlass{Release: "h1-other", Serial: s.Serial}.Encode(), "v3 burns",
-	} {
+	annotate := func(value string) error {
 		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{rollout.AnnotationBreakGlass: value}}})
 		must(t, err)
 		_, err = w.kube.Kube.AppsV1().Deployments(w.ns).Patch(t.Context(), w.app, types.MergePatchType, body, metav1.PatchOptions{})
-		must(t, err)
-		w.seen("the annotation", func() bool { return glass() == value })
+		return err
+	}
+	request := func(release rollout.Hash, serial int) string {
+		return rollout.BreakGlass{Release: release, Serial: serial, By: "eve", Reason: "v3 burns"}.Encode()
+	}
+	end := w.breakGlassPolicy()
+	tries := 0
+	w.seen("the policy's refusal", func() bool { // each try has another value, because the policy checks changes alone
+		tries++
+		return apierrors.IsForbidden(annotate(request("h1-other", s.Serial+tries)))
+	})
+	end()
+	for _, value := range []string{request(s.Release.Hash, s.Release.Serial-1), request("h1-other", s.Serial), "v3 burns"} {
+		w.seen("the annotation", func() bool { return annotate(value) == nil && glass() == value })
 		_ = p.passes(5)
 		if now := w.state(); now.Serial != s.Serial {
 			t.Errorf("%s moved the release: %s", value, rollout.Printable(now.Reason))
@@ -62,4 +76,30 @@ func TestBreakGlass(t *testing.T) {
 		shown := strings.Join(strings.Fields(w.clusterCommand(exitOK, "get", w.app)), " ")
 		w.wantText(shown, "annotation "+rollout.AnnotationBreakGlass, "it is ignored")
 	}
+}
+
+// breakGlassPolicy creates the admission policy of deploy/kubernetes/break-glass for the test's namespace. The returned function deletes it.
+func (w *loopWorld) breakGlassPolicy() (end func()) {
+	w.Helper()
+	data, err := os.ReadFile("../../deploy/kubernetes/break-glass/policy.yaml")
+	must(w, err)
+	first, second, _ := strings.Cut(string(data), "\n---\n")
+	var policy admissionv1.ValidatingAdmissionPolicy
+	var binding admissionv1.ValidatingAdmissionPolicyBinding
+	must(w, yaml.UnmarshalStrict([]byte(first), &policy))
+	must(w, yaml.UnmarshalStrict([]byte(second), &binding))
+	policy.Name, binding.Name, binding.Spec.PolicyName = w.ns, w.ns, w.ns
+	binding.Spec.MatchResources = &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
+		MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.ns}}}
+	api := w.kube.Kube.AdmissionregistrationV1()
+	_, err = api.ValidatingAdmissionPolicies().Create(w.Context(), &policy, metav1.CreateOptions{})
+	must(w, err)
+	_, err = api.ValidatingAdmissionPolicyBindings().Create(w.Context(), &binding, metav1.CreateOptions{})
+	must(w, err)
+	end = func() {
+		_ = api.ValidatingAdmissionPolicyBindings().Delete(context.Background(), w.ns, metav1.DeleteOptions{})
+		_ = api.ValidatingAdmissionPolicies().Delete(context.Background(), w.ns, metav1.DeleteOptions{})
+	}
+	w.Cleanup(end)
+	return end
 }
