@@ -15,17 +15,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// Annotator writes annotations of workloads for users, and for the reconciler.
+type Annotator struct{ *Client }
+
 // Annotate sets an annotation of a workload, with the field manager "by".
-func (c *Client) Annotate(ctx context.Context, ref rollout.Ref, key, value, by string) error {
+func (a Annotator) Annotate(ctx context.Context, ref rollout.Ref, key, value, by string) error {
 	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
-	return c.annotate(ctx, patch{ref: ref, form: types.MergePatchType, body: body, manager: by})
+	return a.send(ctx, patch{ref: ref, form: types.MergePatchType, body: body, manager: by})
 }
 
 // Unannotate removes an annotation of a workload, if it has this value.
-func (c *Client) Unannotate(ctx context.Context, ref rollout.Ref, key, value string) error {
+func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value string) error {
 	path := "/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
-	body, _ := json.Marshal([]map[string]string{{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path}})
-	err := c.annotate(ctx, patch{ref: ref, form: types.JSONPatchType, body: body})
+	body, _ := json.Marshal([]map[string]string{
+		{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path},
+	})
+	err := a.send(ctx, patch{ref: ref, form: types.JSONPatchType, body: body})
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) { // the annotation has another value, or the object is gone
 		return nil
 	}
@@ -33,12 +38,12 @@ func (c *Client) Unannotate(ctx context.Context, ref rollout.Ref, key, value str
 }
 
 // User returns the name that the API server has for the client's credentials.
-func (c *Client) User(ctx context.Context) (string, error) {
+func (a Annotator) User(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
-	u, err := c.server.dynamic.Resource(schema.GroupVersionResource{
+	u, err := a.server.dynamic.Resource(schema.GroupVersionResource{
 		Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews",
 	}).Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
@@ -48,15 +53,15 @@ func (c *Client) User(ctx context.Context) (string, error) {
 	return name, err
 }
 
-func (c *Client) annotate(ctx context.Context, p patch) (err error) {
-	if p.kind, err = c.kinds.ofRef(ctx, p.ref); err != nil {
+func (a Annotator) send(ctx context.Context, p patch) (err error) {
+	if p.kind, err = a.kinds.ofRef(ctx, p.ref); err != nil {
 		return err
 	}
-	u, err := c.server.patch(ctx, p)
+	u, err := a.server.patch(ctx, p)
 	if err != nil {
 		return explain(err, p.ref, "patch")
 	}
-	l, err := c.readLive(p.kind, u)
+	l, err := a.readLive(p.kind, u)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.ref.Title(), err)
 	}

@@ -14,6 +14,7 @@ func TestBreakGlass(t *testing.T) {
 	why := b.Text()
 	with := func(change func(*rollout.BreakGlass)) string { other := b; change(&other); return other.Encode() }
 	refused := []rollout.Rejection{{Hash: "h1-2", Reason: why}}
+	aborting := func(in *Input) { in.State.Phase, in.State.Rejected = rollout.Aborting, refused }
 	for name, c := range map[string]struct {
 		value  string
 		change func(*Input)
@@ -21,24 +22,25 @@ func TestBreakGlass(t *testing.T) {
 		spent  bool
 		warns  string
 	}{
-		"the release":        {b.Encode(), func(*Input) {}, true, false, "Git gets the record when it answers"},
-		"its template":       {with(func(b *rollout.BreakGlass) { b.Release = "t2" }), func(*Input) {}, true, false, "Git gets the record"},
-		"its first record":   {with(func(b *rollout.BreakGlass) { b.Serial = 5 }), func(*Input) {}, true, false, "Git gets the record"},
-		"an earlier attempt": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }), func(*Input) {}, false, false, "serial 4, which is not in flight"},
-		"a serial to come":   {with(func(b *rollout.BreakGlass) { b.Serial = 8 }), func(*Input) {}, false, false, "serial 8, which is not in flight"},
+		"the release":        {b.Encode(), func(*Input) {}, true, false, "Git gets"},
+		"its template":       {with(func(b *rollout.BreakGlass) { b.Release = "t2" }), func(*Input) {}, true, false, "Git gets"},
+		"its first record":   {with(func(b *rollout.BreakGlass) { b.Serial = 5 }), func(*Input) {}, true, false, "Git gets"},
+		"an earlier attempt": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }), func(*Input) {}, false, false, "serial 4, which"},
+		"a serial to come":   {with(func(b *rollout.BreakGlass) { b.Serial = 8 }), func(*Input) {}, false, false, "serial 8, which"},
 		"another version":    {with(func(b *rollout.BreakGlass) { b.Release = "h1-3" }), func(*Input) {}, false, false, "release h1-3"},
 		"malformed":          {"v2 burns", func(*Input) {}, false, false, "is not valid"},
 		"no release":         {b.Encode(), func(in *Input) { in.State.Release = nil }, false, false, "which is not in flight"},
 		"none":               {"", func(*Input) {}, false, false, ""},
-		"it is recorded":     {b.Encode(), func(in *Input) { in.State.Phase, in.State.Rejected = rollout.Aborting, refused }, false, true, "Git gets"},
+		"it is recorded":     {b.Encode(), aborting, false, true, "Git gets"},
 		"the app is at rest": {b.Encode(), func(in *Input) { in.State.Release, in.State.Rejected = nil, refused }, false, true, "Git gets"},
 		"it is not recorded": {b.Encode(), func(in *Input) {
 			in.State.Phase, in.State.Rejected, in.Pending = rollout.Aborting, refused, &Decision{}
 		},
 			false, false, "Git gets"},
-		"it is being pushed": {b.Encode(), func(in *Input) { in.State.Phase, in.State.Rejected, in.Handed = rollout.Aborting, refused, &in.State },
+		"it is being pushed": {b.Encode(), func(in *Input) { aborting(in); in.Handed = &in.State },
 			false, false, "Git gets"},
-		"a retry of the version": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }), func(in *Input) { in.State.Rejected = refused }, false, true, "Git gets"},
+		"a retry of the version": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }),
+			func(in *Input) { in.State.Rejected = refused }, false, true, "Git gets"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := Input{

@@ -65,20 +65,22 @@ func (g *breakGlass) abort(ctx context.Context, clusterName, app, reason string)
 	if err != nil {
 		return err
 	}
-	by, err := v.Client.User(ctx)
+	api := cluster.Annotator{Client: v.Client}
+	by, err := api.User(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the API server for your name: %w", err)
 	}
 	for _, a := range moving {
 		b := rollout.BreakGlass{Release: a.Live.Hash, Serial: a.Live.Serial, By: by, Reason: rollout.Printable(reason),
 			At: rollout.Second(time.Now())}
-		if err := v.Client.Annotate(ctx, a.Workload.Ref(), rollout.AnnotationBreakGlass, b.Encode(), breakGlassManager); err != nil {
+		err := api.Annotate(ctx, a.Workload.Ref(), rollout.AnnotationBreakGlass, b.Encode(), breakGlassManager)
+		if err != nil {
 			return err
 		}
 	}
 	titles := rollout.Mapped(moving, func(a cluster.Applied) string { return a.Workload.Title() })
-	return g.say(fmt.Sprintf("annotated %s: the reconciler rolls %s back at once, and records the abort when Git answers\n"+
-		"to follow the rollback: gitrollout get %s --cluster-only -w", strings.Join(titles, ", "), app, app))
+	return g.say(fmt.Sprintf("annotated %s: the reconciler rolls %s back at once, and records the abort when Git "+
+		"answers\nto follow the rollback: gitrollout get %s --cluster-only -w", strings.Join(titles, ", "), app, app))
 }
 
 // inFlight returns the app's workloads with a release in flight. A workload that waits at a step has a status. Without

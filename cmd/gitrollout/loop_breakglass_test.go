@@ -26,7 +26,8 @@ func TestBreakGlass(t *testing.T) {
 	recorded := w.repo.Ref(stateBranch)
 	abort := func(want exitCode, args ...string) string {
 		t.Helper()
-		return wantExit(t, want, append([]string{"abort", w.app, "--break-glass", "--kubeconfig", w.api.kubeconfig, "--cluster", "test"}, args...)...)
+		args = append(args, "--break-glass", "--kubeconfig", w.api.kubeconfig, "--cluster", "test")
+		return wantExit(t, want, append([]string{"abort", w.app}, args...)...)
 	}
 	glass := func() string { return w.deployment().Annotations[rollout.AnnotationBreakGlass] }
 
@@ -52,7 +53,8 @@ func TestBreakGlass(t *testing.T) {
 	// in another user's name. Without the policy, all are ignored and shown.
 	s := w.state()
 	annotate := func(value string) error {
-		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{rollout.AnnotationBreakGlass: value}}})
+		annotations := map[string]string{rollout.AnnotationBreakGlass: value}
+		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 		must(t, err)
 		_, err = w.kube.Kube.AppsV1().Deployments(w.ns).Patch(t.Context(), w.app, types.MergePatchType, body, metav1.PatchOptions{})
 		return err
@@ -78,7 +80,7 @@ func TestBreakGlass(t *testing.T) {
 	}
 }
 
-// breakGlassPolicy creates the admission policy of deploy/kubernetes/break-glass for the test's namespace. The returned function deletes it.
+// breakGlassPolicy creates the admission policy of deploy/kubernetes/break-glass for the test's namespace. end deletes it.
 func (w *loopWorld) breakGlassPolicy() (end func()) {
 	w.Helper()
 	data, err := os.ReadFile("../../deploy/kubernetes/break-glass/policy.yaml")

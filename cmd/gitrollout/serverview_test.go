@@ -75,7 +75,7 @@ func TestServerView(t *testing.T) {
 		},
 		"all": {
 			"list --phase Degraded,Stalled --server " + base + "/", exitOK,
-			[]string{"\nshop-eu  Degraded", "\nweb      Stalled"},
+			[]string{"\nshop-eu  -          Degraded", "\nweb      -          Stalled"},
 		},
 		"json": {"get shop -o json --server " + base, exitOK, []string{`"app": "shop"`}},
 		"no such app": {

@@ -100,7 +100,7 @@ func shows(parts ...string) func(string) bool {
 // the next action.
 func TestWatchInATerminal(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
-	term := newPane(t, 100, 40)
+	term := newPane(t, 120, 40)
 	term.types("clear; gitrollout get " + w.app + " -w --refresh 200ms --repo " + w.server.URL + " --cluster test --kubeconfig " +
 		w.api.kubeconfig)
 	head := regexp.MustCompile(`(?m)^. ` + w.app + `  `)
@@ -120,7 +120,7 @@ func TestWatchInATerminal(t *testing.T) {
 		t.Errorf("%d drawings, scrolled-out lines included:\n%s", n, term.everything())
 	}
 
-	for _, size := range [][2]int{{80, 30}, {120, 24}, {100, 40}} {
+	for _, size := range [][2]int{{80, 30}, {100, 24}, {120, 40}} {
 		term.resize(size[0], size[1])
 		time.Sleep(1500 * time.Millisecond) // the program redraws at the signal, and again a second later
 		term.await(fmt.Sprintf("the gate in %v", size), shows("Paused", "To go on", "gitrollout abort"))
@@ -142,7 +142,7 @@ func TestListInATerminal(t *testing.T) {
 	term.types("clear; gitrollout list -w --refresh 200ms" + fleet)
 	drawn := shows("250 apps", "more")
 	s := term.await("the fleet", drawn)
-	if !regexp.MustCompile(`(?m)^NAME.*\napp-0000\b`).MatchString(s) || !strings.Contains(s, "\napp-0200  Paused") {
+	if !regexp.MustCompile(`(?m)^NAME.*\napp-0000\b`).MatchString(s) || !strings.Contains(s, "\napp-0200  fleet      Paused") {
 		t.Errorf("those that wait are not first:\n%s", s)
 	}
 	for _, rows := range []int{12, 30} {
@@ -156,6 +156,6 @@ func TestListInATerminal(t *testing.T) {
 	term.leave()
 	term.resize(100, 20)
 	term.types("clear; gitrollout list -w --waiting 'app-02*'" + fleet)
-	term.await("one app", shows("1 app:", "app-0200  Paused"))
+	term.await("one app", shows("1 app:", "app-0200  fleet      Paused"))
 	term.leave()
 }
