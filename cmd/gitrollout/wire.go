@@ -116,8 +116,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
 		Repository: repo, Past: repo, Renderer: l.renderer, Observer: adapters.Observer{Client: l.client},
 		Applier: adapters.Applier{Client: l.client}, Jobs: adapters.Jobs{Client: l.client},
-		Annotations: cluster.Annotator{Client: l.client},
-		Log:         log, ShowsForge: true,
+		Annotations: cluster.Annotator{Client: l.client}, Log: log, ShowsForge: true,
 		Tell: l.sinks.Tell, Trace: l.sinks.Trace, Spread: adapters.Spread, Nodes: l.client.Nodes, Know: l.client.Know,
 		Approve: approve, Policy: policy, Believe: stateCheck(options.Keys),
 	})
