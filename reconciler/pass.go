@@ -229,12 +229,12 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		for _, e := range strategies.Evictions(s.input) {
 			s.err = errors.Join(s.err, r.Applier.Evict(ctx, e.Namespace, e.Pod))
 		}
+		answers.Healed = new(s.err == nil) // a request that stays stops no release
 		if r.Annotations != nil {
 			for _, g := range strategies.SpentGlass(s.input) {
 				s.err = errors.Join(s.err, r.Annotations.Unannotate(ctx, g.Workload.Ref(), rollout.AnnotationBreakGlass, g.Value))
 			}
 		}
-		answers.Healed = new(s.err == nil)
 	case ask.Foreign != nil:
 		var foreign []rollout.Foreign
 		var refused *rollout.InvalidError

@@ -1,10 +1,10 @@
 package rollout
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -21,21 +21,26 @@ type BreakGlass struct {
 	At      time.Time `json:"at"`
 }
 
-// Encode returns the annotation's value.
+// Encode returns the annotation's value. It escapes no characters of HTML, so that a policy finds the user's name.
 func (b BreakGlass) Encode() string {
-	data, _ := json.Marshal(b) // cannot fail for texts and numbers
-	return string(data)
+	var value strings.Builder
+	encoder := json.NewEncoder(&value)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(b) // cannot fail for texts and numbers
+	return strings.TrimSuffix(value.String(), "\n")
 }
 
-// ParseBreakGlass reads the annotation's value. Its texts are made printable.
+// ParseBreakGlass reads a value that Encode wrote, and makes its texts printable. It refuses any other form, such as a
+// field that is there twice, because a policy would check the first and this function would read the last.
 func ParseBreakGlass(value string) (b BreakGlass, err error) {
-	decoder := json.NewDecoder(bytes.NewReader([]byte(value)))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&b); err != nil {
+	if err := json.Unmarshal([]byte(value), &b); err != nil {
 		return b, fmt.Errorf("is not valid: %w", err)
 	}
-	if b.Release == "" || b.Serial < 1 {
+	switch {
+	case b.Release == "" || b.Serial < 1:
 		return b, errors.New("names no release or no serial")
+	case b.Encode() != value:
+		return b, errors.New("was not written by gitrollout abort --break-glass")
 	}
 	b.By, b.Reason = Printable(b.By), Printable(b.Reason)
 	return b, nil

@@ -20,7 +20,9 @@ func TestParseBreakGlass(t *testing.T) {
 		`{"release":"h1-7b4e2a91d0"}`:        "names no release or no serial",
 		`{"serial":4}`:                       "names no release or no serial",
 		`{"release":"h1-7","serial":"four"}`: "is not valid",
-		`{"release":"h1-7","serial":4,"to":"v3"}`: `unknown field "to"`,
+		`{"release":"h1-7","serial":4,"to":"v3"}`: "was not written by",
+		b.Encode() + "{}":                         "is not valid", " " + b.Encode(): "was not written by gitrollout",
+		strings.Replace(b.Encode(), `"by":"ann"`, `"by":"eve","by":"ann"`, 1): "was not written by gitrollout",
 	} {
 		if _, err := ParseBreakGlass(value); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", value, err, want)

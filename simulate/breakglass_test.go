@@ -20,7 +20,7 @@ func (u *universe) breakGlass() {
 		return
 	}
 	u.serial++
-	b := rollout.BreakGlass{Release: live.Hash, Serial: live.Serial, By: "ann", Reason: fmt.Sprint(u.serial)}
+	b := rollout.BreakGlass{Release: live.Hash, Serial: live.Serial, By: "ann", Reason: fmt.Sprint(u.serial), At: u.kube.Now}
 	switch u.rng.IntN(8) {
 	case 0:
 		b.Release = "h1-other"

@@ -3,8 +3,10 @@ package strategies
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // brokenGlass returns why a user aborted the release in flight without Git, or "".
@@ -17,12 +19,12 @@ func brokenGlass(in Input) string {
 	return ""
 }
 
-// aborts reports whether a request concerns the release in flight. A request for another version or for an earlier
-// attempt is void.
+// aborts reports whether a request concerns the release in flight. The serial identifies the attempt. While the
+// new version loses pods at a step, the workload has stable's hash. A first deployment has no version to go back to.
 func aborts(in Input, w rollout.Workload, b rollout.BreakGlass) bool {
-	r := in.State.Release
-	return r != nil && b.Serial >= r.Serial && b.Serial <= in.State.Serial &&
-		(b.Release == r.Hash || b.Release == r.Templates[w])
+	r, stable := in.State.Release, in.State.Stable
+	return r != nil && stable != nil && b.Serial >= r.Serial && b.Serial <= in.State.Serial &&
+		(b.Release == r.Hash || b.Release == r.Templates[w] || b.Release == stable.Templates[w])
 }
 
 // glassWorkloads returns the workloads with a request, in order.
@@ -42,17 +44,23 @@ type GlassAnnotation struct {
 	Value    string
 }
 
-// SpentGlass returns the requests whose rollback Git has. They are removed from the cluster.
+// glassStays is how long a request that aborts nothing stays in the cluster, so that its user sees the warning.
+const glassStays = time.Hour
+
+// SpentGlass returns the requests that can be removed from the cluster: requests whose rollback Git has, and old
+// requests that abort nothing. A later release has a higher serial. Malformed requests stay.
 func SpentGlass(in Input) (spent []GlassAnnotation) {
 	if in.Pending != nil || in.Handed != nil {
 		return nil
 	}
+	in.State = workloads.Reopened(in.State)
+	isOver := in.State.Phase == rollout.Aborting || in.State.Release == nil
 	for _, w := range glassWorkloads(in) {
 		value := in.Observed.Workloads[w].BreakGlass
 		b, err := rollout.ParseBreakGlass(value)
-		isBegun := in.State.Phase == rollout.Aborting || in.State.Release == nil
 		isRecorded := func(r rollout.Rejection) bool { return r.Hash == b.Release || r.Reason == b.Text() }
-		if err == nil && (isBegun || !aborts(in, w, b)) && slices.ContainsFunc(in.State.Rejected, isRecorded) {
+		isDone := slices.ContainsFunc(in.State.Rejected, isRecorded) || in.Now.After(b.At.Add(glassStays))
+		if err == nil && b.Serial <= in.State.Serial && (isOver || !aborts(in, w, b)) && isDone {
 			spent = append(spent, GlassAnnotation{w, value})
 		}
 	}
@@ -61,6 +69,7 @@ func SpentGlass(in Input) (spent []GlassAnnotation) {
 
 // GlassWarnings returns a text for each request in the cluster. Git does not have its rollback yet, or it is void.
 func GlassWarnings(in Input) (warnings []string) {
+	in.State = workloads.Reopened(in.State)
 	spent := SpentGlass(in)
 	for _, w := range glassWorkloads(in) {
 		value := in.Observed.Workloads[w].BreakGlass
@@ -72,6 +81,8 @@ func GlassWarnings(in Input) (warnings []string) {
 		case isSpent || aborts(in, w, b):
 			warnings = append(warnings, b.Text()+"; Git gets the record when it answers")
 			continue
+		case in.State.Stable == nil:
+			why = "has no effect on a first deployment: there is no stable version to go back to"
 		}
 		warnings = append(warnings, fmt.Sprintf("%s: annotation %s %s; it is ignored, and can be removed",
 			w.Title(), rollout.AnnotationBreakGlass, why))

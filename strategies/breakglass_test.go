@@ -3,6 +3,7 @@ package strategies
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
@@ -10,7 +11,7 @@ import (
 
 // TestBreakGlass checks which requests abort the release in flight, and which are removed or shown as void.
 func TestBreakGlass(t *testing.T) {
-	b := rollout.BreakGlass{Release: "h1-2", Serial: 6, By: "ann", Reason: "v2 burns"}
+	b := rollout.BreakGlass{Release: "h1-2", Serial: 6, By: "ann", Reason: "v2 burns", At: noon}
 	why := b.Text()
 	with := func(change func(*rollout.BreakGlass)) string { other := b; change(&other); return other.Encode() }
 	refused := []rollout.Rejection{{Hash: "h1-2", Reason: why}}
@@ -41,10 +42,23 @@ func TestBreakGlass(t *testing.T) {
 			false, false, "Git gets"},
 		"a retry of the version": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }),
 			func(in *Input) { in.State.Rejected = refused }, false, true, "Git gets"},
+		"stable's template, while new pods go": {
+			with(func(b *rollout.BreakGlass) { b.Release = "t1" }), func(*Input) {}, true, false, "Git gets"},
+		"a first deployment": {b.Encode(), func(in *Input) { in.State.Stable = nil }, false, false, "no effect on a first deployment"},
+		"a void request, an hour later": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }),
+			func(in *Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, true, "Git gets"},
+		"a later serial, an hour later": {with(func(b *rollout.BreakGlass) { b.Serial = 8 }),
+			func(in *Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, false, "serial 8, which"},
+		"the former version is kept": {b.Encode(), func(in *Input) {
+			in.State.Draining = &rollout.Draining{Release: *in.State.Stable}
+			in.State.Phase, in.State.Stable, in.State.Release = rollout.Healthy, in.State.Release, nil
+		}, false, false, "Git gets"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := Input{
+				Now: noon,
 				State: rollout.State{Phase: rollout.Paused, Serial: 7,
+					Stable:  &rollout.Release{Hash: "h1-1", Templates: map[rollout.Workload]rollout.Hash{web: "t1"}},
 					Release: &rollout.Release{Hash: "h1-2", Serial: 5, Templates: map[rollout.Workload]rollout.Hash{web: "t2"}}},
 				Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {BreakGlass: c.value}}},
 			}

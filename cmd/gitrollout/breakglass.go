@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/rollout"
@@ -38,53 +39,53 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 		if len(args) == 0 || cmd.Flags().Changed("selector") || cmd.Flags().Changed("dry-run") {
 			return usagef("--break-glass takes names of apps, and neither --selector nor --dry-run")
 		}
-		for _, app := range args {
-			if err := g.abort(cmd.Context(), name, app, *reason); err != nil {
-				return err
-			}
+		if *reason == "" {
+			return usagef("--break-glass needs --reason, which Git records when it answers")
 		}
-		return nil
+		return g.abort(cmd.Context(), name, slices.Compact(slices.Sorted(slices.Values(args))), *reason)
 	}
 	register(cmd, &g.target)
 	cmd.Flags().BoolVar(&g.on, "break-glass", false,
 		"while Git is away: abort by an annotation on the app's workload in the cluster")
 }
 
-// abort annotates the workloads of an app that have a release in flight.
-func (g *breakGlass) abort(ctx context.Context, clusterName, app, reason string) error {
-	if reason == "" {
-		return usagef("--break-glass needs --reason, which Git records when it answers")
-	}
+// abort annotates the workloads of apps that have a release in flight. If an app has no workload, it annotates nothing.
+func (g *breakGlass) abort(ctx context.Context, clusterName string, apps []string, reason string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // ends the watches
 	v, err := openClusterView(ctx, sourceOptions{cluster: clusterName}, g.target, func() {}, "--break-glass", g.streams)
 	if err != nil {
 		return err
 	}
-	moving, err := inFlight(v, app)
-	if err != nil {
-		return err
+	var moving []cluster.Applied
+	var failed error
+	for _, app := range apps {
+		found, err := inFlight(v, app)
+		moving, failed = append(moving, found...), errors.Join(failed, err)
+	}
+	if failed != nil {
+		return failed
 	}
 	api := cluster.Annotator{Client: v.Client}
 	by, err := api.User(ctx)
-	if err != nil {
+	if err != nil && !cluster.IsForbidden(err) && !apierrors.IsNotFound(err) { // Kubernetes before 1.28 has no such API
 		return fmt.Errorf("ask the API server for your name: %w", err)
 	}
 	for _, a := range moving {
 		b := rollout.BreakGlass{Release: a.Live.Hash, Serial: a.Live.Serial, By: by, Reason: rollout.Printable(reason),
 			At: rollout.Second(time.Now())}
 		err := api.Annotate(ctx, a.Workload.Ref(), rollout.AnnotationBreakGlass, b.Encode(), breakGlassManager)
-		if err != nil {
-			return err
+		if err == nil {
+			err = g.say(fmt.Sprintf("annotated %s: the running reconciler rolls %s back at once, and records the abort "+
+				"when Git answers\nto follow the rollback: gitrollout get %s --cluster-only -w", a.Workload.Title(), a.App, a.App))
 		}
+		failed = errors.Join(failed, err)
 	}
-	titles := rollout.Mapped(moving, func(a cluster.Applied) string { return a.Workload.Title() })
-	return g.say(fmt.Sprintf("annotated %s: the reconciler rolls %s back at once, and records the abort when Git "+
-		"answers\nto follow the rollback: gitrollout get %s --cluster-only -w", strings.Join(titles, ", "), app, app))
+	return failed
 }
 
 // inFlight returns the app's workloads with a release in flight. A workload that waits at a step has a status. Without
-// such a workload, it returns the workloads whose pods are being replaced.
+// such a workload, it returns the workloads whose pods are being replaced, or else all. The reconciler decides.
 func inFlight(v *console.ClusterView, app string) ([]cluster.Applied, error) {
 	all := slices.DeleteFunc(v.Client.Applied(), func(a cluster.Applied) bool {
 		return a.App != app || v.Name != "" && a.Cluster != v.Name || a.Live.Hash == "" || a.Live.Serial == 0
@@ -93,13 +94,17 @@ func inFlight(v *console.ClusterView, app string) ([]cluster.Applied, error) {
 		return nil, console.NoAppError(fmt.Sprintf(
 			"the cluster has no workload of an app %q; gitrollout list --cluster-only shows all", app))
 	}
+	if i := slices.IndexFunc(all, func(a cluster.Applied) bool { return a.Cluster != all[0].Cluster }); i >= 0 {
+		return nil, usagef("two clusters in Git have an app %q here: name one of them by --cluster: %s, %s", app,
+			all[0].Cluster, all[i].Cluster)
+	}
 	for _, isMoving := range []func(cluster.Applied) bool{
 		func(a cluster.Applied) bool { return a.Status != "" },
 		func(a cluster.Applied) bool { return !a.Live.Complete },
 	} {
-		if i := slices.IndexFunc(all, isMoving); i >= 0 {
+		if slices.ContainsFunc(all, isMoving) {
 			return slices.DeleteFunc(all, func(a cluster.Applied) bool { return !isMoving(a) }), nil
 		}
 	}
-	return nil, fmt.Errorf("%s: no release is in flight in the cluster: all pods run %s", app, all[0].Live.Hash)
+	return all, nil
 }

@@ -38,6 +38,9 @@ below a line that counts all.`,
 			if err := f.Check(); err != nil {
 				return usagef("%v", err)
 			}
+			if selector != "" && c.clusterOnly {
+				return usagef("--cluster-only and --selector exclude each other: the labels are in Git")
+			}
 			var err error
 			if f.Labels, err = labelled(selector); err != nil {
 				return err

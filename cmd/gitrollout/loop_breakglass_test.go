@@ -60,7 +60,7 @@ func TestBreakGlass(t *testing.T) {
 		return err
 	}
 	request := func(release rollout.Hash, serial int) string {
-		return rollout.BreakGlass{Release: release, Serial: serial, By: "eve", Reason: "v3 burns"}.Encode()
+		return rollout.BreakGlass{Release: release, Serial: serial, By: "eve", Reason: "v3 burns", At: rollout.Second(w.now())}.Encode()
 	}
 	end := w.breakGlassPolicy()
 	tries := 0

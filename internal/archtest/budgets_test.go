@@ -27,11 +27,11 @@ var budgets = map[string]budget{
 	"publish":    {5_106, 93},
 	"reconciler": {7_600, 161},
 	"render":     {9_890, 105},
-	"rollout":    {6_390, 510},
+	"rollout":    {6_395, 510},
 	"simulate":   {3_522, 98},
-	"strategies": {7_728, 205},
+	"strategies": {7_740, 205},
 	"traffic":    {4_100, 23},
-	"views":      {6_801, 183},
+	"views":      {6_808, 183},
 }
 
 func TestBudgets(t *testing.T) {

@@ -129,6 +129,7 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 		k.Own(o)
 	}
 	o.Set(string(hash), "metadata", "annotations", rollout.AnnotationHash)
+	delete(o.Map("metadata", "annotations"), rollout.AnnotationBreakGlass) // requests are not in Git
 	o.Set(fmt.Sprint(serial), "metadata", "labels", rollout.LabelSerial)
 	if commit != "" {
 		o.Set(commit, "metadata", "annotations", rollout.AnnotationCommit)

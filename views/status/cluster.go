@@ -19,7 +19,7 @@ const Unknown rollout.Phase = "Unknown"
 
 // OfCluster describes an app without Git. The target, later steps, measurements and the author are unknown.
 func OfCluster(app, cluster string, live []Live) App {
-	a := App{App: app, Cluster: cluster, Phase: Unknown,
+	a := App{App: app, Cluster: cluster, Phase: Unknown, Namespace: live[0].Workload.Namespace,
 		Reason: "all pods have one version; whether Git has a newer version is not known"}
 	for _, l := range live {
 		w := Workload{Workload: l.Workload.String(), Replicas: l.Observed.Replicas, FullWeight: 100, Moving: l.Held != ""}

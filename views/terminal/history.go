@@ -49,7 +49,7 @@ func drawPast(p status.Past, older []string, k Look) string {
 	} else if took > 0 {
 		when += ", took " + countdown(took)
 	}
-	b.WriteString(k.line(span{mark.text + " ", mark.color}, span{Pad(Truncate(name, 20), 20), bold},
+	b.WriteString(k.line(span{mark.text + " ", mark.color}, span{Pad(name, 20), bold},
 		span{"  " + Pad(what, 10), mark.color}, span{"  " + Pad(when, 20), plain},
 		span{"  " + p.Started.UTC().Format("2006-01-02 15:04:05Z"), dim}))
 	id := rollout.ShortID(p.Commit)

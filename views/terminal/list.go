@@ -83,15 +83,20 @@ func narrow(widths []int, columns int) {
 	if columns <= 0 {
 		return
 	}
-	widths[imagesColumn] = min(widths[imagesColumn], room)
-	for _, drop := range []int{weightColumn, namespaceColumn, readyColumn, ageColumn, stepColumn, imagesColumn} {
-		used := min(widths[len(widths)-1], room)
+	used := func() int {
+		n := min(widths[len(widths)-1], room)
 		for _, w := range widths[:len(widths)-1] {
 			if w > 0 {
-				used += w + 2
+				n += w + 2
 			}
 		}
-		if used <= columns {
+		return n
+	}
+	if over := used() - columns; over > 0 {
+		widths[imagesColumn] = max(widths[imagesColumn]-over, min(widths[imagesColumn], room))
+	}
+	for _, drop := range []int{weightColumn, namespaceColumn, readyColumn, ageColumn, stepColumn, imagesColumn} {
+		if used() <= columns {
 			return
 		}
 		widths[drop] = 0
