@@ -49,7 +49,7 @@ func (p *promises) brokeGlass(w rollout.Workload, b rollout.BreakGlass) {
 	if s.Draining != nil {
 		r = s.Stable // its former version still has pods, so an abort rolls it back
 	}
-	if r == nil || b.Release != r.Hash && b.Release != r.Templates[w] {
+	if r == nil {
 		return
 	}
 	for served := range p.served {
@@ -66,7 +66,11 @@ func (p *promises) checkGlass(app string, was, is rollout.State) {
 	if !isGlass || is.Phase != rollout.Aborting || was.Phase == rollout.Aborting || r == nil {
 		return
 	}
-	if named := slices.Contains(slices.Collect(maps.Values(r.Templates)), b.Release); !named && b.Release != r.Hash || b.Serial < r.Serial {
+	named := append(slices.Collect(maps.Values(r.Templates)), r.Hash)
+	if is.Stable != nil { // a step without new pods
+		named = slices.AppendSeq(named, maps.Values(is.Stable.Templates))
+	}
+	if !slices.Contains(named, b.Release) || b.Serial < r.Serial {
 		p.fail(lawGlass, "%s: release %s, which began at serial %d, was aborted by %s", app, r.Hash, r.Serial, b.Encode())
 	}
 }
