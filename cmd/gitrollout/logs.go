@@ -111,7 +111,7 @@ func (c *logsCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	app, t := l.Apps[0], &tailer{logsCommand: c, logs: cluster.LogsOf(client), look: c.color.lookOf(c.out),
-		known: map[string]bool{}, told: map[string]time.Time{}}
+		known: map[string]*knownPod{}, told: map[string]time.Time{}}
 	if app.Note != "" {
 		t.note(app.Note)
 	}

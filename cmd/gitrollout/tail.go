@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -31,10 +32,18 @@ type tailer struct {
 	look  terminal.Look
 	fail  context.CancelCauseFunc
 	pods  sync.WaitGroup
-	known map[string]bool // the followed pods
+	known map[string]*knownPod // key: the pod's uid
 
 	mu   sync.Mutex           // held while a line is printed
 	told map[string]time.Time // key: the text of a trouble; value: when it was printed last
+}
+
+// knownPod is a pod of any version.
+type knownPod struct {
+	podHash string                // the followed revision
+	end     func()                // cancels the readers and waits for them; nil while the pod is not followed
+	left    time.Time             // when end was called
+	last    map[string]*time.Time // key: a container; value: the time of its last printed line
 }
 
 // sourceName returns the prefix of a container's lines.
@@ -106,24 +115,12 @@ func (t *tailer) followPods(
 	defer t.pods.Wait()
 	defer fail(nil)
 	t.fail = fail
-	existed := map[string]bool{}
-	for _, p := range status.Version("").Of(app) {
-		existed[p.UID] = true
-	}
-	for _, p := range version.Of(app) {
-		t.follow(following, p, cluster.LogRange{Since: t.since, Tail: t.tail, Follow: true})
-	}
+	t.update(following, version, app, cluster.LogRange{Since: t.since, Tail: t.tail, Follow: true})
 	for pause(following, changed) {
 		_, err := view.Refresh(following)
 		l, failed := view.Listing(following, []string{app.App}, time.Now())
 		if failed == nil {
-			for _, p := range version.Of(l.Apps[0]) {
-				r := cluster.LogRange{Tail: -1, Follow: true}
-				if existed[p.UID] {
-					r.Since = joined
-				}
-				t.follow(following, p, r)
-			}
+			t.update(following, version, l.Apps[0], cluster.LogRange{Tail: -1, Follow: true})
 		}
 		if err = errors.Join(err, failed); err != nil && following.Err() == nil {
 			t.trouble(err)
@@ -135,19 +132,47 @@ func (t *tailer) followPods(
 	return context.Cause(following)
 }
 
-// follow starts to follow a pod's containers. The range selects the lines of the runs that have begun.
-func (t *tailer) follow(ctx context.Context, p status.VersionPod, first cluster.LogRange) {
-	key := p.UID + "/" + p.PodHash // an update in place keeps the uid
-	if t.known[key] {
-		return
+// update follows the version's pods, and stops following the pods that left the version. It keeps following a pod
+// that is missing in app, because the last lines may be unread. The range selects the lines of new pods.
+func (t *tailer) update(ctx context.Context, version status.Version, app status.App, first cluster.LogRange) {
+	has := map[string]bool{}
+	for _, p := range version.Of(app) {
+		has[p.UID] = true
 	}
-	t.known[key] = true
-	t.pods.Go(func() {
+	for _, p := range status.Version("").Of(app) {
+		k, r := t.known[p.UID], first
+		if k != nil {
+			r.Since = joined
+		}
+		k = cmp.Or(k, &knownPod{})
+		t.known[p.UID] = k
+		if k.end != nil && (!has[p.UID] || k.podHash != p.PodHash) { // an update in place keeps the uid
+			k.end()
+		}
+		if has[p.UID] && k.end == nil {
+			t.follow(ctx, p, k, r)
+		}
+	}
+}
+
+// follow starts to follow a pod's containers. It continues behind the last lines if it followed the pod recently.
+// Otherwise, the range selects the lines of the runs that have begun.
+func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, first cluster.LogRange) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	if time.Since(k.left) > joined {
+		k.last = map[string]*time.Time{}
+	}
+	k.podHash, k.end = p.PodHash, func() { cancel(); running.Wait(); k.end, k.left = nil, time.Now() }
+	running.Go(func() {
 		sources := t.sources(ctx, p)
 		for _, s := range sources {
-			t.pods.Go(func() { t.followContainer(ctx, p, s, sourceName(s, len(sources)), first) })
+			last := cmp.Or(k.last[s.Container], new(time.Time))
+			k.last[s.Container] = last
+			running.Go(func() { t.followContainer(ctx, p, s, sourceName(s, len(sources)), first, last) })
 		}
 	})
+	t.pods.Go(running.Wait)
 }
 
 // pause waits for a change of the cluster, or for gitEvery. It returns false if ctx has ended.
@@ -197,27 +222,28 @@ func (t *tailer) failed(ctx context.Context, err error) {
 }
 
 // followContainer follows one run of a container after the other, until the pod or ctx ends. If a log ends before the
-// run is over, it reads the log again, because a connection may break.
+// run is over, it reads the log again, because a connection may break. It skips lines up to last.
 func (t *tailer) followContainer(
-	ctx context.Context, p status.VersionPod, s cluster.LogSource, name string, r cluster.LogRange,
+	ctx context.Context, p status.VersionPod, s cluster.LogSource, name string, r cluster.LogRange, last *time.Time,
 ) {
-	all := cluster.LogRange{Tail: -1, Follow: true}
-	if s.Run == "" {
-		r = all
+	further := func() cluster.LogRange { return cluster.LogRange{After: *last, Tail: -1, Follow: true} }
+	if s.Run == "" || !last.IsZero() {
+		r = further()
 	}
 	wait, run, complete, exists := firstRetry, s.Run, false, true
 	for exists {
-		if s.Run != run {
-			wait, run, complete, r = firstRetry, s.Run, false, all
+		if s.Run != run { // the last request may have read this run already
+			wait, run, complete, r = firstRetry, s.Run, false, further()
 		}
 		if run != "" && !complete {
-			last, err := t.logs.Read(ctx, s, r, t.printer(p, name))
+			end, err := t.logs.Read(ctx, s, r, t.printer(p, name))
 			if err != nil && (isFinal(err) || wait > firstRetry) {
 				t.failed(ctx, err)
 			}
 			complete = err == nil && s.Over
-			if !last.IsZero() {
-				r = cluster.LogRange{After: last, Tail: -1, Follow: true}
+			if !end.IsZero() {
+				*last = end
+				r = further()
 			}
 		}
 		if s.Last && (complete || run == "") || !sleep(ctx, wait) {
