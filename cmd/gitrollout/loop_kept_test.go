@@ -20,7 +20,7 @@ func TestWhatIsKeptIsSaid(t *testing.T) {
 	s := p.await("it says so", func(s rollout.State) bool { return s.Kept != "" })
 	text := "ConfigMap " + w.ns + "/" + w.app + "-extra is not deleted: app " + broken + " may have this object"
 	w.wantText(s.Kept, text, "correct apps/"+broken)
-	w.wantText(w.command(exitOK, "get", w.app), "Warning    ConfigMap", "correct")
+	w.wantText(w.command(exitOK, "get", w.app), "Warning     ConfigMap", "correct")
 	maps := w.kube.Kube.CoreV1().ConfigMaps(w.ns)
 	must(t, errorOf(maps.Get(t.Context(), w.app+"-extra", metav1.GetOptions{})))
 	w.pushAs(broken, "mended", map[string]string{"kustomization.yaml": "resources: []\n"})

@@ -48,7 +48,7 @@ patches:
 			t.Errorf("%s says %s", args, out)
 		}
 	}
-	w.wantText(w.said("get", w.app), "Secret drawn: its content is generated at random when the Secret is")
+	w.wantText(w.said("get", w.app), "Secret drawn: its content is generated at random when the Secret")
 	w.wantText(w.said("doctor", kubeconfig), "git.warnings", w.app+": Secret drawn: its content is generated")
 	if out := w.said("render", w.app); strings.Contains(out, "password") || !strings.Contains(out, "name: drawn") {
 		t.Errorf("render prints %s", out)

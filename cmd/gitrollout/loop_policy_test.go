@@ -144,7 +144,7 @@ func TestForbiddenPromotionIsShown(t *testing.T) {
 	push(rollout.Full)
 	s := p.await("it is ignored", func(s rollout.State) bool { return s.Ignored != "" })
 	const why = "project web, rule rollouts.forbid: promoteFull does not count"
-	w.wantText(w.command(exitOK, "get", w.app), "Warning    ignored:", "project web, rule rollouts.forbid:", "Paused")
+	w.wantText(w.command(exitOK, "get", w.app), "Warning     ignored:", "project web, rule rollouts.forbid:", "Paused")
 	w.wantText(w.command(exitOK, "get", w.app, "-o", "json"), "ignored: "+file+": "+why)
 	if s.Phase != rollout.Paused || s.Serial != before.Serial {
 		t.Errorf("%s, serial %d, want %d: each Deployment would be written to", s.Phase, s.Serial, before.Serial)
