@@ -13,8 +13,12 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// Closest returns at most three names similar to a name, the most similar first.
+// Closest returns at most three names similar to a name, the most similar first. It returns nil for a name that is too
+// long for Kubernetes: the comparison is slow, and the dashboard compares names from users without an account.
 func Closest(name string, names []string) []string {
+	if len(name) > 253 {
+		return nil
+	}
 	type candidate struct {
 		name     string
 		distance int

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -16,5 +17,9 @@ func TestClosest(t *testing.T) {
 		"zzop": {"shop"},
 	} {
 		compare.CheckNamed(t, typed, strings.Join(want, " "), strings.Join(Closest(typed, names), " "))
+	}
+	for length, want := range map[int]int{253: 1, 254: 0} {
+		name := strings.Repeat("x", length)
+		compare.CheckNamed(t, fmt.Sprintf("names like a name of %d bytes", length), want, len(Closest(name, []string{name})))
 	}
 }
