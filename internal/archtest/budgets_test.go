@@ -25,7 +25,7 @@ var budgets = map[string]budget{
 	"git":        {5_675, 144},
 	"internal":   {11_419, 0},
 	"publish":    {5_106, 93},
-	"reconciler": {7_600, 161},
+	"reconciler": {7_609, 161},
 	"render":     {9_890, 105},
 	"rollout":    {6_395, 510},
 	"simulate":   {3_522, 98},

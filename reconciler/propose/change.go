@@ -17,6 +17,7 @@ type Change struct {
 	When    time.Time         // the commit's time
 	Subject string            // the action without the cluster, such as "Promote shop past step 2"
 	Effect  string            // the effect for the user
+	uses    []string          // the files of the version that an undo restores
 }
 
 // Target is the destination of a Change.

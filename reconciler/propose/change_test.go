@@ -196,6 +196,7 @@ func TestReversion(t *testing.T) {
 	}
 	want := map[string][]byte{"apps/shop/a.yaml": []byte("1"), "apps/shop/new.yaml": nil, "base/x.yaml": []byte("1")}
 	compare.CheckNamed(t, "a file that another app needs is not deleted", want, v.Edits)
+	compare.CheckNamed(t, "the files of the older version", to.Files, Target{}.Undo(rollout.State{App: "shop"}, Version{}, "", v, "").uses)
 	compare.CheckNamed(t, "shared, by, and outside", "true [cart] [base/x.yaml]", fmt.Sprint(v.Shared(), v.Sharers, v.Outside))
 	compare.Contains(t, v.Caution(), "files of: cart", "base/x.yaml")
 	apart := &rollout.Render{App: rollout.App{Name: "till"}, Files: []string{"apps/till/a.yaml"}}

@@ -28,7 +28,8 @@ type Reversion struct {
 	Resized []string          // changes of replicas that were found in no file; the reversion may undo them
 
 	path   string
-	scaled bool // the app's replicas have changed since the older commit
+	uses   []string // the files of the older version
+	scaled bool     // the app's replicas have changed since the older commit
 }
 
 // Snapshot is one commit of the users' branch.
@@ -62,7 +63,7 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 // NewReversion restores an app from the older commit "old", but keeps the replicas of head. The app's renders at
 // head and old are "from" and "to". "all" has all renders at head. An unreadable file or changed entry is an error.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
-	v := Reversion{path: from.App.Path}
+	v := Reversion{path: from.App.Path, uses: to.Files}
 	isOther, err := isConfigured(head, from, to)
 	if err != nil {
 		return v, err

@@ -6,29 +6,27 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
 // maxSubject is the usual length of the subject of a commit.
 const maxSubject = 72
 
-// Together joins the changes of one action on several apps into one commit. A single change stays as it is. Changes
-// that give a file different contents are an error.
+// Together joins the changes of one action on several apps into one commit. A single change stays as it is. It is an
+// error if a change edits a file of another app and the other app's change does not need the same content.
 func (t Target) Together(a Action, all []Change) (Change, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}
 	one := Change{Branch: all[0].Branch, Edits: map[string][]byte{}, When: all[0].When}
-	editor := map[string]string{} // the key is a path; the value is an app
 	var apps, messages, effects []string
 	for _, c := range all {
-		for path, content := range c.Edits {
-			other, found := one.Edits[path]
-			if found && ((other == nil) != (content == nil) || !bytes.Equal(other, content)) {
-				return one, fmt.Errorf("%s and %s need different contents of %s; use one command for each app",
-					editor[path], c.App, path)
+		for _, other := range all {
+			if path := conflict(c, other); path != "" {
+				return one, fmt.Errorf("%s and %s need different contents of %s; %s one app after the other",
+					c.App, other.App, path, a.Verb)
 			}
-			editor[path] = c.App
 		}
 		maps.Copy(one.Edits, c.Edits)
 		apps, effects = append(apps, c.App), append(effects, c.Effect)
@@ -42,6 +40,19 @@ func (t Target) Together(a Action, all []Change) (Change, error) {
 	one.Effect = strings.Join(effects, "\n")
 	one.Message = one.Subject + in + "\n\n" + strings.Join(messages, "\n\n") + "\n"
 	return one, nil
+}
+
+// conflict returns the first file of another app that a change edits, if the other app needs another content, or "".
+func conflict(c, other Change) string {
+	for _, path := range slices.Sorted(maps.Keys(c.Edits)) {
+		is := c.Edits[path]
+		needs, edits := other.Edits[path]
+		isSame := edits && (needs == nil) == (is == nil) && bytes.Equal(needs, is)
+		if !isSame && (edits || slices.Contains(other.uses, path)) {
+			return path
+		}
+	}
+	return ""
 }
 
 // subjectOf names as many apps as fit, for example "Promote cart, pay and 3 more". It names at least one app.

@@ -31,20 +31,37 @@ func TestTogether(t *testing.T) {
 		Subject: "Promote cart and shop", Effect: "cart goes on\nshop goes on",
 		Message: "Promote cart and shop in prod\n\nAct on cart\n\nRelease of cart\n\nAct on shop\n\nRelease of shop\n"}, both)
 
-	for name, c := range map[string]struct{ cart, shop []byte }{
-		"Contents": {[]byte("1"), []byte("2")}, "Deleted": {nil, []byte("")},
+	const differ, branch = " need different contents of base; undo one app after the other", "gitrollout/revert/prod/"
+	one1, one2, gone := map[string][]byte{"base": []byte("1")}, map[string][]byte{"base": []byte("2")}, map[string][]byte{"base": nil}
+	other, both2 := map[string][]byte{"app": nil}, map[string][]byte{"app": nil, "base": []byte("2")}
+	for name, c := range map[string]struct {
+		cart, shop map[string][]byte
+		uses       string // by the version of shop
+		err        string
+	}{
+		"Contents":    {one1, one2, "", "cart and shop" + differ},
+		"Deleted":     {gone, map[string][]byte{"base": {}}, "", "cart and shop" + differ},
+		"Unchanged":   {one1, other, "base", "cart and shop" + differ},
+		"GoneButUsed": {gone, other, "base", "cart and shop" + differ},
+		"Equal":       {one2, both2, "base", ""},
+		"BothDelete":  {gone, gone, "base", ""},
+		"NotUsed":     {one1, other, "app", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := to.Together(Action{Verb: Undo}, []Change{of("cart", "b", map[string][]byte{"base": c.cart}),
-				of("shop", "b", map[string][]byte{"base": c.shop})})
-			compare.Check(t, "cart and shop need different contents of base; use one command for each app", fmt.Sprint(err))
+			shop := of("shop", branch+"shop", c.shop)
+			shop.uses = []string{c.uses}
+			got := ""
+			undo, err := to.Together(Action{Verb: Undo}, []Change{of("cart", branch+"cart", c.cart), shop})
+			if err != nil {
+				got = err.Error()
+			} else {
+				compare.Check(t, branch+"cart+shop", undo.Branch)
+			}
+			compare.Check(t, c.err, got)
+			_, err = to.Together(Action{Verb: Undo}, []Change{shop, of("cart", branch+"cart", c.cart)})
+			compare.CheckNamed(t, "an error in the other order", c.err != "", err != nil)
 		})
 	}
-	same := map[string][]byte{"base": []byte("1")}
-	undo, err := to.Together(Action{Verb: Undo}, []Change{of("cart", "gitrollout/revert/prod/cart", same),
-		of("shop", "gitrollout/revert/prod/shop", same)})
-	compare.Check(t, error(nil), err)
-	compare.Check(t, "gitrollout/revert/prod/cart+shop", undo.Branch)
 }
 
 func TestSubjectOfSeveral(t *testing.T) {

@@ -77,7 +77,7 @@ func UndoSubject(s rollout.State) string {
 // Undo returns the proposal to roll an app back to a version. The caller sets When.
 func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, reason string) Change {
 	o := Change{
-		App: s.App, Branch: rollout.ProposalBranch(rollout.ProposeRevert, t.Cluster, s.App), Edits: v.Edits,
+		App: s.App, Branch: rollout.ProposalBranch(rollout.ProposeRevert, t.Cluster, s.App), Edits: v.Edits, uses: v.uses,
 		Subject: fmt.Sprintf("%s in %s: back to %s", UndoSubject(s), t.Cluster, to),
 		Effect:  fmt.Sprintf("%s goes back to %s when the proposal is merged", s.App, to),
 	}
