@@ -66,6 +66,9 @@ func (f *watcher) look(ctx context.Context) error {
 	var stated *failure
 	ends := errors.As(err, &stated) || errors.As(err, &gone)
 	switch {
+	case err == nil && f.seen.Apps == nil: // the first listing
+		f.seen = now
+		return f.missing(now)
 	case err == nil:
 		f.seen = now
 	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // the app does not exist or no longer exists

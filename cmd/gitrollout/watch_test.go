@@ -6,10 +6,52 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
+
+// listings is a viewer with one listing for each look.
+type listings [][]status.App
+
+func (l *listings) Listing(context.Context, []string, time.Time) (status.Listing, error) {
+	now := status.Listing{Cluster: "prod", Apps: (*l)[0]}
+	*l = (*l)[1:]
+	return now, nil
+}
+
+func (*listings) Refresh(context.Context) (bool, error) { return true, nil }
+
+// TestWatchOfAPatternWithoutAMatch checks that list -w reports such a pattern at the start, but not if an app is removed later.
+func TestWatchOfAPatternWithoutAMatch(t *testing.T) {
+	shop, none := []status.App{{App: "shop"}}, []status.App{}
+	for name, c := range map[string]struct {
+		pattern string
+		looks   listings
+		want    string
+	}{
+		"AtTheStart": {"shp*", listings{shop}, `no app of cluster prod matches "shp*"; gitrollout list shows all apps`},
+		"NoApps":     {"shop", listings{none}, `no app of cluster prod matches "shop"; gitrollout list shows all apps`},
+		"Matches":    {"sh*", listings{shop}, ""},
+		"Removed":    {"sh*", listings{shop, none}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			filter := terminal.Filter{Names: []string{c.pattern}}
+			w := &watcher{lookCommand: &lookCommand{only: filter.Apply, missed: filter.Missed}, view: &c.looks}
+			got := ""
+			for len(c.looks) > 0 {
+				if err := w.look(t.Context()); err != nil {
+					got += err.Error()
+				}
+			}
+			compare.Check(t, c.want, got)
+		})
+	}
+}
 
 // TestWatchInAPipe checks that get -w prints the app, and then one line for each change.
 func TestWatchInAPipe(t *testing.T) {
