@@ -50,7 +50,7 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	if err != nil {
 		return err
 	}
-	names, unknown, err := c.apps.pick(w, args)
+	names, unknown, err := c.apps.pick(ctx, w, args)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/console"
 )
 
@@ -40,18 +40,22 @@ func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
 }
 
 // pick returns the sorted names of the selected apps, and an error for each app whose labels are unknown.
-func (o *appOptions) pick(w *console.Session, args []string) (names []string, unknown []error, err error) {
+func (o *appOptions) pick(ctx context.Context, w *console.Session, args []string) (
+	names []string, unknown []error, err error,
+) {
 	if o.matches == nil {
 		return slices.Compact(slices.Sorted(slices.Values(args))), nil, nil
 	}
 	const workers = 4
-	heads := make([]strategies.Head, len(w.Tip.Apps))
-	source.Each(len(heads), workers, func(i int) { heads[i] = w.Head(w.Tip.Apps[i]) })
+	renders, errs := make([]*rollout.Render, len(w.Tip.Apps)), make([]error, len(w.Tip.Apps))
+	source.Each(len(renders), workers, func(i int) { renders[i], errs[i] = rendered(ctx, w, w.Tip.Apps[i]) })
 	for i, app := range w.Tip.Apps {
-		switch head := heads[i]; {
-		case head.Render == nil:
-			unknown = append(unknown, fmt.Errorf("%s: its labels are unknown: %w", app.Name, head.Err))
-		case o.matches(head.Render.Labels()):
+		switch err := errs[i]; {
+		case err != nil && !isOfOneApp(err):
+			return nil, nil, err
+		case err != nil:
+			unknown = append(unknown, fmt.Errorf("%s: its labels are unknown: %w", app.Name, err))
+		case o.matches(renders[i].Labels()):
 			names = append(names, app.Name)
 		}
 	}
@@ -63,6 +67,24 @@ func (o *appOptions) pick(w *console.Session, args []string) (names []string, un
 	return names, unknown, nil
 }
 
+// rendered returns the app's render at the head. If the head is invalid, it returns the render at a recorded commit.
+func rendered(ctx context.Context, w *console.Session, app rollout.App) (*rollout.Render, error) {
+	head := w.Head(app)
+	state, err := w.States.Of(app.Name)
+	if head.Render != nil || err != nil || !isOfOneApp(head.Err) {
+		return head.Render, head.Err
+	}
+	for _, r := range []*rollout.Release{{Commit: state.Source}, state.Release, state.Stable} {
+		if r == nil || r.Commit == "" {
+			continue
+		}
+		if built, err := w.RenderAt(ctx, app, r.Commit); err == nil || !isOfOneApp(err) {
+			return built, err
+		}
+	}
+	return nil, head.Err
+}
+
 // changes returns the apps' changes, and a note for each app without a change. If a named app refuses the action, all
 // apps fail. A selector skips such apps, and the apps of the parameter refused.
 func (o *appOptions) changes(names []string, refused []error, change func(app string) (propose.Change, error)) (
@@ -71,7 +93,7 @@ func (o *appOptions) changes(names []string, refused []error, change func(app st
 	for _, name := range names {
 		c, err := change(name)
 		switch {
-		case err != nil && o.selector != "" && !isRefusal(err):
+		case err != nil && o.selector != "" && !isOfOneApp(err):
 			return nil, nil, err
 		case err != nil:
 			refused = append(refused, err)
@@ -96,8 +118,7 @@ func (o *appOptions) changes(names []string, refused []error, change func(app st
 	return all, rollout.Mapped(refused, func(err error) string { return "skipped " + err.Error() }), nil
 }
 
-// isRefusal reports whether an app's state does not allow an action. Other errors are failures of Git, or bad records.
-func isRefusal(err error) bool {
-	code := codeOf(err)
-	return code != exitGit && code != exitConfig && !errors.Is(err, context.Canceled)
+// isOfOneApp reports whether an error concerns one app, so that a selector skips the app. Without Git, all apps fail.
+func isOfOneApp(err error) bool {
+	return !errors.Is(err, git.ErrUnreachable) && !errors.Is(err, git.ErrAuth) && !errors.Is(err, context.Canceled)
 }

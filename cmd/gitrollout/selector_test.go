@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,19 +10,22 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestSeveralChanges checks which apps get a change if some apps refuse the action.
 func TestSeveralChanges(t *testing.T) {
 	edits := map[string][]byte{"file": nil}
+	failures := map[string]error{"gone": git.ErrUnreachable, "denied": git.ErrAuth, "stopped": context.Canceled, "lost": git.ErrNotFound,
+		"invalid": &rollout.InvalidError{File: "a.yaml", Msg: "is empty"}}
 	change := func(app string) (propose.Change, error) {
 		switch {
 		case strings.HasPrefix(app, "calm"):
 			return propose.Change{}, fmt.Errorf("%s: no release is in flight", app)
 		case app == "done":
 			return propose.Change{App: app, Effect: "nothing to undo"}, nil
-		case app == "gone":
-			return propose.Change{}, fmt.Errorf("gone: %w", git.ErrUnreachable)
+		case failures[app] != nil:
+			return propose.Change{}, fmt.Errorf("%s: %w", app, failures[app])
 		}
 		return propose.Change{App: app, Edits: edits}, nil
 	}
@@ -38,8 +42,12 @@ func TestSeveralChanges(t *testing.T) {
 		"SelectedSkips": {"l", "calm done shop", nil, "shop note: skipped calm: no release is in flight note: skipped done: nothing to undo"},
 		"SelectedNone": {"l", "calm done", nil, ` error: nothing to do for the apps that match --selector "l": ` +
 			"calm: no release is in flight done: nothing to undo"},
-		"SelectedFailed": {"l", "gone shop", nil, " error: gone: unreachable"},
-		"Unknown":        {"l", "shop", errors.New("pay: its labels are unknown"), "shop note: skipped pay: its labels are unknown"},
+		"Unreachable": {"l", "gone shop", nil, " error: gone: unreachable"},
+		"Denied":      {"l", "shop denied", nil, " error: denied: " + git.ErrAuth.Error()},
+		"Interrupted": {"l", "shop stopped", nil, " error: stopped: context canceled"},
+		"Lost":        {"l", "lost shop", nil, "shop note: skipped lost: " + git.ErrNotFound.Error()},
+		"Invalid":     {"l", "invalid shop", nil, "shop note: skipped invalid: a.yaml: is empty"},
+		"Unknown":     {"l", "shop", errors.New("pay: its labels are unknown"), "shop note: skipped pay: its labels are unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var refused []error

@@ -32,6 +32,7 @@ type statusCommand struct {
 	until   string
 	release string
 	commit  string
+	skipped bool // an app of the selector cannot be read
 }
 
 func newStatus(s streams) *cobra.Command {
@@ -96,6 +97,7 @@ type followed struct {
 	seen    status.App
 	said    string // the last line
 	verdict status.Verdict
+	err     error
 }
 
 func (f *followed) ended() bool { return f.verdict.Ending != status.NotYet }
@@ -123,13 +125,13 @@ func (c *statusCommand) run(ctx context.Context, args []string) error {
 		lines = c.err
 	}
 	for {
-		haveEnded := true
 		for _, f := range all {
-			if err := f.look(ctx, w, lines); err != nil {
-				return err
-			}
-			haveEnded = haveEnded && f.ended()
+			f.err = f.look(ctx, w, lines)
 		}
+		if all, err = c.readable(all); err != nil {
+			return err
+		}
+		haveEnded := !slices.ContainsFunc(all, func(f *followed) bool { return !f.ended() })
 		if late := !c.wait || !time.Now().Before(deadline); haveEnded || late {
 			break
 		}
@@ -137,10 +139,10 @@ func (c *statusCommand) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	var data any = all[0].seen
-	if len(all) > 1 || c.apps.matches != nil {
-		data = status.Listing{Cluster: w.Cluster,
-			Apps: rollout.Mapped(all, func(f *followed) status.App { return f.seen })}
+	var data any = status.Listing{Cluster: w.Cluster,
+		Apps: rollout.Mapped(all, func(f *followed) status.App { return f.seen })}
+	if len(all) == 1 && c.apps.matches == nil {
+		data = all[0].seen
 	}
 	if _, err := c.output.write(c.streams, data); err != nil {
 		return err
@@ -150,15 +152,12 @@ func (c *statusCommand) run(ctx context.Context, args []string) error {
 
 // follow returns the selected apps with their goals. It names all unknown apps.
 func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []string) (all []*followed, err error) {
-	names, unknown, err := c.apps.pick(w, args)
+	names, unknown, err := c.apps.pick(ctx, w, args)
 	if err != nil {
 		return nil, err
 	}
 	if c.release != "" && len(names) > 1 {
 		return nil, usagef("--release is the hash of one app, and %d apps are selected; use --commit", len(names))
-	}
-	for _, err := range unknown {
-		_, _ = fmt.Fprintf(c.err, "skipped %v\n", err)
 	}
 	if c.commit != "" {
 		if c.commit, err = fullCommit(ctx, "--commit", c.commit); err != nil {
@@ -166,15 +165,30 @@ func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []s
 		}
 	}
 	w.Detail = true
-	var failed []error
 	for _, name := range names {
 		f := &followed{}
-		if f.app, err = w.App(name); err == nil {
-			f.goal, err = c.goal(ctx, w, f.app)
+		if f.app, f.err = w.App(name); f.err == nil {
+			f.goal, f.err = c.goal(ctx, w, f.app)
 		}
-		all, failed = append(all, f), append(failed, err)
+		all = append(all, f)
 	}
-	return all, errors.Join(failed...)
+	return c.readable(all, unknown...)
+}
+
+// readable returns the apps without an error. It names the apps that a selector skips. Without a selector, or without
+// Git, it returns all errors.
+func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed, error) {
+	failed = append(failed, rollout.Mapped(all, func(f *followed) error { return f.err })...)
+	if err := errors.Join(failed...); c.apps.matches == nil || !isOfOneApp(err) {
+		return all, err
+	}
+	for _, err := range failed {
+		if err != nil {
+			c.skipped = true
+			_, _ = fmt.Fprintf(c.err, "skipped %v\n", err)
+		}
+	}
+	return slices.DeleteFunc(all, func(f *followed) bool { return f.err != nil }), nil
 }
 
 // look reads the app's state, unless the release has ended, and prints a line on a change.
@@ -205,7 +219,7 @@ var (
 
 // conclude prints how the releases have ended, and returns the worst exit code.
 func (c *statusCommand) conclude(lines io.Writer, w *console.Session, all []*followed) error {
-	least := len(worst) - 1
+	least := slices.Index(worst, map[bool]exitCode{false: exitOK, true: exitHeld}[c.skipped])
 	for _, f := range all {
 		code := endings[f.verdict.Ending]
 		if !f.ended() && f.seen.Held != nil && !f.seen.Waits() {
@@ -257,7 +271,7 @@ func (c *statusCommand) goal(ctx context.Context, w *console.Session, app rollou
 	case c.commit != "":
 		r, err := w.RenderAt(ctx, app, c.commit)
 		if err != nil {
-			return g, fmt.Errorf("--commit: %w", err)
+			return g, fmt.Errorf("%s: --commit: %w", app.Name, err)
 		}
 		g.Hash, g.Digest = r.Release(), r.Digest
 	default:
