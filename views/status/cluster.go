@@ -19,9 +19,10 @@ const Unknown rollout.Phase = "Unknown"
 
 // OfCluster describes an app without Git. The target, later steps, measurements and the author are unknown.
 func OfCluster(app, cluster string, live []Live) App {
-	a := App{App: app, Cluster: cluster, Phase: Unknown, Namespace: live[0].Workload.Namespace,
+	a := App{App: app, Cluster: cluster, Phase: Unknown,
 		Reason: "all pods have one version; whether Git has a newer version is not known"}
 	for _, l := range live {
+		a.Namespace = l.Workload.Namespace
 		w := Workload{Workload: l.Workload.String(), Replicas: l.Observed.Replicas, FullWeight: 100, Moving: l.Held != ""}
 		for _, r := range l.Observed.Revisions {
 			if r.Pods == 0 && r.Desired == 0 && len(r.Members) == 0 && !r.Current {
