@@ -231,7 +231,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		}
 		answers.Healed = new(s.err == nil) // a request that stays stops no release
 		if r.Annotations != nil {
-			for _, g := range strategies.SpentGlass(s.input) {
+			for _, g := range strategies.FinishedRequests(s.input) {
 				s.err = errors.Join(s.err, r.Annotations.Unannotate(ctx, g.Workload.Ref(), rollout.AnnotationBreakGlass, g.Value))
 			}
 		}

@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// brokenGlass returns why a user aborted the release in flight without Git, or "".
-func brokenGlass(in Input) string {
-	for _, w := range glassWorkloads(in) {
+// requestedAbort returns why a user aborted the release in flight without Git, or "".
+func requestedAbort(in Input) string {
+	for _, w := range requestWorkloads(in) {
 		if b, err := rollout.ParseBreakGlass(in.Observed.Workloads[w].BreakGlass); err == nil && aborts(in, w, b) {
 			return b.Text()
 		}
@@ -27,8 +27,8 @@ func aborts(in Input, w rollout.Workload, b rollout.BreakGlass) bool {
 		(b.Release == r.Hash || b.Release == r.Templates[w] || b.Release == stable.Templates[w])
 }
 
-// glassWorkloads returns the workloads with a request, in order.
-func glassWorkloads(in Input) (found []rollout.Workload) {
+// requestWorkloads returns the workloads with a request, in order.
+func requestWorkloads(in Input) (found []rollout.Workload) {
 	for w, live := range in.Observed.Workloads {
 		if live.BreakGlass != "" {
 			found = append(found, w)
@@ -38,44 +38,44 @@ func glassWorkloads(in Input) (found []rollout.Workload) {
 	return found
 }
 
-// GlassAnnotation is the value of rollout.AnnotationBreakGlass of one workload.
-type GlassAnnotation struct {
+// AbortRequest is the value of rollout.AnnotationBreakGlass of one workload.
+type AbortRequest struct {
 	Workload rollout.Workload
 	Value    string
 }
 
-// glassStays is how long a request that aborts nothing stays in the cluster, so that its user sees the warning.
-const glassStays = time.Hour
+// requestStays is how long a request that aborts nothing stays in the cluster, so that its user sees the warning.
+const requestStays = time.Hour
 
-// SpentGlass returns the requests that can be removed from the cluster: requests whose rollback Git has, and old
+// FinishedRequests returns the requests that can be removed from the cluster: requests whose rollback Git has, and old
 // requests that abort nothing. A later release has a higher serial. Malformed requests stay.
-func SpentGlass(in Input) (spent []GlassAnnotation) {
+func FinishedRequests(in Input) (spent []AbortRequest) {
 	if in.Pending != nil || in.Handed != nil {
 		return nil
 	}
 	in.State = workloads.Reopened(in.State)
 	isOver := in.State.Phase == rollout.Aborting || in.State.Release == nil
-	for _, w := range glassWorkloads(in) {
+	for _, w := range requestWorkloads(in) {
 		value := in.Observed.Workloads[w].BreakGlass
 		b, err := rollout.ParseBreakGlass(value)
 		isRecorded := func(r rollout.Rejection) bool { return r.Hash == b.Release || r.Reason == b.Text() }
-		isDone := slices.ContainsFunc(in.State.Rejected, isRecorded) || in.Now.After(b.At.Add(glassStays))
+		isDone := slices.ContainsFunc(in.State.Rejected, isRecorded) || in.Now.After(b.At.Add(requestStays))
 		if err == nil && b.Serial <= in.State.Serial && (isOver || !aborts(in, w, b)) && isDone {
-			spent = append(spent, GlassAnnotation{w, value})
+			spent = append(spent, AbortRequest{w, value})
 		}
 	}
 	return spent
 }
 
-// GlassWarnings returns a text for each request in the cluster. Git does not have its rollback yet, or it is void.
-func GlassWarnings(in Input) (warnings []string) {
+// RequestWarnings returns a text for each request in the cluster. Git does not have its rollback yet, or it is void.
+func RequestWarnings(in Input) (warnings []string) {
 	in.State = workloads.Reopened(in.State)
-	spent := SpentGlass(in)
-	for _, w := range glassWorkloads(in) {
+	spent := FinishedRequests(in)
+	for _, w := range requestWorkloads(in) {
 		value := in.Observed.Workloads[w].BreakGlass
 		b, err := rollout.ParseBreakGlass(value)
 		why := fmt.Sprintf("names release %s at serial %d, which is not in flight", b.Release, b.Serial)
-		switch isSpent := slices.Contains(spent, GlassAnnotation{w, value}); {
+		switch isSpent := slices.Contains(spent, AbortRequest{w, value}); {
 		case err != nil:
 			why = err.Error()
 		case isSpent || aborts(in, w, b):

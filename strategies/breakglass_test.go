@@ -63,9 +63,9 @@ func TestBreakGlass(t *testing.T) {
 				Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {BreakGlass: c.value}}},
 			}
 			c.change(&in)
-			compare.CheckNamed(t, "aborts", c.aborts, in.State.Phase != rollout.Aborting && brokenGlass(in) != "")
-			compare.CheckNamed(t, "spent", c.spent, len(SpentGlass(in)) > 0)
-			if got := strings.Join(GlassWarnings(in), "; "); !strings.Contains(got, c.warns) || (c.warns == "") != (got == "") {
+			compare.CheckNamed(t, "aborts", c.aborts, in.State.Phase != rollout.Aborting && requestedAbort(in) != "")
+			compare.CheckNamed(t, "spent", c.spent, len(FinishedRequests(in)) > 0)
+			if got := strings.Join(RequestWarnings(in), "; "); !strings.Contains(got, c.warns) || (c.warns == "") != (got == "") {
 				t.Errorf("warnings %q, want %q", got, c.warns)
 			}
 		})

@@ -108,8 +108,8 @@ func mustRetreat(in Input) string {
 		return ""
 	case in.Promotion.Says(rollout.Abort, s.Release.Hash):
 		return abortedBy(in.Promotion)
-	case brokenGlass(in) != "":
-		return brokenGlass(in)
+	case requestedAbort(in) != "":
+		return requestedAbort(in)
 	case s.Draining != nil:
 		return "" // the release is stable, so only an abort rolls it back
 	}

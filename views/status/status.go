@@ -100,7 +100,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	if s.Kept != "" {
 		a.Warnings = append(slices.Clone(a.Warnings), s.Kept)
 	}
-	a.Warnings = append(slices.Clone(a.Warnings), strategies.GlassWarnings(in)...)
+	a.Warnings = append(slices.Clone(a.Warnings), strategies.RequestWarnings(in)...)
 	if why := strategies.Ignored(in); why != "" {
 		path := rollout.PromotionPath(cluster, in.App.Name)
 		a.Warnings = append(slices.Clone(a.Warnings), "ignored: "+path+": "+why)
