@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestComplete checks arguments whose values are unknown until a measurement.
+// TestComplete checks the values of arguments that refer to pods, experiments and Secrets, which are read at each measurement.
 func TestComplete(t *testing.T) {
 	known := Known{
 		Latest: "new", Stable: "old",

@@ -264,7 +264,8 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces "{{args.name}}" in texts, except for values from Secrets and pods. An unknown name is an error.
+// fill replaces each "{{args.name}}" by its value. It leaves placeholders whose values come from Secrets or pods. An
+// unknown name is an error.
 func fill(v any, values Values, field string) (any, error) {
 	switch v := v.(type) {
 	case string:

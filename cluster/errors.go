@@ -153,8 +153,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(s.Message)
 }
 
-// firstCause returns the first cause in sorted order, because the API server lists causes in random order. It only
-// counts the other causes, because the API server may repeat a long cause.
+// firstCause returns the first cause in sorted order, because the API server lists causes in random order. Of the
+// other causes it gives only the number, because the API server may repeat a long cause.
 func firstCause(causes []metav1.StatusCause) string {
 	first := slices.MinFunc(causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))

@@ -54,8 +54,8 @@ func (g *refusing) Held(commit string) (Snapshot, bool) {
 	return g.origin.Held(commit)
 }
 
-// TestRecordBacksOff checks that pushes back off while Git refuses the record of an advance or a rollback. There are at most 30 pushes in
-// ten minutes, and none before a requested pause ends. When Git accepts pushes again, the record follows.
+// TestRecordBacksOff checks that pushes are retried with backoff while Git refuses the record of an advance or a rollback: at most 30 in
+// ten minutes, and none before the time of a Retry-After header. When Git accepts pushes again, the record is pushed.
 func TestRecordBacksOff(t *testing.T) {
 	unreachable := fmt.Errorf("%w: 503 Service Unavailable", rollout.ErrUnreachable)
 	for name, c := range map[string]struct {

@@ -86,8 +86,8 @@ func TestParseConfigRefuses(t *testing.T) {
 	)
 	for name, tt := range map[string]struct{ text, want string }{
 		"not YAML":           {"apps: [\n", "is not valid YAML: yaml: line 3: did not find expected node content"},
-		"unknown field":      {apps + "intervall: 3s\n", "intervall: is not a known field; write interval"},
-		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "apps[0].nampespace: is not a known field; write namespace"},
+		"unknown field":      {apps + "intervall: 3s\n", "intervall: is not a known field; did you mean interval?"},
+		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "apps[0].nampespace: is not a known field; did you mean namespace?"},
 		"duplicate":          {apps + apps, `is not valid YAML: yaml: unmarshal errors: line 4: key "apps" already set in map`},
 		"wrong type":         {"apps: {path: a}\n", "apps" + noList},
 		"no apps":            {"", "apps: is missing; name the folders of your kustomizations: - path: apps/*/overlays/prod"},
@@ -219,7 +219,7 @@ func TestHelmEntries(t *testing.T) {
 	for entry, want := range map[string]string{
 		"helm: {valuesObject: [a]}":  "apps[0].helm.valuesObject: is not a mapping; write values as in the chart's values.yaml",
 		"helm: {releaseName: A}":     `apps[0].helm.releaseName: "A" is not a name; use lower-case letters, digits and -, at most 63`,
-		"helm: {valuesObj: {}}":      "apps[0].helm.valuesObj: is not a known field; write valuesObject",
+		"helm: {valuesObj: {}}":      "apps[0].helm.valuesObj: is not a known field; did you mean valuesObject?",
 		"helm: {valueFiles: a.yaml}": "apps[0].helm.valueFiles: is a text where a list belongs; begin each entry with a dash",
 	} {
 		checkRefused(t, entry, shop+entry+"\n", want)

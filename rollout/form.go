@@ -166,13 +166,13 @@ func suggest(name string, known []Field, argo bool) string {
 			return f.Tag.Get("unknown")
 		case f.Name == "" || f.Name == Rest || !f.In(argo):
 		case strings.EqualFold(f.Name, name):
-			return "write " + f.Name
+			return "did you mean " + f.Name + "?"
 		case !f.Has("notYet") && !f.Has("refused") && !f.Has("ignored"):
 			names = append(names, f.Name)
 		}
 	}
 	if near := Closest(name, names); len(name) > 2 && len(near) > 0 {
-		return "write " + near[0]
+		return "did you mean " + near[0] + "?"
 	}
 	if len(names) == 0 || len(names) > maxNamed {
 		return "correct its name, or leave it out"

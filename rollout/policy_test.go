@@ -28,7 +28,7 @@ func TestParsePolicy(t *testing.T) {
 		"no namespaces": {"projects: [{name: a, apps: [a]}]\n",
 			"projects[0].namespaces: is missing; name where its objects may be: [shop, shop-*]"},
 		"no name":          {"projects: [{apps: [a], namespaces: [a]}]\n", "projects[0].name: is missing; name the project: messages do"},
-		"an unknown field": {project(", namespace: a"), "projects[0].namespace: is not a known field; write namespaces"},
+		"an unknown field": {project(", namespace: a"), "projects[0].namespace: is not a known field; did you mean namespaces?"},
 		"an unknown rule": {project(", rollouts: {maxWeight: 3}"), "projects[0].rollouts.maxWeight: is not a known field; " +
 			"use one of forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
 		"the name twice": {"projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n",

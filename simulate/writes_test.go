@@ -14,8 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// checkWrite checks each write to the cluster before it happens. The content must be in a commit of the newest record in Git: the followed,
-// stable, former or rollback commit. For a rollback without a record, the commit in which users took the release back also counts.
+// checkWrite checks each write to the cluster before it happens. The content must come from a commit that the newest record in Git
+// names: the commit being released, the stable one, the previous stable one, or the rollback's. A rollback that is not recorded yet may
+// also use the commit in which users reverted the release.
 func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	a := o.u.actor(v.name)
 	o.writes++

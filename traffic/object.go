@@ -169,12 +169,12 @@ func objectWrite(o *Objects, object rollout.Object, field, written string, value
 	}
 	parents, last, err := p.parents(map[string]any(object))
 	if err != nil {
-		return misfit(field, "in %s, %s", ref, err).WithFix("correct the path, or add its field to the object")
+		return misfit(field, "in %s, %s", ref, err).WithFix("correct the path, or add the missing field to the object")
 	}
 	for _, parent := range parents {
 		m := mapping(parent.value)
 		if _, there := m[last.field]; !there && !optional {
-			return misfit(field, "in %s, %s finds nothing: there is no field %s", ref, p, last.field).
+			return misfit(field, "in %s, %s does not exist: there is no field %s", ref, p, last.field).
 				WithFix("correct the path, or write the field in Git too, with 0 for the canary's weight")
 		}
 		if err := o.Claim(ref, strings.TrimPrefix(parent.path+last.text, "."), r); err != nil {

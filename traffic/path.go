@@ -142,7 +142,7 @@ func (p path) find(root any) ([]place, error) {
 			next = append(next, step.from(from)...)
 		}
 		if len(next) == 0 {
-			return nil, fmt.Errorf("%s finds nothing: %s", p[:i+1], step.nothing(p[:i], places))
+			return nil, fmt.Errorf("%s does not exist: %s", p[:i+1], step.nothing(p[:i], places))
 		}
 		places = next
 	}
@@ -221,7 +221,7 @@ func (s pathStep) nothing(before path, places []place) string {
 			return where + " is a mapping and no list"
 		case []any:
 			if s.kind == atField {
-				return where + " is a list and no mapping"
+				return where + " is a list, not a mapping"
 			}
 			length = max(length, len(list(at.value)))
 		default:
@@ -231,7 +231,7 @@ func (s pathStep) nothing(before path, places []place) string {
 	if s.kind == atFilter {
 		return fmt.Sprintf("none of the %d elements of %s matches the filter", length, where)
 	}
-	return fmt.Sprintf("%s has %d elements", where, length)
+	return fmt.Sprintf("the length of %s is %d", where, length)
 }
 
 // parents returns the path's last step, which must be a field, and the mappings at the path before that step.

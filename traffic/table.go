@@ -21,7 +21,7 @@ type router struct {
 
 func (r router) name() string {
 	if r.kind == anyObject.kind {
-		return "a router described by paths"
+		return "trafficRouting.object"
 	}
 	return r.title
 }

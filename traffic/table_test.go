@@ -79,7 +79,7 @@ func TestAnotherRouterIsOneRow(t *testing.T) {
 		t.Error("it needs no Services")
 	}
 	_, err = Parse("fake", map[string]any{"swich": "main"}, nil)
-	if err == nil || err.Error() != "fake.swich: is not a known field; write switch" {
+	if err == nil || err.Error() != "fake.swich: is not a known field; did you mean switch?" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -86,7 +86,7 @@ func TestVerify(t *testing.T) {
 		"object, an older status": {current, "{currentStatus: valid, observedGeneration: 1}",
 			late("HTTPProxy/web has a status of an older generation")},
 		"object, nothing yet": {valid, "loadBalancer: {}", late("HTTPProxy/web does not yet report that " +
-			"the weights are in force: status.conditions finds nothing: status has no field conditions")},
+			"the weights are in force: status.conditions does not exist: status has no field conditions")},
 		"object, no status at all": {valid, "", taken},
 	} {
 		t.Run(name, func(t *testing.T) {

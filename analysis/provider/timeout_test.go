@@ -30,7 +30,7 @@ func TestDefaultTimes(t *testing.T) {
 	}
 }
 
-// TestTimeout checks that an invalid configuration has no timeout and is not measured.
+// TestTimeout checks that Timeout returns 0 for an invalid configuration, and that Measure and Stop return errors.
 func TestTimeout(t *testing.T) {
 	good := Request{Kind: "prometheus", Config: fromYAML(t, minimal["prometheus"])}
 	bad := Request{Kind: "loki", Config: fromYAML(t, "{query: up}")}

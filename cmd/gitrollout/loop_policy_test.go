@@ -82,8 +82,8 @@ func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	p.awaitHealthy(commit)
 }
 
-// TestUnsignedPolicy checks, with --verify-commits, that a policy without a valid signature is ignored and reported, whether it allows more
-// or less. The last valid policy stays in force. A process that has no valid policy advances nothing.
+// TestUnsignedPolicy checks, with --verify-commits, that a policy without a valid signature is ignored and reported, whether it is
+// stricter or looser than the policy in force. The last valid policy stays in force. A process without a valid policy advances nothing.
 func TestUnsignedPolicy(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()

@@ -168,7 +168,7 @@ func TestNothingIsSigned(t *testing.T) {
 	p.awaitPaused(commit)
 }
 
-// TestPromoters checks which merges of a promotion count, and that other merges hold the app.
+// TestPromoters checks whose merges are accepted as promotions. After any other merge, the app stays at its step (phase Held).
 func TestPromoters(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

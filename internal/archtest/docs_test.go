@@ -48,7 +48,7 @@ func TestSimulateComesFirst(t *testing.T) {
 // mostForNewcomers bounds the total length, in words, of the five pages below docs/start.
 const mostForNewcomers = 2_000
 
-// TestIndex checks that docs/README.md links each page, and that a newcomer's five pages stay short.
+// TestIndex checks that docs/README.md links to every page, and that the five pages of docs/start stay short.
 func TestIndex(t *testing.T) {
 	index, first, words := read(t, "docs/README.md"), 0, 0
 	for _, page := range pages(t) {

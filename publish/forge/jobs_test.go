@@ -36,7 +36,7 @@ func (m *moody) label(ctx context.Context, p pull, labels []string) error {
 	return m.paper.label(ctx, p, labels)
 }
 
-// onMoody runs story with a worker for the forge, in a synctest bubble.
+// onMoody runs the function story in a synctest bubble, with a worker whose forge is m.
 func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) {
 	t.Helper()
 	m.paper = &paper{marks: map[string]status{}}

@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 		want  string
 	}{
 		"all is well":     {tree(), ok},
-		"a broken config": {config("intervall: 5s\n"), "error " + file + ": intervall: is not a known field; write interval"},
+		"a broken config": {config("intervall: 5s\n"), "error " + file + ": intervall: is not a known field; did you mean interval?"},
 		"no apps": {map[string]string{file: configOf + "apps: [{path: 'apps/*'}]\n"},
 			"warning " + file + ": apps: no path matches a folder with a kustomization; " + noFolder},
 		"a path of no app": {tree(file, configOf+
@@ -85,7 +85,7 @@ func TestCheck(t *testing.T) {
 		"a promotion": {tree(promotions+"shop.yaml", promotes), ok},
 		"of no app":   {tree(promotions+"cart.yaml", promotes), "warning " + promotions + "cart.yaml: cluster prod has no app \"cart\"\n" + ok},
 		"that is wrong": {tree(promotions+"shop.yaml", promotes+"trough: 1\n"),
-			"error " + promotions + "shop.yaml: trough: is not a known field; write through\n" + ok},
+			"error " + promotions + "shop.yaml: trough: is not a known field; did you mean through?\n" + ok},
 		"of an app that cannot be rendered": {shopOf("gone.yaml", promotions+"shop.yaml", promotes+"through: nowhere\n"), unbuilt},
 		"of another name":                   {tree(promotions+"shop.yml", promotes), "warning " + promotions + "shop.yml" + notRead},
 		"in another folder":                 {tree(promotions+"x.yaml/shop.yaml", promotes), "warning " + promotions + "x.yaml" + notRead},

@@ -336,7 +336,7 @@ func TestViewsOfSeveralApps(t *testing.T) {
 	golden(t, "list-git-only", List(l, Look{Now: at()}))
 }
 
-// TestOneAppInDetail checks the view of rare details: releases with little information, and pods in every state.
+// TestOneAppInDetail checks the view of one app in rare cases: releases with missing fields, and pods in unusual states.
 func TestOneAppInDetail(t *testing.T) {
 	a := canaryPaused()
 	a.Held = &rollout.Held{Reason: rollout.HeldClosed, Message: "the windows are shut"}

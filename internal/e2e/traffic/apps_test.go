@@ -166,7 +166,7 @@ func (p provider) canary(fields, steps []string) shop {
 	return p.routedShop(append(services, fields...), nil, steps)
 }
 
-// routedShop returns a shop with fields of the canary and of its trafficRouting.
+// routedShop returns the test app with the given fields of spec.strategy.canary, its trafficRouting and its steps.
 func (p provider) routedShop(fields, routing, steps []string) shop {
 	text := "    canary:\n      scaling: surge\n"
 	text += lines("      ", fields) + "      trafficRouting:\n"
