@@ -77,9 +77,9 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 		k.repairs, k.repaired, k.since, k.by = 1, now, now, by
 		if now.Before(was.repaired.Add(peaceful)) {
 			k.repairs = was.repairs + 1
-		}
-		if now.Before(was.repaired.Add(recent)) || was.repairs >= promptRepairs {
-			k.since = was.since
+			if now.Before(was.repaired.Add(recent)) || was.repairs >= promptRepairs {
+				k.since = was.since
+			}
 		}
 	}
 	m.known[d.ref] = k

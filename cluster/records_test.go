@@ -771,13 +771,14 @@ func TestOverwritten(t *testing.T) {
 		"within seconds":           {[]int{0, 2, 3, 6}, nil},
 		"with a minute in between": {[]int{0, 60, 120}, nil},
 		"two":                      {[]int{0, 15}, every5(15, 70)},
-		"an autoscaler":            {[]int{0, 15, 30, 45, 60, 75, 90, 105, 120, 150, 210}, every5(15, 215)},
+		"an autoscaler":            {[]int{0, 15, 30, 45, 60, 75, 90, 105, 120, 150, 210}, every5(15, 265)},
+		"once, long after others":  {[]int{0, 2, 4, 6, 8, 600}, nil},
 	} {
 		began := time.Unix(1000, 0)
 		m := appliedCache{known: map[rollout.Ref]known{}}
 		m.note(d, &live{print: "p"}, "", time.Time{})
 		var told []int
-		for second := 0; second <= 215; second += 5 {
+		for second := 0; second <= 700; second += 5 {
 			for _, at := range c.changes {
 				if at > second-5 && at <= second {
 					m.note(d, &live{print: "p"}, "hpa", began.Add(time.Duration(at)*time.Second))
