@@ -24,23 +24,29 @@ func TestRollbackWaitsForReports(t *testing.T) {
 	const paused, moving, asItIs = "paused, maxSurge 10%", "moving, maxSurge 25%", "as it is"
 	for name, row := range map[string]struct {
 		desired, reported, fresh int
-		turned, synced           bool
+		turned, synced, through  bool
 		want                     string
 	}{
-		"at rest":                    {8, 8, 2, false, true, moving},
-		"more pods move":             {9, 9, 2, false, true, paused},
-		"a report to come":           {8, 9, 3, false, true, paused},
-		"the pause is not seen":      {8, 9, 3, true, false, asItIs},
-		"the report is not seen":     {8, 9, 3, true, true, paused},
-		"all is seen":                {8, 8, 3, true, true, moving},
-		"pods of stable are missing": {8, 3, 2, true, true, moving},
-		"stable has all pods":        {10, 11, 1, true, true, moving},
+		"at rest":                    {8, 8, 2, false, true, false, moving},
+		"more pods move":             {9, 9, 2, false, true, false, paused},
+		"a report to come":           {8, 9, 3, false, true, false, paused},
+		"the pause is not seen":      {8, 9, 3, true, false, false, asItIs},
+		"the report is not seen":     {8, 9, 3, true, true, false, paused},
+		"all is seen":                {8, 8, 3, true, true, false, moving},
+		"pods of stable are missing": {8, 3, 2, true, true, false, moving},
+		"stable has all pods":        {10, 11, 1, true, true, false, moving},
+		"stable pods stop":           {2, 2, 8, false, true, true, "paused, maxSurge 20%"},
+		"stable pods have stopped":   {0, 0, 8, false, true, true, moving},
+		"their last report is old":   {0, 2, 8, false, true, true, "paused, maxSurge 0%"},
 	} {
 		h := twoVersions(nil)
 		stable := set(h, commitID(0), row.desired, row.desired)
 		stable.Available, stable.Current = row.reported, row.turned
 		in := inFlight(h, 0, stable, set(h, commitID(1), row.fresh, row.fresh))
 		in.State.Phase, in.State.Source, in.State.Rollback = rollout.Aborting, commitID(0), &rollout.Rollback{To: commitID(0)}
+		if row.through {
+			in.State.Progress[0].Step = in.State.Progress[0].Of
+		}
 		changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Synced = row.synced })
 		got := asItIs
 		if o := desiredOf(in, h, web); o != nil {

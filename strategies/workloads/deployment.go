@@ -38,7 +38,7 @@ func (f Limits) limit(o rollout.Object) {
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
-	if m.Of > 0 && m.Plan == m.Digest() {
+	if !m.IsThrough() && m.Plan == m.Digest() {
 		to = m.CountsAt(m.Step, n)
 	}
 	isReported := m.Stable.Available <= m.Stable.Desired
