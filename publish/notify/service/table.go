@@ -23,13 +23,13 @@ var chat = []rollout.EventKind{
 // rows holds a row for each service. The key is the name of the service's block in the configuration of a receiver.
 type rows map[string]row
 
-// table lists all services. Each service has one file.
+// table lists all services. Each service has one file: NAME.go, or chat/NAME.yaml for a template of a chat message.
 var table = rows{
 	"slack":        {send: sendSlack, defaults: chat},
-	"msteams":      {send: sendTeams, defaults: chat},
-	"discord":      {send: sendDiscord, defaults: chat},
+	"msteams":      {send: sendChat, defaults: chat},
+	"discord":      {send: sendChat, defaults: chat},
 	"googleChat":   {send: sendGoogleChat, defaults: chat},
-	"rocketChat":   {send: sendRocketChat, defaults: chat},
+	"rocketChat":   {send: sendChat, defaults: chat},
 	"webhook":      {send: sendWebhook, defaults: rollout.EventKinds(), dedups: true},
 	"email":        {send: sendEmail, defaults: chat, dedups: true},
 	"pagerDuty":    {send: sendPagerDuty, defaults: rollout.TroubleKinds(), resolves: true, dedups: true},

@@ -1,0 +1,105 @@
+package service
+
+import (
+	"context"
+	"embed"
+	"html"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// chats has a template for the message of each chat service: the YAML of the JSON that the service receives.
+//
+//go:embed chat
+var chats embed.FS
+
+var colors = map[rollout.Outcome]text{
+	rollout.OutcomeGood: "#2eb67d", rollout.OutcomeBad: "#e01e5a", rollout.OutcomeWarning: "#ecb22e",
+	rollout.OutcomeNews: "#36c5f0",
+}
+
+// sendChat posts the message of a chat service to a webhook.
+func sendChat(ctx context.Context, s *session, m notify.Message) error {
+	body, err := chatMessage(s.receiver, m)
+	if err == nil {
+		_, err = s.post(ctx, s.values["url"], nil, body)
+	}
+	return err
+}
+
+func chatMessage(r rollout.Receiver, m notify.Message) (body object, err error) {
+	facts := func(f notify.Fact) fact { return fact{text(f.Name), text(f.Value)} }
+	of := card{
+		App: text(m.App), Cluster: text(m.Cluster), Title: text(m.Title), Text: text(m.Text), Release: text(m.Release),
+		CommitURL: text(m.CommitURL), Proposal: text(m.Proposal), ProposalURL: text(m.ProposalURL),
+		Outcome: text(m.Outcome), Color: colors[m.Outcome], At: text(m.At.UTC().Format(time.RFC3339)),
+		Channel: text(r.Settings["channel"]),
+		Facts:   rollout.Mapped(m.Facts, facts), Links: rollout.Mapped(linksOf(m), facts),
+	}
+	file, b := r.Service+".yaml", strings.Builder{}
+	t, err := template.New(file).Funcs(template.FuncMap{"join": join}).ParseFS(chats, "chat/"+file)
+	if err == nil {
+		err = t.Execute(&b, of)
+	}
+	if err == nil {
+		err = yaml.Unmarshal([]byte(b.String()), &body)
+	}
+	if err != nil {
+		return nil, &Failure{Final: true, msg: err.Error()}
+	}
+	return body, nil
+}
+
+// card is a message as the templates see it. Templates leave out empty texts, because services refuse null.
+type card struct {
+	App, Cluster, Title, Text, Release, CommitURL, Proposal, ProposalURL text
+
+	Outcome, Color text // the color is as in #2eb67d
+	At             text
+	Channel        text // the receiver's setting
+	Facts, Links   []fact
+}
+
+type fact struct{ Name, Value text }
+
+// text is a text of a message. A template prints it in quotes, so that no text can add fields to a message.
+type text string
+
+// String returns the text as YAML.
+func (t text) String() string { return strconv.QuoteToASCII(strings.ToValidUTF8(string(t), "\ufffd")) }
+
+// Cut limits the number of characters.
+func (t text) Cut(most int) text { return text(rollout.Cut(string(t), most)) }
+
+// Plain makes Markdown harmless.
+func (t text) Plain() text { return text(plain(string(t))) }
+
+// HTML escapes HTML.
+func (t text) HTML() text { return text(html.EscapeString(string(t))) }
+
+// Slack escapes the text so that it cannot contain links or mentions.
+func (t text) Slack() text {
+	return text(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(string(t)))
+}
+
+// NoBar replaces the character that separates the address from the words of a link in Slack.
+func (t text) NoBar() text { return text(strings.ReplaceAll(string(t), "|", "¦")) }
+
+// Number returns a color as a number.
+func (t text) Number() (int64, error) {
+	return strconv.ParseInt(strings.TrimPrefix(string(t), "#"), 16, 32)
+}
+
+func join(parts ...text) (all text) {
+	for _, part := range parts {
+		all += part
+	}
+	return all
+}
