@@ -1,111 +1,66 @@
 package forge
 
 import (
-	"cmp"
+	_ "embed"
 	"fmt"
 	"strings"
+	"text/template"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxChanges is the maximum number of objects that a pull request lists.
-const maxChanges = 20
+// pullText has the texts of pull requests as templates in Markdown.
+//
+//go:embed pull.tmpl
+var pullText string
+
+// proposed is a proposal as the templates see it.
+type proposed struct {
+	rollout.State
+	rollout.Proposal
+	Cluster  string
+	File     string // the promotion file
+	Past, Of int    // the step at which the release waits, from 1, and the number of steps
+}
 
 // describe returns the text of a proposal's pull request. Equal input gives equal text. Text by other authors is quoted
 // as code, so that it mentions no user and formats nothing.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
-	if p.Kind == rollout.ProposeRevert {
-		return describeRevert(t, p)
-	}
-	return describePromotion(t, p)
-}
-
-func describePromotion(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	s := t.After
-	var b strings.Builder
+	all := proposed{State: s, Proposal: p, Cluster: t.Cluster, Past: p.Gate + 1}
+	all.File = rollout.PromotionPath(t.Cluster, s.App)
+	if p.Kind == rollout.ProposeRevert {
+		title := fmt.Sprintf("Revert %s in %s", s.App, t.Cluster)
+		if s.Stable != nil {
+			title += " to " + rollout.ShortID(s.Stable.Commit)
+		}
+		return text{title, markdown(string(p.Kind), all)}
+	}
 	title := fmt.Sprintf("Promote %s in %s", s.App, t.Cluster)
 	if s.Release == nil {
 		return text{title, "This promotion is no longer wanted.\n"}
 	}
-	of := 0
 	for _, standing := range p.Standing {
-		of = max(of, standing.Of)
+		all.Of = max(all.Of, standing.Of)
 	}
-	title += fmt.Sprintf(" past step %d/%d: %s", p.Gate+1, of, plainLine(s.Release.Subject, 120))
-	fmt.Fprintf(&b, "Merging this lets release %s of **%s** in **%s** continue past step %d of %d.\n",
-		code(string(s.Release.Hash)), s.App, t.Cluster, p.Gate+1, of)
-
-	b.WriteString("\n### What changes\n\n")
-	fmt.Fprintf(&b, "- commit %s by %s: %s\n",
-		code(rollout.ShortID(s.Release.Commit)), code(s.Release.Author), code(s.Release.Subject))
-	writeChanges(&b, p.Changes)
-
-	b.WriteString("\n### Where it stands\n\n")
-	for _, standing := range p.Standing {
-		fmt.Fprintf(&b, "- %s is at step %d of %d (%s) since %s, with a weight of %d %%.\n", code(standing.Workload.String()),
-			min(standing.Step+1, standing.Of), standing.Of, code(standing.Name),
-			standing.Entered.UTC().Format(time.RFC3339), standing.Weight)
-		fmt.Fprintf(&b, "  %d of %d pods of the new version were ready when this was written.\n",
-			standing.Ready, standing.Replicas)
-		if standing.Problem != "" {
-			fmt.Fprintf(&b, "  A pod of the new version has a problem: %s.\n", code(standing.Problem))
-		}
-	}
-	writeEvidence(&b, s.Analyses)
-	if s.Stable != nil {
-		fmt.Fprintf(&b, "- %s of commit %s is the stable version: it serves the other traffic, and a rollback restores it.\n",
-			code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)))
-	}
-
-	fmt.Fprintf(&b, "\n### If you merge\n\nThe release continues with the next step. "+
-		"It changes only %s. This file names the release, so a late merge approves no other release. "+
-		"Squash, rebase and merge commits all work.\n", code(rollout.PromotionPath(t.Cluster, s.App)))
-	b.WriteString("\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n")
-	fmt.Fprintf(&b, "\n### To undo\n\nBefore or after the merge, revert the commits of the release: %s proposes that, "+
-		"for this app alone. A merged revert returns traffic to stable. To stop the release and keep the manifests: %s.\n",
-		code("gitrollout undo "+s.App), code("gitrollout abort "+s.App))
-	return text{title, b.String()}
+	title += fmt.Sprintf(" past step %d/%d: %s", all.Past, all.Of, plainLine(s.Release.Subject, 120))
+	return text{title, markdown(string(p.Kind), all)}
 }
 
-func describeRevert(t rollout.ForgeUpdate, p rollout.Proposal) text {
-	s := t.After
-	title := fmt.Sprintf("Revert %s in %s", s.App, t.Cluster)
+func markdown(name string, of any) string {
 	var b strings.Builder
-	if s.Stable != nil {
-		title += " to " + rollout.ShortID(s.Stable.Commit)
-	}
-	fmt.Fprintf(&b, "A release of **%s** in **%s** was rejected, and the stable version serves. "+
-		"Git still requests the rejected version; merging this makes Git agree with the cluster. No pod changes.\n",
-		s.App, t.Cluster)
-	if len(s.Rejected) > 0 {
-		r := s.Rejected[0]
-		fmt.Fprintf(&b, "\n### Why\n\n- %s\n- release %s of commit %s, rejected at %s\n",
-			code(r.Reason), code(string(r.Hash)), code(rollout.ShortID(r.Commit)), r.At.UTC().Format(time.RFC3339))
-		writeEvidence(&b, s.Analyses)
-	}
-	b.WriteString("\n### What merging changes\n\n")
-	writeChanges(&b, p.Changes)
-	if s.Stable != nil {
-		fmt.Fprintf(&b, "- Afterwards Git requests %s of commit %s again: %s\n",
-			code(string(s.Stable.Hash)), code(rollout.ShortID(s.Stable.Commit)), code(s.Stable.Subject))
-	}
-	if len(p.Sharers) > 0 {
-		fmt.Fprintf(&b, "\n**It also changes files of other apps: %s.** Look at their renders before you merge.\n",
-			code(strings.Join(p.Sharers, ", ")))
-	}
-	b.WriteString("\n### Instead\n\nPush a fix: a new version is a new release.")
-	if p.Retries {
-		fmt.Fprintf(&b, " To try the same version again: %s.", code("gitrollout retry "+s.App))
-	}
-	b.WriteString("\n")
-	return text{title, b.String()}
-}
-
-func writeEvidence(b *strings.Builder, runs []rollout.AnalysisRun) {
-	for _, line := range rollout.Evidence(runs) {
-		fmt.Fprintf(b, "- measured: %s\n", code(line))
-	}
+	texts := template.Must(template.New("").Funcs(template.FuncMap{
+		"code":     func(v any) string { return code(fmt.Sprint(v)) },
+		"short":    rollout.ShortID,
+		"name":     func(r rollout.Ref) string { return strings.TrimPrefix(r.Namespace+"/"+r.Name, "/") },
+		"time":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"next":     func(step, of int) int { return min(step+1, of) },
+		"join":     strings.Join,
+		"evidence": rollout.Evidence,
+	}).Parse(pullText))
+	_ = texts.ExecuteTemplate(&b, name, of) // the templates fit these types
+	return b.String()
 }
 
 const goneText = "This proposal is over, and its branch was removed. There is nothing to merge."
@@ -117,27 +72,6 @@ func describeGone(p pull, why string) text {
 		b += "\nWhat happened: " + code(why) + "\n"
 	}
 	return text{p.title, b}
-}
-
-func writeChanges(b *strings.Builder, changes []rollout.Change) {
-	for i, c := range changes {
-		if i == maxChanges {
-			fmt.Fprintf(b, "- and %d more objects\n", len(changes)-i)
-			break
-		}
-		name := c.Ref.Name
-		if c.Ref.Namespace != "" {
-			name = c.Ref.Namespace + "/" + name
-		}
-		fmt.Fprintf(b, "- %s %s %s\n", c.Ref.Kind, code(name), c.Verb)
-		for _, image := range c.Images {
-			from, to := cmp.Or(image.From, "none"), cmp.Or(image.To, "none")
-			fmt.Fprintf(b, "  - image of %s: %s → %s\n", code(image.Container), code(from), code(to))
-		}
-	}
-	if len(changes) == 0 {
-		b.WriteString("- the objects could not be compared\n")
-	}
 }
 
 // code quotes a text as Markdown code. Single quotes replace backticks.

@@ -94,10 +94,9 @@ func TestTextsOfPullRequests(t *testing.T) {
 			"\n### Instead\n\nPush a fix: a new version is a new release. To try the same version again: `gitrollout retry shop`.\n"}
 	compare.CheckNamed(t, "a revert", want, got)
 	for n, more := range map[int]string{20: "", 21: "- and 1 more objects\n", 23: "- and 3 more objects\n"} {
-		var b strings.Builder
-		writeChanges(&b, make([]rollout.Change, n))
-		if lines := strings.Count(b.String(), "\n"); !strings.HasSuffix(b.String(), more) || lines != min(n, 21) {
-			t.Errorf("of %d changes %d lines:\n%s", n, lines, b.String())
+		listed := markdown("changes", make([]rollout.Change, n))
+		if lines := strings.Count(listed, "\n"); !strings.HasSuffix(listed, more) || lines != min(n, 21) {
+			t.Errorf("of %d changes %d lines:\n%s", n, lines, listed)
 		}
 	}
 	for why, want := range map[string]string{"": goneText + "\n", "merged": goneText + "\n\nWhat happened: `merged`\n"} {
