@@ -1,9 +1,11 @@
 package plan
 
 import (
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
+	"text/template"
 	"unicode"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -36,30 +38,29 @@ func visible(r rune) rune {
 	return r
 }
 
+// markdownText is the template of a comment.
+//
+//go:embed markdown.tmpl
+var markdownText string
+
 func markdown(all []Plan, diffs bool) string {
+	text := template.Must(template.New("").Funcs(template.FuncMap{
+		"count": objectsCount, "headline": headline, "inline": inline, "join": strings.Join, "moment": Moment,
+		"diffs":  func() bool { return diffs },
+		"icon":   func(c Change) string { return icons[c] },
+		"level":  func(l Level) string { return levelNames[l] },
+		"number": func(index int) int { return index + 1 },
+		"diff": func(objects []Object) string {
+			if !diffs {
+				return ""
+			}
+			return strings.Join(rollout.Mapped(objects, func(o Object) string { return o.Diff }), "")
+		},
+		"fence": func(text string) string { return strings.Repeat("`", max(3, longestRun(text, '`')+1)) },
+	}).Parse(markdownText))
 	var b strings.Builder
 	b.WriteString(Mark)
-	for _, p := range all {
-		fmt.Fprintf(&b, "### Release plan for `%s`\n\n%s\n\n", p.Cluster, headline(p))
-		if p.Error != nil {
-			fmt.Fprintf(&b, "> **Error** %s\n\n", inline(p.Error.Error()))
-			continue
-		}
-		for _, s := range p.Shared {
-			fmt.Fprintf(&b, "- `%s` is shared by %d apps: %s\n", s.File, len(s.Apps), strings.Join(s.Apps, ", "))
-		}
-		if len(p.Shared) > 0 {
-			b.WriteString("\n")
-		}
-		for _, a := range p.Apps {
-			markdownApp(&b, p, a, diffs)
-		}
-		if !diffs {
-			b.WriteString("*Differences are left out: the comment would be too long.*\n\n")
-		}
-		fmt.Fprintf(&b, "<sub>Compared with %s at %s. State: %s. Times are lower bounds.</sub>\n\n", p.Base,
-			p.At.Format("2006-01-02 15:04 MST"), inline(p.State))
-	}
+	_ = text.Execute(&b, all) // the template fits these types
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
@@ -90,57 +91,6 @@ func headline(p Plan) string {
 		return fmt.Sprintf("Nothing changes (%d apps).", p.Unchanged)
 	}
 	return strings.Join(parts, ", ") + fmt.Sprintf(", %d unchanged.", p.Unchanged)
-}
-
-func markdownApp(b *strings.Builder, p Plan, a App, diffs bool) {
-	fmt.Fprintf(b, "#### %s %s\n\n%s", icons[a.Change], a.App, inline(a.Summary))
-	if cost := a.Cost(); cost != "" {
-		fmt.Fprintf(b, " (%s)", cost)
-	}
-	b.WriteString("\n\n")
-	if a.Error != nil {
-		fmt.Fprintf(b, "> **Error** %s\n\n", inline(a.Error.Error()))
-	}
-	for _, n := range a.Notes {
-		fmt.Fprintf(b, "> **%s** %s", levelNames[n.Level], inline(n.Message))
-		if n.Fix != "" {
-			fmt.Fprintf(b, "; %s", inline(n.Fix))
-		}
-		b.WriteString("\n\n")
-	}
-	for _, w := range a.Workloads {
-		fmt.Fprintf(b, "%s `%s`: %s, %s\n\n", w.Kind, w.Name(), w.Strategy, w.Sizing())
-		if len(w.Stages) == 0 {
-			continue
-		}
-		b.WriteString("| | stage | weight | new / old pods | takes at least | not before |\n|---|---|---|---|---|---|\n")
-		for i, s := range w.Stages {
-			not := Moment(s.Enters, p.At)
-			if s.Shut != "" {
-				not += "<br>waits for " + inline(s.Shut)
-			}
-			fmt.Fprintf(b, "| %d | %s | %s | %d / %d | %s | %s |\n", i+1, inline(s.Text), w.Share(s.Weight), s.Canary, s.Stable,
-				inline(s.Takes()), not)
-		}
-		b.WriteString("\n")
-	}
-	if len(a.Objects) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "<details><summary>%s</summary>\n\n", objectsCount(a.Objects))
-	var text strings.Builder
-	for _, o := range a.Objects {
-		text.WriteString(o.Diff)
-	}
-	if !diffs || text.Len() == 0 {
-		for _, o := range a.Objects {
-			fmt.Fprintf(b, "- %s `%s`\n", o.Change, o.Object)
-		}
-		b.WriteString("\n</details>\n\n")
-		return
-	}
-	fence := strings.Repeat("`", max(3, longestRun(text.String(), '`')+1))
-	fmt.Fprintf(b, "%sdiff\n%s%s\n\n</details>\n\n", fence, text.String(), fence)
 }
 
 var icons = map[Change]string{
