@@ -31,9 +31,9 @@ func TestArgoExamples(t *testing.T) {
 			compare.CheckNamed(t, e.From+": "+kind, cmp.Or(e.Refused, "<nil>"), fmt.Sprint(Check(kind, config)))
 		}
 	}
-	for _, p := range table {
-		if p.argo && !kinds[p.kind] {
-			t.Errorf("there is no example of %s", p.kind)
+	for _, p := range readDocsTexts(t) {
+		if !p.Own && !kinds[p.Kind] {
+			t.Errorf("there is no example of %s", p.Kind)
 		}
 	}
 }

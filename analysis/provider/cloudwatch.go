@@ -17,16 +17,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cloudWatch calls GetMetricData of Amazon CloudWatch
+// cloudWatchConfig calls GetMetricData of Amazon CloudWatch
 // (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html). The result is the list of
 // MetricDataResults, so a condition may use result[0].Values. Region and credentials come from the environment.
-var cloudWatch = provider{
-	kind: "cloudWatch", title: "Amazon CloudWatch", argo: true,
-	result: "the list of MetricDataResults: `result[0].Values`",
-	keys:   "AWS's own: variables, web identity, or the agent of EKS Pod Identity",
-	config: func() config { return &cloudWatchConfig{} },
-}
-
 type cloudWatchConfig struct {
 	Interval string            `json:"interval,omitempty"` // queried period; default 5m
 	Queries  []cloudWatchQuery `json:"metricDataQueries"`

@@ -17,17 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// datadog reads the newest point of a series with API v1, or one number with API v2
+// datadogConfig reads the newest point of a series with API v1, or one number with API v2
 // (https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points,
 // #query-scalar-data-across-multiple-products). The result is nil without data. The credentials are in the
 // variables DD_API_KEY, DD_APP_KEY and DD_ADDRESS, in gitrollout's Secret "datadog", or in the Secret of secretRef.
-var datadog = provider{
-	kind: "datadog", title: "Datadog", argo: true,
-	result: "a number",
-	keys:   "Secret `datadog` (or `secretRef`): `api-key`, `app-key`, `address` if it is not datadoghq.com",
-	config: func() config { return &datadogConfig{} },
-}
-
 type datadogConfig struct {
 	Interval       string            `json:"interval,omitempty"` // the period to query; default 5m
 	Query          string            `json:"query,omitempty"`

@@ -2,9 +2,12 @@ package provider
 
 import (
 	"flag"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/internal/docpage"
 	"gitrollout.dev/gitrollout/rollout"
@@ -16,19 +19,39 @@ const docsPage = "../../docs/metric-providers.md"
 
 // TestDocsTable compares the table of providers in the docs with the code.
 func TestDocsTable(t *testing.T) {
-	docpage.Table(t, docsPage, "providers", docsTable(), *update)
+	docpage.Table(t, docsPage, "providers", docsTable(readDocsTexts(t)), *update)
 }
 
-func docsTable() string {
+// docsText has the texts about one provider in the table.
+type docsText struct {
+	Kind, Title, Result, Credentials string
+	Own                              bool // Argo Rollouts does not have the provider
+}
+
+const docsTexts = "testdata/docs.yaml"
+
+func readDocsTexts(t *testing.T) (texts []docsText) {
+	t.Helper()
+	data, err := os.ReadFile(docsTexts)
+	must(t, err)
+	must(t, yaml.UnmarshalStrict(data, &texts))
+	return texts
+}
+
+func docsTable(texts []docsText) string {
 	var b strings.Builder
 	b.WriteString("| provider | `result` | credentials | fields |\n|---|---|---|---|\n")
 	for _, p := range table {
-		name := "`" + p.kind + "`: " + p.title
-		if !p.argo {
+		said, has := rollout.Find(texts, func(d docsText) bool { return d.Kind == p.kind })
+		if !has {
+			return p.kind + " is missing in " + docsTexts
+		}
+		name := "`" + p.kind + "`: " + said.Title
+		if said.Own {
 			name += " (not in Argo Rollouts)"
 		}
 		fields := rollout.Mapped(rollout.Fields(reflect.TypeOf(p.config()).Elem()), func(f rollout.Field) string { return f.Name })
-		b.WriteString("| " + name + " | " + p.result + " | " + p.keys + " | `" + strings.Join(fields, "`, `") + "` |\n")
+		b.WriteString("| " + name + " | " + said.Result + " | " + said.Credentials + " | `" + strings.Join(fields, "`, `") + "` |\n")
 	}
 	return b.String()
 }

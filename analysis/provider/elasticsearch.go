@@ -15,27 +15,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// elasticsearch and opensearch run a search
+// searchConfig runs a search on Elasticsearch or OpenSearch
 // (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
 // https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath. Without
 // jsonPath, it is the aggregations or else the number of hits. Argo Rollouts lacks both providers.
-var (
-	elasticsearch = provider{
-		kind: "elasticsearch", title: "Elasticsearch",
-		result: "what `jsonPath` finds; by default the number of documents, or the aggregations",
-		keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`; or `headers`",
-		config: func() config { return &searchConfig{name: "Elasticsearch"} },
-	}
-	opensearch = provider{
-		kind: "opensearch", title: "OpenSearch",
-		result: "as Elasticsearch",
-		keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`, `sigv4`; or `headers`",
-		config: func() config { return &searchConfig{name: "OpenSearch", service: "es"} },
-	}
-)
-
 type searchConfig struct {
-	name, service string
+	name, service string // the server's name in messages, and the AWS service for sigv4
 
 	Address  string `json:"address"`
 	Index    string `json:"index"`              // one index, several with commas, or a pattern

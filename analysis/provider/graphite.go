@@ -15,15 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// graphite uses Graphite's render API (https://graphite.readthedocs.io/en/stable/render_api.html). The result is the
-// list of the first series' values, without empty points.
-var graphite = provider{
-	kind: "graphite", title: "Graphite", argo: true,
-	result: "the list of the first series' values",
-	keys:   "none",
-	config: func() config { return &graphiteConfig{} },
-}
-
+// graphiteConfig uses Graphite's render API (https://graphite.readthedocs.io/en/stable/render_api.html). The result is
+// the list of the first series' values, without empty points.
 type graphiteConfig struct {
 	Address string `json:"address"`
 	Query   string `json:"query"` // parameters of /render, such as target=…&from=-5min

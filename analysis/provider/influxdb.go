@@ -17,15 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// influxdb runs a Flux query on InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The
+// influxConfig runs a Flux query on InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The
 // result lists the values of the column _value. The Secret with the credentials is in gitrollout's namespace.
-var influxdb = provider{
-	kind: "influxdb", title: "InfluxDB", argo: true,
-	result: "the list of all values",
-	keys:   "Secret `influxdb` (or `profile`): `address`, `authToken`, `org`",
-	config: func() config { return &influxConfig{} },
-}
-
 type influxConfig struct {
 	Profile string `json:"profile,omitempty"` // name of the Secret; default influxdb
 	Query   string `json:"query"`

@@ -14,16 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// job runs one Kubernetes Job per measurement in the Rollout's namespace. A deleted Job is inconclusive and does not
-// run again. A Job whose image cannot be pulled is also inconclusive.
-var job = provider{
-	kind: "job", title: "Kubernetes Jobs", argo: true,
-	result: "none, the Job judges: complete is successful, failed is failed, " +
-		"an image that cannot be pulled is inconclusive, and so is a deleted Job",
-	keys:   "the credentials of the Job's pods",
-	config: func() config { return &jobConfig{} },
-}
-
 // Jobs creates and deletes Jobs. Package cluster implements the interface.
 type Jobs interface {
 	// EnsureJob returns a Job's state. If the Job is missing and begun is false, it creates the Job. If the Job is
@@ -40,6 +30,8 @@ const (
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
 )
 
+// jobConfig runs one Kubernetes Job per measurement in the Rollout's namespace. A deleted Job is inconclusive and does
+// not run again. A Job whose image cannot be pulled is also inconclusive.
 type jobConfig struct {
 	Metadata struct {
 		Labels      map[string]string `json:"labels,omitempty"`

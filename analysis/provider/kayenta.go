@@ -13,16 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// kayenta asks Spinnaker's Kayenta to compare two versions
+// kayentaConfig asks Spinnaker's Kayenta to compare two versions
 // (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and its Swagger page). The first request
 // starts a comparison and stores its ID in Metadata. Later requests read the score.
-var kayenta = provider{
-	kind: "kayenta", title: "Kayenta", argo: true,
-	result: "the judge's score, which Kayenta judges: `pass` and more is successful, `marginal` and more inconclusive",
-	keys:   "none",
-	config: func() config { return &kayentaConfig{} },
-}
-
 type kayentaConfig struct {
 	Address                  string            `json:"address"`
 	Application              string            `json:"application"`

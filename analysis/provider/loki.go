@@ -10,16 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// loki runs a metric query on Grafana Loki
+// lokiConfig runs a metric query on Grafana Loki
 // (https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-at-a-single-point-in-time). It has the same
 // fields as prometheus. Argo Rollouts has no such provider.
-var loki = provider{
-	kind: "loki", title: "Grafana Loki",
-	result: "as Prometheus",
-	keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`; or `headers`",
-	config: func() config { return &lokiConfig{} },
-}
-
 type lokiConfig struct {
 	Address string `json:"address"`
 	Query   string `json:"query"`

@@ -14,16 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newRelic runs an NRQL query on New Relic's NerdGraph
+// newRelicConfig runs an NRQL query on New Relic's NerdGraph
 // (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is a mapping if there
 // is one row, else a list. The account and the key are in a Secret in gitrollout's namespace.
-var newRelic = provider{
-	kind: "newRelic", title: "New Relic", argo: true,
-	result: "the row as a mapping; of several, the list of them",
-	keys:   "Secret `newrelic` (or `profile`): `personal-api-key`, `account-id`, `region` if it is not us",
-	config: func() config { return &newRelicConfig{} },
-}
-
 type newRelicConfig struct {
 	Profile string `json:"profile,omitempty"` // name of the Secret; default newrelic
 	Query   string `json:"query"`

@@ -13,15 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// prometheus runs an instant or range query on Prometheus (https://prometheus.io/docs/prometheus/latest/querying/api/).
-// Thanos, Mimir and VictoriaMetrics have the same API.
-var prometheus = provider{
-	kind: "prometheus", title: "Prometheus", argo: true,
-	result: "a number for a scalar; a list of the values for a vector or a range query",
-	keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`, `sigv4`; or `headers`",
-	config: func() config { return &prometheusConfig{} },
-}
-
+// prometheusConfig runs an instant or range query on Prometheus. Thanos, Mimir and VictoriaMetrics have the same API:
+// https://prometheus.io/docs/prometheus/latest/querying/api/
 type prometheusConfig struct {
 	Address    string      `json:"address,omitempty"` // default from prometheusAddresses
 	Query      string      `json:"query"`

@@ -52,10 +52,6 @@ type Deps struct {
 // provider describes one kind of provider.
 type provider struct {
 	kind   string // the key of a metric's provider block
-	title  string // for users
-	argo   bool   // whether Argo Rollouts has this provider, with these fields
-	result string // the type of Result.Value, for the docs
-	keys   string // where the credentials come from, for the docs
 	config func() config
 }
 

@@ -13,16 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// skywalking runs a GraphQL query on Apache SkyWalking
+// skywalkingConfig runs a GraphQL query on Apache SkyWalking
 // (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is GraphQL's data. In the query,
 // $duration is the configured interval until now, with minute steps in the process's time zone.
-var skywalking = provider{
-	kind: "skywalking", title: "Apache SkyWalking", argo: true,
-	result: "what GraphQL calls `data`",
-	keys:   "none",
-	config: func() config { return &skywalkingConfig{} },
-}
-
 type skywalkingConfig struct {
 	Address  string `json:"address"`
 	Query    string `json:"query"`

@@ -30,13 +30,13 @@ func (c *diceConfig) measure(context.Context, *session) (Result, error) {
 // TestAProviderIsOneRow checks that a provider with one entry in the table works like the others.
 func TestAProviderIsOneRow(t *testing.T) {
 	known := table
-	table = append(slices.Clone(table),
-		provider{kind: "dice", title: "Dice", result: "a number", keys: "none", config: func() config { return &diceConfig{} }})
+	table = append(slices.Clone(table), provider{"dice", func() config { return &diceConfig{} }})
+	texts := append(readDocsTexts(t), docsText{Kind: "dice", Title: "Dice", Result: "a number", Credentials: "none", Own: true})
 	defer func() { table = known }()
 
 	last := "| `dice`: Dice (not in Argo Rollouts) | a number | none | `sides` |\n"
-	if !slices.Contains(Kinds(), "dice") || !strings.HasSuffix(docsTable(), last) || Types()["dice"].Name() != "diceConfig" {
-		t.Errorf("the kinds are %v, the types %v, the table of the docs is\n%s", Kinds(), Types(), docsTable())
+	if !slices.Contains(Kinds(), "dice") || !strings.HasSuffix(docsTable(texts), last) || Types()["dice"].Name() != "diceConfig" {
+		t.Errorf("the kinds are %v, the types %v, the table of the docs is\n%s", Kinds(), Types(), docsTable(texts))
 	}
 	got, err := Measure(t.Context(), Deps{}, Request{Kind: "dice", Config: map[string]any{"sides": 6}, Secrets: []string{"s3cret"}})
 	if err != nil || got.Value != 6.0 || got.Message != "rolled by ***" {

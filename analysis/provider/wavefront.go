@@ -15,16 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// wavefront runs a query on Wavefront, now VMware Aria Operations for Applications
+// wavefrontConfig runs a query on Wavefront, now VMware Aria Operations for Applications
 // (https://docs.wavefront.com/wavefront_api.html, Charts API). It reads each series' point nearest to now. The result
 // is a number, or a list for several series. gitrollout's Secret wavefront-api-tokens has a token for each host.
-var wavefront = provider{
-	kind: "wavefront", title: "Wavefront", argo: true,
-	result: "a number; of several series, the list of their newest values",
-	keys:   "Secret `wavefront-api-tokens`: a token by the host's name",
-	config: func() config { return &wavefrontConfig{} },
-}
-
 type wavefrontConfig struct {
 	Address string `json:"address"` // a host, as in example.wavefront.com, or a URL
 	Query   string `json:"query"`

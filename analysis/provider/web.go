@@ -10,15 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// web sends a request to any HTTP service. The result is the value at jsonPath, or the body as text if the body is not
-// JSON. In Argo Rollouts, such a text always means success. But here the conditions judge the text.
-var web = provider{
-	kind: "web", title: "Any HTTP service", argo: true,
-	result: "what `jsonPath` finds: a number, a text, a list, a mapping; a body that is no JSON is a text",
-	keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`; or `headers`",
-	config: func() config { return &webConfig{} },
-}
-
+// webConfig sends a request to any HTTP service. The result is the value at jsonPath, or the body as text if the body is
+// not JSON. In Argo Rollouts, such a text always means success. But here the conditions judge the text.
 type webConfig struct {
 	Method         string `json:"method,omitempty"` // GET, POST or PUT; default GET
 	URL            string `json:"url"`

@@ -14,15 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// webhook calls a Flagger webhook, such as a gate or a load test (https://docs.flagger.app/usage/webhooks). It posts
-// name, namespace, phase, checksum and metadata. The HTTP status is the verdict. Argo Rollouts has no such provider.
-var webhook = provider{
-	kind: "webhook", title: "Webhooks (Flagger)",
-	result: "none, the answer's status judges: 2xx accepts",
-	keys:   "`headers`",
-	config: func() config { return &webhookConfig{} },
-}
-
+// webhookConfig calls a Flagger webhook, such as a gate or a load test (https://docs.flagger.app/usage/webhooks). It
+// posts name, namespace, phase, checksum and metadata. The HTTP status is the verdict. Argo Rollouts has no such
+// provider.
 type webhookConfig struct {
 	URL      string            `json:"url"`
 	Type     string            `json:"type,omitempty"`     // default rollout
