@@ -21,7 +21,7 @@ import (
 // (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html). The result is the list of
 // MetricDataResults, so a condition may use result[0].Values. Region and credentials come from the environment.
 type cloudWatchConfig struct {
-	Interval string            `json:"interval,omitempty"` // queried period; default 5m
+	Interval string            `json:"interval,omitempty" check:"duration"` // queried period; default 5m
 	Queries  []cloudWatchQuery `json:"metricDataQueries"`
 }
 
@@ -37,14 +37,14 @@ type cloudWatchQuery struct {
 type cloudWatchStat struct {
 	Metric struct {
 		Namespace  string `json:"namespace,omitempty"`
-		MetricName string `json:"metricName,omitempty"`
+		MetricName string `json:"metricName,omitempty" required:"name the metric"`
 		Dimensions []struct {
 			Name  string `json:"name,omitempty"`
 			Value string `json:"value,omitempty"`
 		} `json:"dimensions,omitempty"`
 	} `json:"metric,omitempty"`
 	Period numberOrText `json:"period,omitempty"`
-	Stat   string       `json:"stat,omitempty"`
+	Stat   string       `json:"stat,omitempty" required:"give Sum, Average, p99 or the like"`
 	Unit   string       `json:"unit,omitempty"`
 }
 
@@ -75,9 +75,6 @@ func (n numberOrText) check(field string) error {
 var cloudWatchID = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,254}$`)
 
 func (c *cloudWatchConfig) check() error {
-	if err := checkDuration("interval", c.Interval); err != nil {
-		return err
-	}
 	if len(c.Queries) == 0 {
 		return required("metricDataQueries", "", "give at least one query with an id, and a metricStat or an expression")
 	}
@@ -105,13 +102,10 @@ func (q cloudWatchQuery) check(at string) error {
 	case q.MetricStat == nil:
 		return q.Period.check(at + ".period")
 	}
-	at += ".metricStat"
+	period := at + ".metricStat.period"
 	return cmp.Or(
-		required(at+".metric.metricName", q.MetricStat.Metric.MetricName, "name the metric"),
-		required(at+".stat", q.MetricStat.Stat, "give Sum, Average, p99 or the like"),
-		required(at+".period", string(q.MetricStat.Period),
-			"give the seconds per value: 60 or a multiple of 60"),
-		q.MetricStat.Period.check(at+".period"))
+		required(period, string(q.MetricStat.Period), "give the seconds per value: 60 or a multiple of 60"),
+		q.MetricStat.Period.check(period))
 }
 
 func (c *cloudWatchConfig) timeout() time.Duration { return 30 * time.Second }

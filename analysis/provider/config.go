@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -42,7 +43,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 	if r.Read(kind, plain, c); r.Err != nil {
 		return nil, r.Err
 	}
-	err = c.check()
+	err = cmp.Or(checkFields("", reflect.ValueOf(c).Elem()), c.check())
 	if invalid := new(fieldError); errors.As(err, &invalid) {
 		invalid.Field = strings.TrimSuffix(strings.Replace(kind+"."+invalid.Field, ".[", "[", 1), ".")
 	}
@@ -50,6 +51,54 @@ func parse(kind string, raw map[string]any) (config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// checks has the formats that the tag check:"…" of a text names. An empty text is valid.
+var checks = map[string]func(field, text string) error{
+	"url": checkURL, "duration": checkDuration, "moment": checkMoment, "secretName": checkSecretName,
+	"jsonPath": checkJSONPath,
+}
+
+// checkFields validates fields by their tags. required:"fix" refuses a blank text. check:"seconds" is for time limits.
+func checkFields(at string, v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return checkFields(at, v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := checkFields(fmt.Sprintf("%s[%d]", at, i), v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			field := strings.Trim(at+"."+name, ".") // an embedded struct has no name
+			if err := cmp.Or(checkField(field, f.Tag, v.Field(i)), checkFields(field, v.Field(i))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkField(field string, tag reflect.StructTag, v reflect.Value) error {
+	if fix, is := tag.Lookup("required"); is {
+		if err := required(field, v.String(), fix); err != nil {
+			return err
+		}
+	}
+	if check, is := checks[tag.Get("check")]; is {
+		return check(field, v.String())
+	}
+	if tag.Get("check") == "seconds" {
+		return checkSeconds(field, v.Interface().(*int64))
+	}
+	return nil
 }
 
 // ofMetric lists metric fields that users often write into the provider block by mistake.

@@ -22,15 +22,15 @@ import (
 // #query-scalar-data-across-multiple-products). The result is nil without data. The credentials are in the
 // variables DD_API_KEY, DD_APP_KEY and DD_ADDRESS, in gitrollout's Secret "datadog", or in the Secret of secretRef.
 type datadogConfig struct {
-	Interval       string            `json:"interval,omitempty"` // the period to query; default 5m
+	Interval       string            `json:"interval,omitempty" check:"duration"` // the period to query; default 5m
 	Query          string            `json:"query,omitempty"`
 	Queries        map[string]string `json:"queries,omitempty"`    // v2; the key is the query's name in the formula
 	Formula        string            `json:"formula,omitempty"`    // v2
 	APIVersion     string            `json:"apiVersion,omitempty"` // v1 or v2; default v1
 	Aggregator     string            `json:"aggregator,omitempty"` // v2; default last
-	RequestTimeout string            `json:"requestTimeout,omitempty"`
+	RequestTimeout string            `json:"requestTimeout,omitempty" check:"duration"`
 	SecretRef      struct {
-		Name       string `json:"name,omitempty"`
+		Name       string `json:"name,omitempty" check:"secretName"`
 		Namespaced bool   `json:"namespaced,omitempty"` // the Secret is in the Rollout's namespace
 	} `json:"secretRef,omitempty"`
 }
@@ -40,10 +40,7 @@ var datadogAggregators = []string{"avg", "min", "max", "sum", "last", "percentil
 func (c *datadogConfig) check() error {
 	err := cmp.Or(
 		oneOf("apiVersion", c.APIVersion, "v1", "v2"),
-		oneOf("aggregator", c.Aggregator, datadogAggregators...),
-		checkDuration("interval", c.Interval),
-		checkDuration("requestTimeout", c.RequestTimeout),
-		checkSecretName("secretRef.name", c.SecretRef.Name))
+		oneOf("aggregator", c.Aggregator, datadogAggregators...))
 	switch {
 	case err != nil:
 		return err

@@ -22,24 +22,20 @@ import (
 type searchConfig struct {
 	name, service string // the server's name in messages, and the AWS service for sigv4
 
-	Address  string `json:"address"`
-	Index    string `json:"index"`              // one index, several with commas, or a pattern
-	Query    any    `json:"query,omitempty"`    // in the query DSL: a mapping, or a text with JSON
-	Aggs     any    `json:"aggs,omitempty"`     // in the same forms as Query
-	JSONPath string `json:"jsonPath,omitempty"` // default {$.hits.total.value}, with aggs {$.aggregations}
-	Timeout  *int64 `json:"timeout,omitempty"`  // seconds; default 30
+	Address string `json:"address" required:"give the URL of the server" check:"url"`
+	// Index is one index, several with commas, or a pattern.
+	Index    string `json:"index" required:"name the index, or a pattern as in logs-*"`
+	Query    any    `json:"query,omitempty"`                     // in the query DSL: a mapping, or a text with JSON
+	Aggs     any    `json:"aggs,omitempty"`                      // in the same forms as Query
+	JSONPath string `json:"jsonPath,omitempty" check:"jsonPath"` // default {$.hits.total.value}, with aggs {$.aggregations}
+	Timeout  *int64 `json:"timeout,omitempty" check:"seconds"`   // default 30
 	sender
 }
 
 func (c *searchConfig) check() error {
 	err := cmp.Or(
-		required("address", c.Address, "give the URL of "+c.name),
-		checkURL("address", c.Address),
-		required("index", c.Index, "name the index, or a pattern as in logs-*"),
 		checkDSL("query", c.Query),
 		checkDSL("aggs", c.Aggs),
-		checkJSONPath(c.JSONPath),
-		checkSeconds("timeout", c.Timeout),
 		c.sender.check(c.service, c.Address))
 	if err == nil && !hasArgument(c.Index) &&
 		(strings.ContainsAny(c.Index, `/\?"<>| #`) || strings.HasPrefix(c.Index, "_") && c.Index != "_all") {

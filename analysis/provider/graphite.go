@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,18 +17,12 @@ import (
 // graphiteConfig uses Graphite's render API (https://graphite.readthedocs.io/en/stable/render_api.html). The result is
 // the list of the first series' values, without empty points.
 type graphiteConfig struct {
-	Address string `json:"address"`
-	Query   string `json:"query"` // parameters of /render, such as target=…&from=-5min
+	Address string `json:"address" required:"give Graphite's URL" check:"url"`
+	// Query has the parameters of /render, such as target=…&from=-5min.
+	Query string `json:"query" required:"write target= and the expression"`
 }
 
 func (c *graphiteConfig) check() error {
-	err := cmp.Or(
-		required("address", c.Address, "give Graphite's URL"),
-		checkURL("address", c.Address),
-		required("query", c.Query, "write target= and the expression"))
-	if err != nil {
-		return err
-	}
 	if query, err := c.parameters(); err != nil || query.Get("target") == "" {
 		return wrong("query", "write it as in target=averageSeries(…)&from=-5min",
 			"%q has no target", rollout.Cut(c.Query, 60))

@@ -20,15 +20,11 @@ import (
 // influxConfig runs a Flux query on InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The
 // result lists the values of the column _value. The Secret with the credentials is in gitrollout's namespace.
 type influxConfig struct {
-	Profile string `json:"profile,omitempty"` // name of the Secret; default influxdb
-	Query   string `json:"query"`
+	Profile string `json:"profile,omitempty" check:"secretName"` // name of the Secret; default influxdb
+	Query   string `json:"query" required:"write the Flux query, as in from(bucket: …) |> range(…)"`
 }
 
-func (c *influxConfig) check() error {
-	return cmp.Or(
-		required("query", c.Query, "write the Flux query, as in from(bucket: …) |> range(…)"),
-		checkSecretName("profile", c.Profile))
-}
+func (c *influxConfig) check() error { return nil }
 
 func (c *influxConfig) timeout() time.Duration { return 30 * time.Second }
 

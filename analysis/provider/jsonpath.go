@@ -93,12 +93,12 @@ func (c *pathCost) add(node jsonpath.Node) error {
 }
 
 // checkJSONPath validates a path. An empty text is valid and means the default.
-func checkJSONPath(text string) error {
+func checkJSONPath(field, text string) error {
 	if text == "" || hasArgument(text) {
 		return nil
 	}
 	if _, _, err := parseJSONPath(text); err != nil {
-		return wrong("jsonPath", jsonPathForm, "%q %s", text, err)
+		return wrong(field, jsonPathForm, "%q %s", text, err)
 	}
 	return nil
 }

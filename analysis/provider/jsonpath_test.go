@@ -60,7 +60,7 @@ func TestJSONPathRefused(t *testing.T) {
 		`{.a[?(@.b'[?(@.c)].d')]}`:    "a filter within a filter",
 		"{.a[0,1,2,3][0,1,2,3][0,1]}": "more than 16", "{" + strings.Repeat(".a", 600) + "}": "longer than 1000",
 	} {
-		err := checkJSONPath(path)
+		err := checkJSONPath("jsonPath", path)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
@@ -68,7 +68,7 @@ func TestJSONPathRefused(t *testing.T) {
 			t.Errorf("%s: it is followed", path)
 		}
 	}
-	if err := checkJSONPath("{.a[{{args.index}}]}"); err != nil {
+	if err := checkJSONPath("jsonPath", "{.a[{{args.index}}]}"); err != nil {
 		t.Errorf("an argument is filled in later: %v", err)
 	}
 }
@@ -97,7 +97,7 @@ func FuzzJSONPath(f *testing.F) {
 	}
 	docs := []any{parsed(f, `{"a":[{"b":{"c":"d"}},[1,2,[3]]],"e":"x"}`), parsed(f, "null"), parsed(f, "[]"), parsed(f, `"text"`)}
 	f.Fuzz(func(t *testing.T, path string) {
-		refused := checkJSONPath(path)
+		refused := checkJSONPath("jsonPath", path)
 		for _, doc := range docs {
 			if got, err := valueAt(path, doc); refused != nil && err == nil && path != "" {
 				t.Errorf("%q is refused and yields %v", path, got)

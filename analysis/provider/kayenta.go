@@ -17,9 +17,9 @@ import (
 // (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and its Swagger page). The first request
 // starts a comparison and stores its ID in Metadata. Later requests read the score.
 type kayentaConfig struct {
-	Address                  string            `json:"address"`
-	Application              string            `json:"application"`
-	CanaryConfigName         string            `json:"canaryConfigName"`
+	Address                  string            `json:"address" required:"give Kayenta's URL" check:"url"`
+	Application              string            `json:"application" required:"name the application"`
+	CanaryConfigName         string            `json:"canaryConfigName" required:"name the canary configuration"`
 	MetricsAccountName       string            `json:"metricsAccountName,omitempty"`
 	ConfigurationAccountName string            `json:"configurationAccountName,omitempty"`
 	StorageAccountName       string            `json:"storageAccountName,omitempty"`
@@ -35,13 +35,13 @@ type kayentaThreshold struct {
 }
 
 type kayentaScope struct {
-	Name       string             `json:"name"`
+	Name       string             `json:"name" required:"name it as the canary configuration does"`
 	Control    kayentaScopeDetail `json:"controlScope"`
 	Experiment kayentaScopeDetail `json:"experimentScope"`
 }
 
 type kayentaScopeDetail struct {
-	Scope  string `json:"scope"`
+	Scope  string `json:"scope" required:"say which metrics are the version's"`
 	Region string `json:"region,omitempty"`
 	Step   int64  `json:"step"` // seconds
 	Start  string `json:"start,omitempty"`
@@ -55,15 +55,8 @@ func (c *kayentaConfig) threshold() *kayentaThreshold {
 }
 
 func (c *kayentaConfig) check() error {
-	err := cmp.Or(
-		required("address", c.Address, "give Kayenta's URL"),
-		checkURL("address", c.Address),
-		required("application", c.Application, "name the application"),
-		required("canaryConfigName", c.CanaryConfigName, "name the canary configuration"))
 	t := c.threshold()
 	switch {
-	case err != nil:
-		return err
 	case c.Threshold != nil && c.Thresholds != nil:
 		return wrong("thresholds", "keep threshold", "are given, and threshold too")
 	case t == nil:
@@ -83,13 +76,7 @@ func (c *kayentaConfig) check() error {
 }
 
 func (sc kayentaScope) check(at string) error {
-	err := cmp.Or(
-		required(at+".name", sc.Name, "name it as the canary configuration does"),
-		required(at+".controlScope.scope", sc.Control.Scope, "say which metrics are the stable version's"),
-		required(at+".experimentScope.scope", sc.Experiment.Scope, "say which metrics are the canary's"))
 	switch {
-	case err != nil:
-		return err
 	case sc.Control.Step < 1 || sc.Experiment.Step < 1:
 		return wrong(at+".controlScope.step", "give the seconds between two values, such as 60",
 			"is %d, and the experiment's %d", sc.Control.Step, sc.Experiment.Step)

@@ -18,9 +18,9 @@ import (
 // (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is a mapping if there
 // is one row, else a list. The account and the key are in a Secret in gitrollout's namespace.
 type newRelicConfig struct {
-	Profile string `json:"profile,omitempty"` // name of the Secret; default newrelic
-	Query   string `json:"query"`
-	Timeout *int64 `json:"timeout,omitempty"` // seconds that the query may take; default 5
+	Profile string `json:"profile,omitempty" check:"secretName"` // name of the Secret; default newrelic
+	Query   string `json:"query" required:"write the NRQL query"`
+	Timeout *int64 `json:"timeout,omitempty" check:"seconds"` // time that the query may take; default 5
 }
 
 var nerdGraphs = map[string]string{"us": "https://api.newrelic.com/graphql",
@@ -30,12 +30,7 @@ const nrqlQuery = `query ($query: Nrql!, $accountId: Int!, $timeout: Seconds!) {
   actor { account(id: $accountId) { nrql(query: $query, timeout: $timeout) { results } } }
 }`
 
-func (c *newRelicConfig) check() error {
-	return cmp.Or(
-		required("query", c.Query, "write the NRQL query"),
-		checkSecretName("profile", c.Profile),
-		checkSeconds("timeout", c.Timeout))
-}
+func (c *newRelicConfig) check() error { return nil }
 
 // timeout adds 10 seconds to the query's limit, so that the server can report that the query took too long.
 func (c *newRelicConfig) timeout() time.Duration {

@@ -16,38 +16,24 @@ import (
 // prometheusConfig runs an instant or range query on Prometheus. Thanos, Mimir and VictoriaMetrics have the same API:
 // https://prometheus.io/docs/prometheus/latest/querying/api/
 type prometheusConfig struct {
-	Address    string      `json:"address,omitempty"` // default from prometheusAddresses
-	Query      string      `json:"query"`
+	Address    string      `json:"address,omitempty" check:"url"` // default from prometheusAddresses
+	Query      string      `json:"query" required:"write the PromQL expression"`
 	RangeQuery *rangeQuery `json:"rangeQuery,omitempty"`
-	Timeout    *int64      `json:"timeout,omitempty"` // seconds; default 30
+	Timeout    *int64      `json:"timeout,omitempty" check:"seconds"` // default 30
 	sender
 }
 
 // rangeQuery requests all values of all series from Start to End.
 type rangeQuery struct {
-	Start string `json:"start"` // such as now() - duration("5m"); see when.go
-	End   string `json:"end"`
-	Step  string `json:"step"`
+	Start string `json:"start" check:"moment"` // such as now() - duration("5m"); see when.go
+	End   string `json:"end" check:"moment"`
+	Step  string `json:"step" required:"write 30s, 1m or the like" check:"duration"`
 }
 
 // prometheusAddresses lists the environment variables for the default address. The first variable has precedence.
 var prometheusAddresses = []string{"GITROLLOUT_PROMETHEUS_ADDRESS", "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"}
 
-func (c *prometheusConfig) check() error {
-	err := cmp.Or(
-		checkURL("address", c.Address),
-		required("query", c.Query, "write the PromQL expression"),
-		checkSeconds("timeout", c.Timeout),
-		c.sender.check("aps", c.Address))
-	if err != nil || c.RangeQuery == nil {
-		return err
-	}
-	return cmp.Or(
-		checkMoment("rangeQuery.start", c.RangeQuery.Start),
-		checkMoment("rangeQuery.end", c.RangeQuery.End),
-		required("rangeQuery.step", c.RangeQuery.Step, "write 30s, 1m or the like"),
-		checkDuration("rangeQuery.step", c.RangeQuery.Step))
-}
+func (c *prometheusConfig) check() error { return c.sender.check("aps", c.Address) }
 
 func (c *prometheusConfig) timeout() time.Duration { return seconds(c.Timeout, 30*time.Second) }
 

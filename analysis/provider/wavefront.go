@@ -19,20 +19,17 @@ import (
 // (https://docs.wavefront.com/wavefront_api.html, Charts API). It reads each series' point nearest to now. The result
 // is a number, or a list for several series. gitrollout's Secret wavefront-api-tokens has a token for each host.
 type wavefrontConfig struct {
-	Address string `json:"address"` // a host, as in example.wavefront.com, or a URL
-	Query   string `json:"query"`
+	Address string `json:"address" required:"give the host, as in example.wavefront.com"` // or a URL
+	Query   string `json:"query" required:"write the query, as in ts(…)"`
 }
 
 const wavefrontSecret = "wavefront-api-tokens"
 
 func (c *wavefrontConfig) check() error {
-	err := cmp.Or(
-		required("address", c.Address, "give the host, as in example.wavefront.com"),
-		required("query", c.Query, "write the query, as in ts(…)"))
-	if err == nil && checkURL("address", c.url()) != nil {
+	if checkURL("address", c.url()) != nil {
 		return wrong("address", "write it as in example.wavefront.com", "%q is not a host", shown(c.Address))
 	}
-	return err
+	return nil
 }
 
 func (c *wavefrontConfig) url() string {

@@ -14,20 +14,17 @@ import (
 // not JSON. In Argo Rollouts, such a text always means success. But here the conditions judge the text.
 type webConfig struct {
 	Method         string `json:"method,omitempty"` // GET, POST or PUT; default GET
-	URL            string `json:"url"`
+	URL            string `json:"url" required:"give the URL to ask" check:"url"`
 	Body           string `json:"body,omitempty"`
 	JSONBody       any    `json:"jsonBody,omitempty"`
-	TimeoutSeconds int64  `json:"timeoutSeconds,omitempty"` // default 10
-	JSONPath       string `json:"jsonPath,omitempty"`       // default {$}
+	TimeoutSeconds int64  `json:"timeoutSeconds,omitempty"`            // default 10
+	JSONPath       string `json:"jsonPath,omitempty" check:"jsonPath"` // default {$}
 	sender
 }
 
 func (c *webConfig) check() error {
 	err := cmp.Or(
-		required("url", c.URL, "give the URL to ask"),
-		checkURL("url", c.URL),
 		oneOf("method", c.Method, http.MethodGet, http.MethodPost, http.MethodPut),
-		checkJSONPath(c.JSONPath),
 		c.sender.check("", ""))
 	switch {
 	case err != nil:

@@ -18,12 +18,12 @@ import (
 // posts name, namespace, phase, checksum and metadata. The HTTP status is the verdict. Argo Rollouts has no such
 // provider.
 type webhookConfig struct {
-	URL      string            `json:"url"`
-	Type     string            `json:"type,omitempty"`     // default rollout
-	Timeout  string            `json:"timeout,omitempty"`  // default 10s
-	Retries  int64             `json:"retries,omitempty"`  // requests after a refusal; default 0
-	Metadata map[string]string `json:"metadata,omitempty"` //
-	Insecure bool              `json:"insecure,omitempty"` // Flagger's disableTLS
+	URL      string            `json:"url" required:"give the URL that is posted to" check:"url"`
+	Type     string            `json:"type,omitempty"`                     // default rollout
+	Timeout  string            `json:"timeout,omitempty" check:"duration"` // default 10s
+	Retries  int64             `json:"retries,omitempty"`                  // requests after a refusal; default 0
+	Metadata map[string]string `json:"metadata,omitempty"`                 //
+	Insecure bool              `json:"insecure,omitempty"`                 // Flagger's disableTLS
 	Headers  []header          `json:"headers,omitempty"`
 	Phase    string            `json:"phase,omitempty"` // the payload's phase; default Progressing
 }
@@ -46,11 +46,8 @@ var webhookPhases = []string{
 
 func (c *webhookConfig) check() error {
 	err := cmp.Or(
-		required("url", c.URL, "give the URL that is posted to"),
-		checkURL("url", c.URL),
 		oneOf("type", c.Type, slices.Sorted(maps.Keys(webhookTypes))...),
 		oneOf("phase", c.Phase, webhookPhases...),
-		checkDuration("timeout", c.Timeout),
 		checkHeaders(c.Headers))
 	if err == nil && (c.Retries < 0 || c.Retries > 10) {
 		return wrong("retries", "give 0 to 10", "is %d", c.Retries)
