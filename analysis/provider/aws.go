@@ -52,8 +52,8 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 	}
 	env := s.deps.Getenv
 	k := awsKeys{env("AWS_ACCESS_KEY_ID"), env("AWS_SECRET_ACCESS_KEY"), env("AWS_SESSION_TOKEN")}
-	if k.id != "" && k.secret != "" {
-		s.Hide(k.id, k.secret, k.token)
+	if k.ID != "" && k.Secret != "" {
+		s.Hide(k.ID, k.Secret, k.Token)
 		return k, nil
 	}
 	if file, role := env("AWS_WEB_IDENTITY_TOKEN_FILE"), env("AWS_ROLE_ARN"); file != "" && role != "" {
@@ -87,28 +87,22 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	if err != nil {
 		return awsKeys{}, fmt.Errorf("AWS credentials: %w", err)
 	}
-	type credentials struct {
-		ID     string `xml:"AccessKeyId"`
-		Secret string `xml:"SecretAccessKey"`
-		Token  string `xml:"SessionToken"`
-	}
 	var answered struct {
-		Role credentials `xml:"AssumeRoleResult>Credentials"`
-		Web  credentials `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
+		Role awsKeys `xml:"AssumeRoleResult>Credentials"`
+		Web  awsKeys `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
 	}
 	if err := xml.Unmarshal(got.Body, &answered); err != nil {
 		return awsKeys{}, errors.New("the answer of STS differs from its documentation")
 	}
-	given := cmp.Or(answered.Role, answered.Web)
-	return s.taken(awsKeys{given.ID, given.Secret, given.Token}, "the answer of STS has no credentials")
+	return s.taken(cmp.Or(answered.Role, answered.Web), "the answer of STS has no credentials")
 }
 
 // taken returns the AWS keys and hides their values in messages. An empty key is an error.
 func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
-	if k.id == "" || k.secret == "" {
+	if k.ID == "" || k.Secret == "" {
 		return awsKeys{}, errors.New(missing)
 	}
-	s.Hide(k.id, k.secret, k.token)
+	s.Hide(k.ID, k.Secret, k.Token)
 	return k, nil
 }
 
@@ -130,16 +124,12 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 	if err != nil {
 		return awsKeys{}, fmt.Errorf("AWS credentials: %w", err)
 	}
-	var answered struct {
-		ID     string `json:"AccessKeyId"`
-		Secret string `json:"SecretAccessKey"`
-		Token  string `json:"Token"`
-	}
+	var answered awsKeys
 	const missing = "the answer of the credentials' agent has no credentials"
 	if json.Unmarshal(got.Body, &answered) != nil {
 		return awsKeys{}, errors.New(missing)
 	}
-	return s.taken(awsKeys{answered.ID, answered.Secret, answered.Token}, missing)
+	return s.taken(answered, missing)
 }
 
 func profileKeys(s *session, name string) (awsKeys, error) {
@@ -162,11 +152,11 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 		}
 		switch value = strings.TrimSpace(value); strings.TrimSpace(key) {
 		case "aws_access_key_id":
-			k.id = value
+			k.ID = value
 		case "aws_secret_access_key":
-			k.secret = value
+			k.Secret = value
 		case "aws_session_token":
-			k.token = value
+			k.Token = value
 		}
 	}
 	return s.taken(k, fmt.Sprintf("%s has no profile %s with credentials", file, name))

@@ -40,7 +40,7 @@ func TestSigv4(t *testing.T) {
 			r.Header.Set("Content-Type", c.kind)
 		}
 		g := signer{
-			awsKeys: awsKeys{id: "AKIDEXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"},
+			awsKeys: awsKeys{ID: "AKIDEXAMPLE", Secret: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"},
 			region:  "us-east-1", service: "service", at: time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC),
 		}
 		g.sign(r, []byte(c.body))

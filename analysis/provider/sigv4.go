@@ -24,8 +24,13 @@ type signer struct {
 	at              time.Time
 }
 
-// awsKeys holds AWS credentials. Temporary credentials have a token.
-type awsKeys struct{ id, secret, token string }
+// awsKeys holds AWS credentials, as STS (XML) and the credentials agent (JSON) return them. Temporary credentials have a
+// token.
+type awsKeys struct {
+	ID     string `json:"AccessKeyId" xml:"AccessKeyId"`
+	Secret string `json:"SecretAccessKey" xml:"SecretAccessKey"`
+	Token  string `json:"Token" xml:"SessionToken"`
+}
 
 const sigv4Time = "20060102T150405Z"
 
@@ -47,8 +52,8 @@ func checkAWS(address string) error {
 func (g signer) sign(r *http.Request, body []byte) {
 	at := g.at.UTC().Format(sigv4Time)
 	r.Header.Set("X-Amz-Date", at)
-	if g.token != "" {
-		r.Header.Set("X-Amz-Security-Token", g.token)
+	if g.Token != "" {
+		r.Header.Set("X-Amz-Security-Token", g.Token)
 	}
 	headers := map[string]string{"host": cmp.Or(r.Host, r.URL.Host)}
 	for name, values := range r.Header {
@@ -67,14 +72,14 @@ func (g signer) sign(r *http.Request, body []byte) {
 	}, "\n")
 	scope := strings.Join([]string{at[:8], g.region, g.service, "aws4_request"}, "/")
 	text := strings.Join([]string{"AWS4-HMAC-SHA256", at, scope, digest([]byte(canonical))}, "\n")
-	key := []byte("AWS4" + g.secret)
+	key := []byte("AWS4" + g.Secret)
 	for _, part := range []string{at[:8], g.region, g.service, "aws4_request", text} {
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte(part))
 		key = mac.Sum(nil)
 	}
 	r.Header.Set("Authorization",
-		"AWS4-HMAC-SHA256 Credential="+g.id+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
+		"AWS4-HMAC-SHA256 Credential="+g.ID+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
 }
 
 // canonicalPath encodes an encoded path a second time. All AWS services except S3 require this.
