@@ -123,83 +123,41 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 // Shutdown implements trace.SpanExporter. There is nothing to shut down.
 func (*exporter) Shutdown(context.Context) error { return nil }
 
-// request is OTLP's ExportTraceServiceRequest (trace/v1). Identifiers are hexadecimal; 64-bit numbers are strings.
-type request struct {
-	ResourceSpans []resourceSpans `json:"resourceSpans"`
-}
-
-type resourceSpans struct {
-	Resource struct {
-		Attributes []keyValue `json:"attributes"`
-	} `json:"resource"`
-	ScopeSpans []scopeSpans `json:"scopeSpans"`
-}
-
-type scopeSpans struct {
-	Scope struct {
-		Name string `json:"name"`
-	} `json:"scope"`
-	Spans []span `json:"spans"`
-}
-
-type span struct {
-	TraceID    string     `json:"traceId"`
-	SpanID     string     `json:"spanId"`
-	ParentID   string     `json:"parentSpanId,omitempty"`
-	Name       string     `json:"name"`
-	Kind       int        `json:"kind"`
-	Start      int64      `json:"startTimeUnixNano,string"`
-	End        int64      `json:"endTimeUnixNano,string"`
-	Attributes []keyValue `json:"attributes,omitempty"`
-	Status     status     `json:"status"`
-}
-
-type status struct {
-	Code    int    `json:"code,omitempty"`
-	Message string `json:"message,omitempty"`
-}
-
-type keyValue struct {
-	Key   string `json:"key"`
-	Value struct {
-		Text string `json:"stringValue"`
-	} `json:"value"`
-}
-
 // These numbers of trace.proto are SPAN_KIND_INTERNAL and STATUS_CODE_ERROR.
 const (
 	kindInternal = 1
 	statusError  = 2
 )
 
-// encoded converts spans to a request. All spans have the same provider and resource.
-func encoded(spans []trace.ReadOnlySpan) request {
-	all := scopeSpans{Spans: make([]span, len(spans))}
-	all.Scope.Name = scope
-	for i, s := range spans {
-		at := span{
-			TraceID: s.SpanContext().TraceID().String(), SpanID: s.SpanContext().SpanID().String(),
-			Name: s.Name(), Kind: kindInternal, Attributes: texts(s.Attributes()),
-			Start: s.StartTime().UnixNano(), End: s.EndTime().UnixNano(),
+type object = map[string]any
+
+// encoded converts spans to OTLP's ExportTraceServiceRequest (trace/v1). All spans have the same provider and resource.
+// Identifiers are hexadecimal; 64-bit numbers are strings.
+func encoded(spans []trace.ReadOnlySpan) object {
+	nanoseconds := func(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+	all := rollout.Mapped(spans, func(s trace.ReadOnlySpan) object {
+		span := object{
+			"traceId": s.SpanContext().TraceID().String(), "spanId": s.SpanContext().SpanID().String(),
+			"name": s.Name(), "kind": kindInternal, "attributes": texts(s.Attributes()),
+			"startTimeUnixNano": nanoseconds(s.StartTime()), "endTimeUnixNano": nanoseconds(s.EndTime()),
 		}
 		if s.Parent().HasSpanID() {
-			at.ParentID = s.Parent().SpanID().String()
+			span["parentSpanId"] = s.Parent().SpanID().String()
 		}
 		if s.Status().Code == codes.Error {
-			at.Status = status{Code: statusError, Message: s.Status().Description}
+			span["status"] = object{"code": statusError, "message": s.Status().Description}
 		}
-		all.Spans[i] = at
-	}
-	of := resourceSpans{ScopeSpans: []scopeSpans{all}}
-	of.Resource.Attributes = texts(spans[0].Resource().Attributes())
-	return request{ResourceSpans: []resourceSpans{of}}
+		return span
+	})
+	return object{"resourceSpans": []object{{
+		"resource":   object{"attributes": texts(spans[0].Resource().Attributes())},
+		"scopeSpans": []object{{"scope": object{"name": scope}, "spans": all}},
+	}}}
 }
 
 // texts converts attributes. All attributes of gitrollout are strings.
-func texts(attributes []attribute.KeyValue) []keyValue {
-	all := make([]keyValue, len(attributes))
-	for i, a := range attributes {
-		all[i].Key, all[i].Value.Text = string(a.Key), a.Value.String()
-	}
-	return all
+func texts(attributes []attribute.KeyValue) []object {
+	return rollout.Mapped(attributes, func(a attribute.KeyValue) object {
+		return object{"key": string(a.Key), "value": object{"stringValue": a.Value.String()}}
+	})
 }
