@@ -39,32 +39,8 @@ var gitea = kind{
 type giteaRepository struct{ repository }
 
 func newGitea(a *api, path, base string) host {
-	g := &giteaRepository{repository{a, "/repos/" + path, base}}
+	g := &giteaRepository{repository{a, "/repos/" + path, base, "limit"}}
 	return host{g, g, g, g, g}
-}
-
-type giteaPull struct {
-	Number int    `json:"number"`
-	Title  string `json:"title"`
-	Body   string `json:"body"`
-	State  string `json:"state"`
-	Merged bool   `json:"merged"`
-	Head   struct {
-		Label  string `json:"label"` // the branch; the field ref is not used, because it changes when the branch is removed
-		SHA    string `json:"sha"`
-		RepoID int64  `json:"repo_id"`
-	} `json:"head"`
-	Base struct {
-		RepoID int64 `json:"repo_id"`
-	} `json:"base"`
-	Labels []labelled `json:"labels"`
-}
-
-func (p giteaPull) pull() pull {
-	return pull{
-		number: p.Number, text: text{p.Title, p.Body}, branch: p.Head.Label, commit: p.Head.SHA,
-		labels: rollout.Mapped(p.Labels, labelled.name), isOpen: p.State == "open", merged: p.Merged,
-	}
 }
 
 // find implements finder. Gitea cannot filter by head branch, so find reads open and recently updated pull requests.
@@ -98,7 +74,7 @@ func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]pull, error) {
 	var all []pull
 	for page := 1; page <= pages; page++ {
-		var pulls []giteaPull
+		var pulls []repositoryPull
 		path := fmt.Sprintf("%s/pulls?%s&base_branch=%s&limit=%d&page=%d",
 			g.path, query, url.QueryEscape(g.base), perPage, page)
 		if err := g.call(ctx, http.MethodGet, path, nil, &pulls); err != nil {
@@ -107,16 +83,10 @@ func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]
 		if len(pulls) == 0 {
 			break
 		}
-		pulls = slices.DeleteFunc(pulls, func(p giteaPull) bool { return p.Head.RepoID != p.Base.RepoID })
-		all = append(all, rollout.Mapped(pulls, giteaPull.pull)...)
+		pulls = slices.DeleteFunc(pulls, func(p repositoryPull) bool { return p.Head.RepoID != p.Base.RepoID })
+		all = append(all, rollout.Mapped(pulls, func(p repositoryPull) pull { return p.pull(p.Head.Label) })...)
 	}
 	return all, nil
-}
-
-func (g *giteaRepository) create(ctx context.Context, branch string, t text) (pull, error) {
-	var made giteaPull
-	err := g.call(ctx, http.MethodPost, g.path+"/pulls", g.newPull(branch, t), &made)
-	return made.pull(), err
 }
 
 // label implements announcer. Gitea ignores unknown labels, so the method creates these labels and adds all again.
@@ -147,8 +117,4 @@ func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) er
 		return nil
 	}
 	return g.call(ctx, http.MethodPost, path, map[string]any{"labels": labels}, nil)
-}
-
-func (g *giteaRepository) statuses(ctx context.Context, commit string) (map[string]status, error) {
-	return g.combined(ctx, commit, "limit")
 }

@@ -122,7 +122,7 @@ func (g *giteaBench) propose(branch, title string) int {
 func (g *giteaBench) list() []seen {
 	g.t.Helper()
 	var pulls []struct {
-		giteaPull
+		repositoryPull
 		Reviewers []struct{ Login string } `json:"requested_reviewers"`
 	}
 	g.server.Must(g.owner, http.MethodGet, "/repos/"+g.repo+"/pulls?state=all", nil, &pulls)

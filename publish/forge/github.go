@@ -40,7 +40,7 @@ type gitHubRepository struct {
 
 func newGitHub(a *api, path, base string) host {
 	owner, _, _ := strings.Cut(path, "/")
-	g := &gitHubRepository{repository{a, "/repos/" + path, base}, owner}
+	g := &gitHubRepository{repository{a, "/repos/" + path, base, "per_page"}, owner}
 	return host{g, g, g, g, g}
 }
 
@@ -52,83 +52,33 @@ func gitHubAPI(address string) string {
 	return address + "/api/v3"
 }
 
-type gitHubPull struct {
-	Number   int     `json:"number"`
-	Title    string  `json:"title"`
-	Body     *string `json:"body"`
-	State    string  `json:"state"`
-	MergedAt *string `json:"merged_at"`
-	Head     struct {
-		Ref  string `json:"ref"`
-		SHA  string `json:"sha"`
-		Repo *struct {
-			ID int64 `json:"id"`
-		} `json:"repo"`
-	} `json:"head"`
-	Base struct {
-		Repo struct {
-			ID int64 `json:"id"`
-		} `json:"repo"`
-	} `json:"base"`
-	Labels []labelled `json:"labels"`
-}
-
-// labelled is a pull request's label in the APIs of GitHub and Gitea.
-type labelled struct {
-	Name string `json:"name"`
-}
-
-func (l labelled) name() string { return l.Name }
-
-// foreign reports whether a pull request is from a fork. A deleted fork has no repository.
-func (p gitHubPull) foreign() bool { return p.Head.Repo == nil || p.Head.Repo.ID != p.Base.Repo.ID }
-
-func (p gitHubPull) pull() pull {
-	q := pull{
-		number: p.Number, text: text{title: p.Title}, branch: p.Head.Ref, commit: p.Head.SHA,
-		labels: rollout.Mapped(p.Labels, labelled.name), isOpen: p.State == "open", merged: p.MergedAt != nil,
-	}
-	if p.Body != nil {
-		q.body = *p.Body
-	}
-	return q
-}
-
 // find implements finder. GitHub filters by head branch and sorts by age, so find sends one request for each state.
 func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
 		query := url.Values{
 			"head": {g.owner + ":" + branch}, "state": {state}, "sort": {"created"}, "direction": {"desc"}, "per_page": {"1"},
 		}
-		var pulls []gitHubPull
+		var pulls []repositoryPull
 		if err := g.call(ctx, http.MethodGet, g.path+"/pulls?"+query.Encode(), nil, &pulls); err != nil {
 			return pull{}, false, err
 		}
 		if len(pulls) > 0 {
-			return pulls[0].pull(), true, nil
+			return pulls[0].pull(branch), true, nil
 		}
 	}
 	return pull{}, false, nil
 }
 
 func (g *gitHubRepository) open(ctx context.Context) ([]pull, error) {
-	pulls, err := pages[gitHubPull](ctx, g.api, g.path+"/pulls", "state=open")
-	return rollout.Mapped(slices.DeleteFunc(pulls, gitHubPull.foreign), gitHubPull.pull), err
-}
-
-func (g *gitHubRepository) create(ctx context.Context, branch string, t text) (pull, error) {
-	var made gitHubPull
-	err := g.call(ctx, http.MethodPost, g.path+"/pulls", g.newPull(branch, t), &made)
-	return made.pull(), err
+	pulls, err := pages[repositoryPull](ctx, g.api, g.path+"/pulls", "state=open")
+	pulls = slices.DeleteFunc(pulls, func(p repositoryPull) bool { // a deleted fork has no repository
+		return p.Head.Repo == nil || p.Base.Repo == nil || *p.Head.Repo != *p.Base.Repo
+	})
+	return rollout.Mapped(pulls, func(p repositoryPull) pull { return p.pull(p.Head.Ref) }), err
 }
 
 // label implements announcer. GitHub creates missing labels.
 func (g *gitHubRepository) label(ctx context.Context, p pull, labels []string) error {
 	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/issues/%d/labels", g.path, p.number),
 		map[string]any{"labels": labels}, nil)
-}
-
-// statuses implements marker. GitHub's combined status has the newest status of each context.
-func (g *gitHubRepository) statuses(ctx context.Context, commit string) (map[string]status, error) {
-	return g.combined(ctx, commit, "per_page")
 }

@@ -12,10 +12,51 @@ type repository struct {
 	*api
 	path string // /repos/owner/name
 	base string // the base branch of pull requests
+	size string // the name of the parameter for the size of a page
 }
 
-func (r repository) newPull(branch string, t text) map[string]any {
-	return map[string]any{"title": t.title, "body": t.body, "head": branch, "base": r.base}
+// repositoryPull is a pull request. Each API lacks some of the fields.
+type repositoryPull struct {
+	Number   int            `json:"number"`
+	Title    string         `json:"title"`
+	Body     string         `json:"body"`
+	State    string         `json:"state"`
+	Merged   bool           `json:"merged"`
+	MergedAt *string        `json:"merged_at"`
+	Head     repositorySide `json:"head"`
+	Base     repositorySide `json:"base"`
+	Labels   []struct {
+		Name string `json:"name"`
+	} `json:"labels"`
+}
+
+// repositorySide is the branch and the repository of one side of a pull request.
+type repositorySide struct {
+	Ref    string `json:"ref"`   // the branch, but Gitea changes it when the branch is removed
+	Label  string `json:"label"` // Gitea: the branch
+	SHA    string `json:"sha"`
+	RepoID int64  `json:"repo_id"` // Gitea
+	Repo   *struct {
+		ID int64 `json:"id"`
+	} `json:"repo"` // GitHub
+}
+
+func (p repositoryPull) pull(branch string) pull {
+	q := pull{
+		number: p.Number, text: text{p.Title, p.Body}, branch: branch, commit: p.Head.SHA, isOpen: p.State == "open",
+		merged: p.Merged || p.MergedAt != nil,
+	}
+	for _, l := range p.Labels {
+		q.labels = append(q.labels, l.Name)
+	}
+	return q
+}
+
+func (r repository) create(ctx context.Context, branch string, t text) (pull, error) {
+	var made repositoryPull
+	err := r.call(ctx, http.MethodPost, r.path+"/pulls",
+		map[string]any{"title": t.title, "body": t.body, "head": branch, "base": r.base}, &made)
+	return made.pull(branch), err
 }
 
 func (r repository) edit(ctx context.Context, p pull, t text, closed bool) error {
@@ -39,8 +80,8 @@ func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	return r.call(ctx, http.MethodPost, fmt.Sprintf("%s/pulls/%d/requested_reviewers", r.path, p.number), request, nil)
 }
 
-// combined reads the combined status of a commit. The argument size is the API's name for the page size.
-func (r repository) combined(ctx context.Context, commit, size string) (map[string]status, error) {
+// statuses implements marker. The combined status of a commit has the newest status of each context.
+func (r repository) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	found := map[string]status{}
 	for page := 1; page <= maxPages; page++ {
 		var combined struct {
@@ -51,7 +92,7 @@ func (r repository) combined(ctx context.Context, commit, size string) (map[stri
 				Description string      `json:"description"`
 			} `json:"statuses"`
 		}
-		path := fmt.Sprintf("%s/commits/%s/status?%s=%d&page=%d", r.path, commit, size, perPage, page)
+		path := fmt.Sprintf("%s/commits/%s/status?%s=%d&page=%d", r.path, commit, r.size, perPage, page)
 		if err := r.call(ctx, http.MethodGet, path, nil, &combined); err != nil {
 			return nil, err
 		}
