@@ -44,7 +44,7 @@ func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	for _, standing := range p.Standing {
 		all.Of = max(all.Of, standing.Of)
 	}
-	title += fmt.Sprintf(" past step %d/%d: %s", all.Past, all.Of, plainLine(s.Release.Subject, 120))
+	title += fmt.Sprintf(" past step %d/%d: %s", all.Past, all.Of, rollout.Cut(rollout.OneLine(s.Release.Subject), 120))
 	return text{title, markdown(string(p.Kind), all)}
 }
 
@@ -76,18 +76,7 @@ func describeGone(p pull, why string) text {
 
 // code quotes a text as Markdown code. Single quotes replace backticks.
 func code(s string) string {
-	return "`" + strings.ReplaceAll(plainLine(s, 300), "`", "'") + "`"
-}
-
-// plainLine returns a text as one line without control characters. The maximum length is most, in characters.
-func plainLine(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
-	return rollout.Cut(rollout.OneLine(s), most)
+	return "`" + strings.ReplaceAll(rollout.Cut(rollout.OneLine(s), 300), "`", "'") + "`"
 }
 
 type marked struct {
@@ -115,7 +104,7 @@ func statusesOf(t rollout.ForgeUpdate) []marked {
 
 func statusOf(s rollout.State) (m marked, ok bool) {
 	describe := func(state statusState, format string, args ...any) status {
-		return status{state, plainLine(fmt.Sprintf(format, args...), 140)}
+		return status{state, rollout.Cut(rollout.OneLine(fmt.Sprintf(format, args...)), 140)}
 	}
 	switch {
 	case s.Held.Waits():
