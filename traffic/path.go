@@ -2,7 +2,7 @@ package traffic
 
 import (
 	"fmt"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -75,63 +75,36 @@ func parseStep(s string) (pathStep, int, error) {
 	if s[0] != '[' {
 		return pathStep{}, 0, fmt.Errorf("a dot or a bracket belongs here")
 	}
-	end := closing(s)
-	if end < 0 {
+	bracket := bracketForm.FindStringSubmatch(s)
+	if bracket == nil {
 		return pathStep{}, 0, fmt.Errorf("the bracket is not closed")
 	}
-	inner := s[1:end]
-	if name, ok := unquoted(inner); ok {
-		return pathStep{kind: atField, field: name}, end + 1, nil
+	inner, end := bracket[1], len(bracket[0])
+	if name := quotedForm.FindStringSubmatch(inner); name != nil {
+		return pathStep{kind: atField, field: name[1] + name[2]}, end, nil
 	}
 	if inner == "*" {
-		return pathStep{kind: atAll}, end + 1, nil
+		return pathStep{kind: atAll}, end, nil
 	}
 	if i, err := strconv.Atoi(inner); err == nil && i >= 0 {
-		return pathStep{kind: atIndex, index: i}, end + 1, nil
+		return pathStep{kind: atIndex, index: i}, end, nil
 	}
-	condition, ok := strings.CutPrefix(inner, "?(@.")
-	if !ok || !strings.HasSuffix(condition, ")") {
+	if !strings.HasPrefix(inner, "?(@.") || !strings.HasSuffix(inner, ")") {
 		return pathStep{}, 0, fmt.Errorf(`in brackets belong 'name', a number from 0, * or ?(@.field=="value")`)
 	}
-	field, value, ok := strings.Cut(strings.TrimSuffix(condition, ")"), "==")
-	field, value = strings.TrimSpace(field), strings.TrimSpace(value)
-	want, quoted := unquoted(value)
-	if !quoted {
-		want = value
+	if f := filterForm.FindStringSubmatch(inner); f != nil {
+		return pathStep{kind: atFilter, filter: strings.Split(f[1], "."), want: f[2] + f[3] + f[4]}, end, nil
 	}
-	fields := strings.Split(field, ".")
-	if !ok || slices.Contains(fields, "") || value == "" || !quoted && strings.ContainsAny(value, `'"`) {
-		return pathStep{}, 0, fmt.Errorf(`a condition is written as ?(@.field=="value")`)
-	}
-	return pathStep{kind: atFilter, filter: fields, want: want}, end + 1, nil
+	return pathStep{}, 0, fmt.Errorf(`a condition is written as ?(@.field=="value")`)
 }
 
-// closing returns the index of the first ] outside quotes, or -1.
-func closing(s string) int {
-	quote := byte(0)
-	for i := 1; i < len(s); i++ {
-		switch c := s[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case c == ']':
-			return i
-		}
-	}
-	return -1
-}
-
-// unquoted removes the quotes around a text. It returns false if quotes are missing, differ, or also occur inside.
-func unquoted(s string) (string, bool) {
-	if len(s) < 2 || s[0] != '\'' && s[0] != '"' || s[len(s)-1] != s[0] {
-		return "", false
-	}
-	inner := s[1 : len(s)-1]
-	return inner, strings.IndexByte(inner, s[0]) < 0
-}
+// These patterns match a step in brackets, a name in quotes, and a filter with a value with or without quotes.
+var (
+	bracketForm = regexp.MustCompile(`^\[((?:'[^']*'|"[^"]*"|[^'"\]])*)\]`)
+	quotedForm  = regexp.MustCompile(`^(?:'([^']*)'|"([^"]*)")$`)
+	filterForm  = regexp.MustCompile(`^\?\(@\.\s*([^.='"\s]+(?:\.[^.='"\s]+)*)\s*==\s*` +
+		`(?:'([^']*)'|"([^"]*)"|([^'"\s](?:[^'"]*[^'"\s])?))\s*\)$`)
+)
 
 // find returns all values at the path. If there is no value, the error names the step that finds nothing.
 func (p path) find(root any) ([]place, error) {
