@@ -97,7 +97,8 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	path, ok, err := gatewayPath(ref, place, mapping(both["path"]), *m.Path)
 	if value := text(path["value"]); len(value) > 1024 {
 		return nil, false, wrong(ref, place+".path",
-			"could not be %q: the Gateway API allows up to 1024 characters", short(value)).WithFix("match a shorter path")
+			"could not be %q: the Gateway API allows up to 1024 characters", rollout.Cut(value, 61)).
+			WithFix("match a shorter path")
 	}
 	both["path"] = path
 	return both, ok, err
@@ -115,7 +116,7 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 		if value := text(mapping(h)["value"]); len(value) > 4096 || !gatewayValue.MatchString(value) {
 			return nil, wrong(ref, place, "could not have the header %s with %q: "+
 				"the Gateway API allows up to 4096 characters of ASCII, with single spaces",
-				text(mapping(h)["name"]), short(value)).WithFix("match a pattern for it, or something else")
+				text(mapping(h)["name"]), rollout.Cut(value, 61)).WithFix("match a pattern for it, or something else")
 		}
 	}
 	if name := repeated(headers, strings.ToLower); name != "" {
@@ -135,7 +136,7 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 		param := gatewayNamed(q.Name, q.StringMatch)
 		if value := text(param["value"]); len(value) > 1024 {
 			return nil, wrong(ref, place, "could not have the parameter %s with %q: "+
-				"the Gateway API allows up to 1024 characters", q.Name, short(value)).
+				"the Gateway API allows up to 1024 characters", q.Name, rollout.Cut(value, 61)).
 				WithFix("match a pattern for it, or something else")
 		}
 		params = append(params, param)
@@ -152,13 +153,6 @@ var (
 	gatewayValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")
 )
-
-func short(s string) string {
-	if len(s) > 60 {
-		return strings.ToValidUTF8(s[:60], "") + "…"
-	}
-	return s
-}
 
 // methods are the HTTP methods that HTTPRoutes and ApisixRoutes allow.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}

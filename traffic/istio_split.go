@@ -88,7 +88,8 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 		case slices.Contains(t.kept, text(destination["subset"])):
 			kept += weight
 		default:
-			return third(t.ref, fmt.Sprintf("%s.route[%d]", place, i), "destination", istioName(destination), "a route")
+			name := strings.TrimSuffix(text(destination["host"])+", subset "+text(destination["subset"]), ", subset ")
+			return third(t.ref, fmt.Sprintf("%s.route[%d]", place, i), "destination", name, "a route")
 		}
 	}
 	mapping(destinations[stable])["weight"] = max(0, int64(t.rest())-kept)
@@ -105,14 +106,6 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 	}
 	route["route"] = destinations
 	return nil
-}
-
-func istioName(destination map[string]any) string {
-	name := text(destination["host"])
-	if subset := text(destination["subset"]); subset != "" {
-		name += ", subset " + subset
-	}
-	return name
 }
 
 // destination copies the route's canary destination. If the route has none, it adapts a copy of the stable destination.
