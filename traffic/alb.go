@@ -28,12 +28,14 @@ var alb = router{
 
 // albConfig has the fields of Argo Rollouts' trafficRouting.alb.
 type albConfig struct {
-	Ingress          string         `json:"ingress,omitempty"`          // either ingress or ingresses
-	Ingresses        []string       `json:"ingresses,omitempty"`        //
+	Ingress          string         `json:"ingress,omitempty" object:"Ingress"` // either ingress or ingresses
+	Ingresses        []string       `json:"ingresses,omitempty" object:"Ingress"`
 	ServicePort      int64          `json:"servicePort"`                // port of the stable and the canary Service
-	RootService      string         `json:"rootService,omitempty"`      // name of the action; default the stable Service
 	AnnotationPrefix string         `json:"annotationPrefix,omitempty"` // default alb.ingress.kubernetes.io
 	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // also in effect between releases
+
+	// RootService is the name of the action; default the stable Service.
+	RootService string `json:"rootService,omitempty" object:"Service"`
 }
 
 // albStickiness keeps each user at one Service. The load balancer does this with the cookie AWSALBTG.
@@ -62,12 +64,6 @@ type albGroup struct {
 type albStick struct {
 	Enabled         bool  `json:"Enabled"`
 	DurationSeconds int64 `json:"DurationSeconds"`
-}
-
-func (c *albConfig) names(visit func(kind string, name *string)) {
-	visit("Ingress", &c.Ingress)
-	visitAll(visit, "Ingress", c.Ingresses)
-	visit("Service", &c.RootService)
 }
 
 func (c *albConfig) overlay(o *Objects, r Route) error {

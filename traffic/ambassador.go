@@ -21,11 +21,7 @@ var ambassador = router{
 const ambassadorGroup = "getambassador.io"
 
 type ambassadorConfig struct {
-	Mappings []string `json:"mappings"`
-}
-
-func (c *ambassadorConfig) names(visit func(kind string, name *string)) {
-	visitAll(visit, "Mapping", c.Mappings)
+	Mappings []string `json:"mappings" object:"Mapping"`
 }
 
 func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
@@ -69,7 +65,9 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	spec["service"] = stable
 	after := ref
 	generate := func(suffix string, change func(spec map[string]any)) error {
-		object := ambassadorCopy(base, suffix)
+		object := base.Copy() // the labels stay, because Hosts select by label
+		delete(object, "status")
+		set(object, suffixed(base.Name(), suffix), "metadata", "name")
 		object.Map("spec")["service"] = canary
 		change(object.Map("spec"))
 		err := o.generate(object, o.after(after), r)
@@ -103,14 +101,6 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		}
 	}
 	return nil
-}
-
-// ambassadorCopy returns a copy of a Mapping with another name. The labels stay, because Hosts select by label.
-func ambassadorCopy(base rollout.Object, suffix string) rollout.Object {
-	object := base.Copy()
-	delete(object, "status")
-	set(object, suffixed(base.Name(), suffix), "metadata", "name")
-	return object
 }
 
 // suffixed returns base-suffix. It shortens base so that the name has at most 253 characters, the API server's limit.

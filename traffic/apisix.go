@@ -26,15 +26,11 @@ const apisixGroup = "apisix.apache.org"
 // apisixConfig is Argo Rollouts' trafficRouting.apisix.
 type apisixConfig struct {
 	Route struct {
-		Name string `json:"name"`
+		Name string `json:"name" object:"ApisixRoute"`
 
 		// Rules to split. The default is the rule with the route's name, or else all rules with the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
-}
-
-func (c *apisixConfig) names(visit func(kind string, name *string)) {
-	visit("ApisixRoute", &c.Route.Name)
 }
 
 func (c *apisixConfig) watched(namespace string) []rollout.Ref {

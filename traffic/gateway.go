@@ -25,14 +25,14 @@ const gatewayGroup = "gateway.networking.k8s.io"
 // gatewayConfig has the fields of Argo Rollouts' Gateway API plugin.
 type gatewayConfig struct {
 	Namespace  string        `json:"namespace,omitempty"`
-	HTTPRoute  string        `json:"httpRoute,omitempty"`
-	GRPCRoute  string        `json:"grpcRoute,omitempty"`
-	TCPRoute   string        `json:"tcpRoute,omitempty"`
-	TLSRoute   string        `json:"tlsRoute,omitempty"`
-	HTTPRoutes []gatewayName `json:"httpRoutes,omitempty"`
-	GRPCRoutes []gatewayName `json:"grpcRoutes,omitempty"`
-	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty"`
-	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty"`
+	HTTPRoute  string        `json:"httpRoute,omitempty" object:"HTTPRoute"`
+	GRPCRoute  string        `json:"grpcRoute,omitempty" object:"GRPCRoute"`
+	TCPRoute   string        `json:"tcpRoute,omitempty" object:"TCPRoute"`
+	TLSRoute   string        `json:"tlsRoute,omitempty" object:"TLSRoute"`
+	HTTPRoutes []gatewayName `json:"httpRoutes,omitempty" object:"HTTPRoute"`
+	GRPCRoutes []gatewayName `json:"grpcRoutes,omitempty" object:"GRPCRoute"`
+	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty" object:"TCPRoute"`
+	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty" object:"TLSRoute"`
 
 	// Argo Rollouts labels a route so that other tools do not change the weights. Here, these fields have no effect.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
@@ -48,39 +48,29 @@ type gatewayName struct {
 }
 
 // gatewayRoute is a route in the configuration. The string "field" locates the name, as in httpRoutes[0].name.
-type gatewayRoute struct {
-	kind, field string
-	name        *string
-}
+type gatewayRoute struct{ kind, field, name string }
 
 func (c *gatewayConfig) routes() (all []gatewayRoute) {
 	for _, f := range []struct {
-		kind, field string
-		name        *string
-		names       []gatewayName
+		kind, field, name string
+		names             []gatewayName
 	}{
-		{"HTTPRoute", "httpRoute", &c.HTTPRoute, c.HTTPRoutes}, {"GRPCRoute", "grpcRoute", &c.GRPCRoute, c.GRPCRoutes},
-		{"TCPRoute", "tcpRoute", &c.TCPRoute, c.TCPRoutes}, {"TLSRoute", "tlsRoute", &c.TLSRoute, c.TLSRoutes},
+		{"HTTPRoute", "httpRoute", c.HTTPRoute, c.HTTPRoutes}, {"GRPCRoute", "grpcRoute", c.GRPCRoute, c.GRPCRoutes},
+		{"TCPRoute", "tcpRoute", c.TCPRoute, c.TCPRoutes}, {"TLSRoute", "tlsRoute", c.TLSRoute, c.TLSRoutes},
 	} {
-		if *f.name != "" {
+		if f.name != "" {
 			all = append(all, gatewayRoute{f.kind, f.field, f.name})
 		}
-		for i := range f.names {
-			all = append(all, gatewayRoute{f.kind, fmt.Sprintf("%ss[%d].name", f.field, i), &f.names[i].Name})
+		for i, named := range f.names {
+			all = append(all, gatewayRoute{f.kind, fmt.Sprintf("%ss[%d].name", f.field, i), named.Name})
 		}
 	}
 	return all
 }
 
-func (c *gatewayConfig) names(visit func(kind string, name *string)) {
-	for _, r := range c.routes() {
-		visit(r.kind, r.name)
-	}
-}
-
 func (c *gatewayConfig) watched(namespace string) []rollout.Ref {
 	return rollout.Mapped(c.routes(), func(r gatewayRoute) rollout.Ref {
-		return rollout.Ref{Group: gatewayGroup, Kind: r.kind, Namespace: cmp.Or(c.Namespace, namespace), Name: *r.name}
+		return rollout.Ref{Group: gatewayGroup, Kind: r.kind, Namespace: cmp.Or(c.Namespace, namespace), Name: r.name}
 	})
 }
 

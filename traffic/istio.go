@@ -35,7 +35,7 @@ type istioConfig struct {
 
 // istioVirtualService is a VirtualService and the routes to split. A VirtualService with only one route needs no list.
 type istioVirtualService struct {
-	Name      string       `json:"name"` // NAME or NAME.NAMESPACE
+	Name      string       `json:"name" object:"VirtualService"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
 	TLSRoutes []istioRoute `json:"tlsRoutes,omitempty"`
 	TCPRoutes []istioRoute `json:"tcpRoutes,omitempty"`
@@ -48,7 +48,7 @@ type istioRoute struct {
 }
 
 type istioRule struct {
-	Name             string `json:"name"`
+	Name             string `json:"name" object:"DestinationRule"`
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
@@ -69,15 +69,6 @@ func (c *istioConfig) all() []*istioVirtualService {
 
 // bySubset reports whether the versions are subsets of a DestinationRule. Otherwise, they are Services.
 func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
-
-func (c *istioConfig) names(visit func(kind string, name *string)) {
-	for _, v := range c.all() {
-		visit("VirtualService", &v.Name)
-	}
-	if c.DestinationRule != nil {
-		visit("DestinationRule", &c.DestinationRule.Name)
-	}
-}
 
 func (c *istioConfig) watched(namespace string) []rollout.Ref {
 	var refs []rollout.Ref

@@ -30,8 +30,8 @@ const ingressClass = "kubernetes.io/ingress.class"
 
 // nginxConfig is Argo Rollouts' trafficRouting.nginx.
 type nginxConfig struct {
-	StableIngress   string   `json:"stableIngress,omitempty"`   // either stableIngress or stableIngresses
-	StableIngresses []string `json:"stableIngresses,omitempty"` //
+	StableIngress   string   `json:"stableIngress,omitempty" object:"Ingress"`   // either stableIngress or stableIngresses
+	StableIngresses []string `json:"stableIngresses,omitempty" object:"Ingress"` //
 
 	// The prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
@@ -39,11 +39,6 @@ type nginxConfig struct {
 	// Annotations of the canary Ingress. The second map overrides the first map. Keys of the first map need no prefix.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
-}
-
-func (c *nginxConfig) names(visit func(kind string, name *string)) {
-	visit("Ingress", &c.StableIngress)
-	visitAll(visit, "Ingress", c.StableIngresses)
 }
 
 func (c *nginxConfig) overlay(o *Objects, r Route) error {
@@ -135,18 +130,14 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
+	const suffix = "-canary" // as in Argo Rollouts; a name has at most 253 characters
+	name := r.Name + "-" + ref.Name
+	name = name[:min(len(name), 253-len(suffix))] + suffix
 	return rollout.Object{
 		"apiVersion": stable.APIVersion(), "kind": "Ingress",
-		"metadata": map[string]any{"name": nginxName(r.Name, ref.Name), "namespace": ref.Namespace},
+		"metadata": map[string]any{"name": name, "namespace": ref.Namespace},
 		"spec":     spec,
 	}, nil
-}
-
-// nginxName returns the canary Ingress's name as in Argo Rollouts. It shortens the name to 253 characters.
-func nginxName(by, ingress string) string {
-	const suffix = "-canary"
-	name := by + "-" + ingress
-	return name[:min(len(name), 253-len(suffix))] + suffix
 }
 
 // annotations returns the canary Ingress's annotations. Annotations for the weight override configured annotations.

@@ -53,9 +53,11 @@ func (c *objectConfig) bySubset() bool {
 	return len(*c) > 0 && !slices.ContainsFunc(*c, func(e objectEntry) bool { return e.CanaryHash == "" })
 }
 
-func (c *objectConfig) names(visit func(kind string, name *string)) {
-	for i := range *c {
-		visit((*c)[i].Kind, &(*c)[i].Name)
+func (c *objectConfig) rename(to func(kind, name string) string) {
+	for i, e := range *c {
+		if e.Name != "" {
+			(*c)[i].Name = to(e.Kind, e.Name)
+		}
 	}
 }
 

@@ -19,14 +19,9 @@ const smiGroup = "split.smi-spec.io"
 
 // smiConfig is Argo Rollouts' trafficRouting.smi. Argo Rollouts does not have the field apiVersion.
 type smiConfig struct {
-	RootService      string `json:"rootService,omitempty"`      // the Service that clients call; default: stable
-	TrafficSplitName string `json:"trafficSplitName,omitempty"` // default: the Rollout's name
-	APIVersion       string `json:"apiVersion,omitempty"`       // default: split.smi-spec.io/v1alpha2
-}
-
-func (c *smiConfig) names(visit func(kind string, name *string)) {
-	visit("Service", &c.RootService)
-	visit("TrafficSplit", &c.TrafficSplitName)
+	RootService      string `json:"rootService,omitempty" object:"Service"`           // which clients call; default: stable
+	TrafficSplitName string `json:"trafficSplitName,omitempty" object:"TrafficSplit"` // default: the Rollout's name
+	APIVersion       string `json:"apiVersion,omitempty"`                             // default: split.smi-spec.io/v1alpha2
 }
 
 func (c *smiConfig) overlay(o *Objects, r Route) error {

@@ -26,17 +26,10 @@ func (r router) name() string {
 	return r.title
 }
 
-// editor is one router's configuration. The method overlay applies the configuration to objects.
+// editor is one router's configuration. The method overlay applies the configuration to objects. The tag object:"Kind"
+// marks a field, or a list, that names objects: kustomize's new names replace them.
 type editor interface {
-	// names visits the object names in the configuration, so that kustomize's new names can replace them.
-	names(visit func(kind string, name *string))
 	overlay(*Objects, Route) error
-}
-
-func visitAll(visit func(kind string, name *string), kind string, names []string) {
-	for i := range names {
-		visit(kind, &names[i])
-	}
 }
 
 // reporter is an editor for a router that writes an object's status. The status says if the router accepts the object.

@@ -19,14 +19,12 @@ var fake = router{
 }
 
 type fakeConfig struct {
-	Switch string `json:"switch"`
+	Switch string `json:"switch" object:"Switch"`
 }
 
 func (c *fakeConfig) ref(namespace string) rollout.Ref {
 	return rollout.Ref{Group: "example.com", Kind: "Switch", Namespace: namespace, Name: c.Switch}
 }
-
-func (c *fakeConfig) names(visit func(kind string, name *string)) { visit("Switch", &c.Switch) }
 
 func (c *fakeConfig) watched(namespace string) []rollout.Ref {
 	return []rollout.Ref{c.ref(namespace)}

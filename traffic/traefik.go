@@ -35,13 +35,8 @@ const (
 
 // traefikConfig is Argo Rollouts' trafficRouting.traefik. Only gitrollout has the field IngressRoutes, for match steps.
 type traefikConfig struct {
-	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName"`
-	IngressRoutes              []string `json:"ingressRoutes,omitempty"`
-}
-
-func (c *traefikConfig) names(visit func(kind string, name *string)) {
-	visit("TraefikService", &c.WeightedTraefikServiceName)
-	visitAll(visit, "IngressRoute", c.IngressRoutes)
+	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName" object:"TraefikService"`
+	IngressRoutes              []string `json:"ingressRoutes,omitempty" object:"IngressRoute"`
 }
 
 type traefikEdit struct {

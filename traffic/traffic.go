@@ -1,8 +1,10 @@
 package traffic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -52,14 +54,34 @@ func Parse(kind string, raw any, rename func(kind, name string) string) (rollout
 	if err != nil {
 		return rollout.Router{}, err
 	}
-	if rename != nil {
-		e.names(func(kind string, name *string) {
-			if *name != "" {
-				*name = rename(kind, *name)
-			}
-		})
+	if c, is := e.(*objectConfig); is && rename != nil {
+		c.rename(rename)
+	} else if rename != nil {
+		renameObjects(reflect.ValueOf(e), "", rename)
 	}
 	return rollout.Router{Kind: kind, Config: e}, nil
+}
+
+// renameObjects replaces the names in and below fields with the tag "object".
+func renameObjects(v reflect.Value, kind string, rename func(kind, name string) string) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			renameObjects(v.Elem(), kind, rename)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			renameObjects(v.Index(i), kind, rename)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			renameObjects(v.Field(i), cmp.Or(v.Type().Field(i).Tag.Get("object"), kind), rename)
+		}
+	case reflect.String:
+		if kind != "" && v.String() != "" {
+			v.SetString(rename(kind, v.String()))
+		}
+	}
 }
 
 func decode(r router, raw any) (editor, error) {
@@ -174,4 +196,33 @@ func missing(field, kind, namespace, name string) error {
 		return misfit(field, "is missing").WithFix("name the %s", kind)
 	}
 	return misfit(field, "%s/%s/%s is not in this app", kind, namespace, name).WithFix("add it to the kustomization")
+}
+
+// Stages returns a spec's Routes between releases and at each step, for an early check. The pod hashes are fake.
+func Stages(spec rollout.Spec) []Route {
+	c := spec.Canary
+	t := c.Traffic
+	pairs := [][2]string{{c.StableService, c.CanaryService}}
+	if p := c.PingPong; p != nil {
+		pairs = [][2]string{{p.PingService, p.PongService}, {p.PongService, p.PingService}}
+	}
+	var routes []Route
+	for _, pair := range pairs {
+		rest := Route{
+			Name: spec.Name, Namespace: spec.Workload.Namespace, Stable: pair[0], Canary: pair[1],
+			Max: t.MaxWeight, Sticky: t.Sticky,
+		}
+		full := rest
+		full.Weight, full.Active, full.StablePods, full.CanaryPods = t.MaxWeight, true, "stable", "canary"
+		routes = append(routes, rest, full)
+		for i, step := range c.Steps {
+			at := full
+			if step.SetWeight != nil {
+				at.Weight = *step.SetWeight
+			}
+			at.Managed = Managed(c.Steps[:i+1], t.ManagedRoutes)
+			routes = append(routes, at)
+		}
+	}
+	return routes
 }
