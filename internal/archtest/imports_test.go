@@ -95,7 +95,7 @@ var table = map[string]rule{
 		"views/dashboard", "author/plan", "views/status", "views/terminal",
 	}},
 	"publish/metrics": {own: []string{"reconciler/report", "rollout", "strategies"},
-		others: []string{"github.com/prometheus/client_golang/prometheus"}},
+		others: []string{"github.com/prometheus/client_golang/prometheus", "sigs.k8s.io/yaml"}},
 	"publish/tracing": {own: []string{"call", "reconciler/report", "rollout"}, others: []string{"go.opentelemetry.io/otel"}},
 	"publish/serve":   {},
 	"publish/notify":  {own: []string{"rollout"}, pure: true},

@@ -29,20 +29,14 @@ type appCollector struct {
 
 func newAppCollector(m *Metrics) *appCollector {
 	return &appCollector{
-		apps:   map[string]known{},
-		phases: m.desc("gitrollout_apps", "Apps by phase.", "phase"),
-		phase:  m.desc("gitrollout_app_phase", "The phase of each app: always 1, one series for each app.", "app", "phase"),
-		held: m.desc("gitrollout_app_held",
-			"Apps that gitrollout does not change, by reason: always 1. "+
-				"ReleasesClosed waits only for a window or the end of a freeze, HookRuns only for a Job.", "app", "reason"),
-		failing: m.desc("gitrollout_app_failing",
-			"Apps whose last pass had an error: always 1.", "app"),
-		started: m.desc("gitrollout_app_release_started_timestamp_seconds",
-			"When the release in flight began.", "app"),
-		weight: m.desc("gitrollout_app_release_weight_ratio",
-			"The new version's weight at the present step of the release in flight, from 0 to 1.", "app", "workload"),
-		waiting: m.desc("gitrollout_app_waiting_since_timestamp_seconds",
-			"When an app began to wait for people: for a promotion, or for a revert of the rejected version.", "app", "on"),
+		apps:    map[string]known{},
+		phases:  m.desc("gitrollout_apps"),
+		phase:   m.desc("gitrollout_app_phase"),
+		held:    m.desc("gitrollout_app_held"),
+		failing: m.desc("gitrollout_app_failing"),
+		started: m.desc("gitrollout_app_release_started_timestamp_seconds"),
+		weight:  m.desc("gitrollout_app_release_weight_ratio"),
+		waiting: m.desc("gitrollout_app_waiting_since_timestamp_seconds"),
 	}
 }
 

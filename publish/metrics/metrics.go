@@ -26,7 +26,7 @@ type Options struct {
 type Metrics struct {
 	now      func() time.Time
 	registry *prometheus.Registry
-	families []Family
+	families map[string]family // by name
 
 	// Metrics of releases.
 	started, releases, transitions, verdicts *prometheus.CounterVec
@@ -46,47 +46,38 @@ type Metrics struct {
 
 // New returns metrics whose counts are zero.
 func New(o Options) *Metrics {
-	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), seen: map[string]bool{}}
+	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), families: map[string]family{},
+		seen: map[string]bool{}}
+	for _, f := range readFamilies() {
+		m.families[f.Name] = f
+	}
 	m.releaseFamilies()
 	m.apps = newAppCollector(m)
 	m.registry.MustRegister(m.apps)
 	m.loopFamilies()
-	m.gauge("gitrollout_build_info", "The running program: always 1.", "version", "revision", "goversion").
-		WithLabelValues(o.Version, o.Revision, o.GoBuild).Set(1)
-	m.gauge("gitrollout_cluster_info",
-		"The reconciled cluster and branch: always 1. Cluster is the folder under .gitrollout/.", "cluster", "branch").
-		WithLabelValues(o.Cluster, o.Branch).Set(1)
+	m.gauge("gitrollout_build_info").WithLabelValues(o.Version, o.Revision, o.GoBuild).Set(1)
+	m.gauge("gitrollout_cluster_info").WithLabelValues(o.Cluster, o.Branch).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
 func (m *Metrics) releaseFamilies() {
-	m.started = m.counter("gitrollout_releases_started_total", "Releases that began, first deployments included.")
+	m.started = m.counter("gitrollout_releases_started_total")
 	m.started.WithLabelValues()
-	m.releases = m.counter("gitrollout_releases_total",
-		"Releases that ended or whose rollback began, by app and outcome: promoted, "+
-			"rejected (by people, measurements or a deadline), reverted in Git, or superseded by another version. "+
-			"An app's four series begin with its first release since the process started.", "app", "outcome")
-	m.transitions = m.counter("gitrollout_transitions_total",
-		"Recorded transitions of releases, by the app's phase after the transition.", "phase")
+	m.releases = m.counter("gitrollout_releases_total")
+	m.transitions = m.counter("gitrollout_transitions_total")
 	for _, p := range rollout.Phases() {
 		m.transitions.WithLabelValues(string(p))
 	}
-	m.verdicts = m.counter("gitrollout_analysis_runs_total",
-		"Analyses with a verdict, by verdict: Successful, Failed, Error or Inconclusive.", "verdict")
+	m.verdicts = m.counter("gitrollout_analysis_runs_total")
 	for _, v := range []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisErrored,
 		rollout.AnalysisInconclusive} {
 		m.verdicts.WithLabelValues(string(v))
 	}
-	m.lead = m.histogram("gitrollout_release_lead_time_seconds",
-		"Time from the start of a promoted release until the release was stable, including waits.", slow)
-	m.until = m.histogram("gitrollout_release_time_to_reject_seconds",
-		"Time from the start of a rejected release until its rejection.", slow)
-	m.retreat = m.histogram("gitrollout_retreat_duration_seconds",
-		"Time from the start of a rollback, when traffic returns to stable, until all pods were stable.", slow)
-	m.waited = m.histogram("gitrollout_waiting_for_people_seconds",
-		"Time that an app waited for people, observed at the end of the wait: "+
-			"for a promotion, or for a revert of the rejected version.", slow, "on")
+	m.lead = m.histogram("gitrollout_release_lead_time_seconds")
+	m.until = m.histogram("gitrollout_release_time_to_reject_seconds")
+	m.retreat = m.histogram("gitrollout_retreat_duration_seconds")
+	m.waited = m.histogram("gitrollout_waiting_for_people_seconds")
 	m.lead.WithLabelValues()
 	m.until.WithLabelValues()
 	m.retreat.WithLabelValues()
@@ -96,40 +87,24 @@ func (m *Metrics) releaseFamilies() {
 
 func (m *Metrics) loopFamilies() {
 	m.parts = map[report.Part]*prometheus.HistogramVec{}
-	for _, of := range []struct {
-		part report.Part
-		help string
-	}{
-		{report.PartPass, "Passes, each of one app; an error of one app stops no other app's pass."},
-		{report.PartDecide, "Decisions about one app, including the correction of drift."},
-		{report.PartRender, "Renders of one app, most of them from the cache. An error holds the app."},
-		{report.PartApply, "Applies of all objects of one app, most of them without a request."},
-	} {
-		h := m.histogram("gitrollout_"+string(of.part)+"_duration_seconds", of.help, quick, "result")
+	for _, part := range []report.Part{report.PartPass, report.PartDecide, report.PartRender, report.PartApply} {
+		h := m.histogram("gitrollout_" + string(part) + "_duration_seconds")
 		h.WithLabelValues(ok)
 		h.WithLabelValues(failed)
-		m.parts[of.part] = h
+		m.parts[part] = h
 	}
-	m.git = m.histogram("gitrollout_git_request_duration_seconds",
-		"Fetches and pushes, by result: ok, conflict (another writer pushed first, so gitrollout decides again) or error.",
-		quick, "operation", "result")
+	m.git = m.histogram("gitrollout_git_request_duration_seconds")
 	for _, operation := range []string{string(report.PartFetch), string(report.PartPush)} {
 		m.git.WithLabelValues(operation, ok)
 		m.git.WithLabelValues(operation, failed)
 	}
 	m.git.WithLabelValues(string(report.PartPush), conflict)
-	m.decided = m.counter("gitrollout_decisions_total",
-		"Apps that passes reconciled, counted in each pass.").WithLabelValues()
-	m.commits = m.counter("gitrollout_state_commits_total",
-		"Commits on the state branch. One commit can hold transitions of many apps.").WithLabelValues()
-	m.lost = m.counter("gitrollout_lost_races_total",
-		"Pushes to the state branch that failed because another writer pushed first.").WithLabelValues()
-	m.lastPass = m.gauge("gitrollout_last_pass_timestamp_seconds",
-		"When the last pass, fetch or push ended; 0 before the first.").WithLabelValues()
-	m.lastFetch = m.gauge("gitrollout_git_last_fetch_timestamp_seconds",
-		"When the last successful fetch ended; 0 before the first.").WithLabelValues()
-	m.leading = m.gauge("gitrollout_leading",
-		"1 while this process makes passes, 0 while another process does.").WithLabelValues()
+	m.decided = m.counter("gitrollout_decisions_total").WithLabelValues()
+	m.commits = m.counter("gitrollout_state_commits_total").WithLabelValues()
+	m.lost = m.counter("gitrollout_lost_races_total").WithLabelValues()
+	m.lastPass = m.gauge("gitrollout_last_pass_timestamp_seconds").WithLabelValues()
+	m.lastFetch = m.gauge("gitrollout_git_last_fetch_timestamp_seconds").WithLabelValues()
+	m.leading = m.gauge("gitrollout_leading").WithLabelValues()
 }
 
 // The label result has these values.
@@ -210,18 +185,13 @@ type Counted struct {
 
 // Watch registers the counters of other packages. Call it only once.
 func (m *Metrics) Watch(c Counted) {
-	m.counterFunc("gitrollout_git_requests_total",
-		"HTTP requests to the Git server, or connections over another transport.", "", "", c.GitRequests)
-	m.counterFunc("gitrollout_git_received_bytes_total", "Received bytes of Git's protocol.", "", "",
-		c.GitReceived)
-	m.counterFunc("gitrollout_git_sent_bytes_total", "Sent bytes of Git's protocol.", "", "", c.GitSent)
-	const requests, help = "gitrollout_kubernetes_requests_total",
-		"Requests to the API server: read (including watches), write (including Events) or dry_run " +
-			"(checks that the API server would accept a write)."
-	m.counterFunc(requests, help, "verb", "read", c.KubeReads)
-	m.counterFunc(requests, help, "verb", "write", c.KubeWrites)
-	m.counterFunc(requests, help, "verb", "dry_run", c.KubeDryRuns)
-	m.counterFunc("gitrollout_kubernetes_events_lost_total", "Events that the API server refused.", "", "", c.Events)
-	m.counterFunc("gitrollout_builds_total", "kustomize builds, for renders that are not in the cache.", "", "",
-		c.Builds)
+	m.counterFunc("gitrollout_git_requests_total", "", c.GitRequests)
+	m.counterFunc("gitrollout_git_received_bytes_total", "", c.GitReceived)
+	m.counterFunc("gitrollout_git_sent_bytes_total", "", c.GitSent)
+	const requests = "gitrollout_kubernetes_requests_total"
+	m.counterFunc(requests, "read", c.KubeReads)
+	m.counterFunc(requests, "write", c.KubeWrites)
+	m.counterFunc(requests, "dry_run", c.KubeDryRuns)
+	m.counterFunc("gitrollout_kubernetes_events_lost_total", "", c.Events)
+	m.counterFunc("gitrollout_builds_total", "", c.Builds)
 }

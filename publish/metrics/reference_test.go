@@ -32,12 +32,12 @@ release since the start. The other series with ` + "`app`" + ` exist only while 
 | metric | type | labels | meaning |
 |---|---|---|---|
 `)
-	for _, f := range newTest(t).Families() {
+	for _, f := range readFamilies() {
 		labels := ""
 		if len(f.Labels) > 0 {
 			labels = "`" + strings.Join(f.Labels, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.Type, labels, f.Help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, kindOf(f), labels, f.Help)
 	}
 	b.WriteString("\nThe Go runtime adds metrics that begin with `go_`, the operating system metrics that begin with `process_`.\n")
 	want := b.String()
