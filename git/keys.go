@@ -1,14 +1,13 @@
 package git
 
 import (
-	"bytes"
+	"crypto/rand"
+	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strconv"
-	"sync"
 
 	"gitrollout.dev/gitrollout/git/sign"
+	"gitrollout.dev/gitrollout/git/wire"
 )
 
 // KeyFiles has the paths of files with accepted keys (allowed_signers; Keyring: OpenPGP). A path "" means no check.
@@ -23,11 +22,10 @@ type KeyFiles struct {
 type Keys struct {
 	files KeyFiles
 
-	mu                        sync.Mutex
-	data                      [4][]byte // content of the files as last read
-	reads                     int       // how often the content has changed
-	commits, promoters, state sign.Policy
+	accepted wire.Parsed[accepted]
 }
+
+type accepted struct{ commits, promoters, state sign.Policy }
 
 // OpenKeys reads the files, so that a mistake in a file is a startup error. It returns nil if all paths are "".
 func OpenKeys(files KeyFiles) (*Keys, error) {
@@ -40,51 +38,31 @@ func OpenKeys(files KeyFiles) (*Keys, error) {
 
 // Read reads the files, and parses them again if they changed. After an error the previous keys stay in force.
 func (k *Keys) Read() error {
-	var data [4][]byte
-	for i, f := range []struct{ flag, name string }{
-		{"--verify-commits", k.files.Commits}, {"--verify-keyring", k.files.Keyring},
-		{"--promoters", k.files.Promoters}, {"--verify-state", k.files.State},
-	} {
-		if f.name == "" {
-			continue
+	files := []wire.File{
+		{Purpose: "--verify-commits", Name: k.files.Commits}, {Purpose: "--verify-keyring", Name: k.files.Keyring},
+		{Purpose: "--promoters", Name: k.files.Promoters}, {Purpose: "--verify-state", Name: k.files.State},
+	}
+	_, err := k.accepted.Read(files, func(data [][]byte, _ accepted) (a accepted, err error) {
+		parse := func(into **sign.Signers, i int) {
+			if err == nil && files[i].Name != "" {
+				*into, err = sign.ParseSigners("the file of "+files[i].Purpose, data[i])
+			}
 		}
-		var err error
-		if data[i], err = os.ReadFile(f.name); err != nil {
-			return fmt.Errorf("%s: %w", f.flag, err)
+		parse(&a.commits.SSH, 0)
+		if err == nil && k.files.Keyring != "" {
+			a.commits.OpenPGP, err = sign.ParseKeyring("the file of --verify-keyring", data[1])
 		}
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.reads > 0 && slices.EqualFunc(data[:], k.data[:], bytes.Equal) {
-		return nil
-	}
-	var commits, promoters, state sign.Policy
-	var err error
-	if k.files.Commits != "" {
-		commits.SSH, err = sign.ParseSigners("the file of --verify-commits", data[0])
-	}
-	if err == nil && k.files.Keyring != "" {
-		commits.OpenPGP, err = sign.ParseKeyring("the file of --verify-keyring", data[1])
-	}
-	if err == nil && k.files.Promoters != "" {
-		promoters.SSH, err = sign.ParseSigners("the file of --promoters", data[2])
-	}
-	if err == nil && k.files.State != "" {
-		state.SSH, err = sign.ParseSigners("the file of --verify-state", data[3])
-	}
-	if err != nil {
-		return err
-	}
-	k.data, k.commits, k.promoters, k.state = data, commits, promoters, state
-	k.reads++
-	return nil
+		parse(&a.promoters.SSH, 2)
+		parse(&a.state.SSH, 3)
+		return a, err
+	})
+	return err
 }
 
 // Version returns a string that changes whenever the accepted keys change.
 func (k *Keys) Version() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return strconv.Itoa(k.reads)
+	_, reads := k.accepted.Last()
+	return strconv.Itoa(reads)
 }
 
 // Files returns the paths of the key files. All paths are "" if k is nil.
@@ -96,16 +74,51 @@ func (k *Keys) Files() KeyFiles {
 }
 
 // Commits returns the keys accepted for heads of the users' branch.
-func (k *Keys) Commits() sign.Policy { return k.policy(&k.commits) }
+func (k *Keys) Commits() sign.Policy { return k.last().commits }
 
 // Promoters returns the keys accepted for promotion files.
-func (k *Keys) Promoters() sign.Policy { return k.policy(&k.promoters) }
+func (k *Keys) Promoters() sign.Policy { return k.last().promoters }
 
 // State returns the keys accepted for the newest commit of the state branch.
-func (k *Keys) State() sign.Policy { return k.policy(&k.state) }
+func (k *Keys) State() sign.Policy { return k.last().state }
 
-func (k *Keys) policy(p *sign.Policy) sign.Policy {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return *p
+func (k *Keys) last() accepted {
+	a, _ := k.accepted.Last()
+	return a
+}
+
+// Signer signs with the key in a file. It reads the file for each commit, and parses it again if it changed.
+type Signer struct {
+	File       string
+	Passphrase string // passphrase of the key, "" for none
+
+	key wire.Parsed[*sign.Key]
+}
+
+// Read returns the key, or an error that says why the key cannot be used.
+func (s *Signer) Read() (*sign.Key, error) {
+	files := []wire.File{{Purpose: "signing key", Name: s.File}}
+	return s.key.Read(files, func(data [][]byte, _ *sign.Key) (*sign.Key, error) {
+		key, err := sign.ParseKey(data[0], []byte(s.Passphrase))
+		if errors.Is(err, sign.ErrPassphrase) {
+			return nil, fmt.Errorf("signing key %s: %w: set GITROLLOUT_SIGNING_PASSPHRASE", s.File, err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("signing key %s: %w", s.File, err)
+		}
+		return key, nil
+	})
+}
+
+// Sign implements Options.Sign.
+func (s *Signer) Sign(commit []byte) ([]byte, error) {
+	key, err := s.Read()
+	if err != nil {
+		return nil, err
+	}
+	signature, err := key.Sign(rand.Reader, commit)
+	if err != nil {
+		return nil, err
+	}
+	return sign.Insert(commit, signature)
 }

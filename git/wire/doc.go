@@ -7,6 +7,7 @@
 // context can end an SSH handshake. Package wire uses go-git's packs, objects and reports.
 //
 //	remote.go githubapp.go tls.go      the repository's address, and credentials
+//	files.go                           files that may change, such as keys
 //	link.go http.go stream.go ssh.go   connections: smart HTTP, and SSH, git://, local paths
 //	pktline.go upload.go receive.go    the protocol
 //	errors.go                          servers' messages and their meaning

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/ed25519"
@@ -24,10 +23,7 @@ type sshDialer struct {
 	addr   string
 	known  string // path of the known_hosts file
 	auth   Auth
-
-	mu     sync.Mutex
-	key    []byte // content of the key file as last read
-	signer ssh.Signer
+	signer Parsed[ssh.Signer]
 }
 
 // newSSHDialer reads the key and the known hosts, so that a missing file is a startup error.
@@ -65,27 +61,21 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil
 	}
-	key, err := os.ReadFile(d.auth.SSHKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("ssh key: %w", err)
-	}
-	if len(key) == 0 {
-		return nil, fmt.Errorf("ssh key: %s is empty", d.auth.SSHKeyFile)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.signer != nil && bytes.Equal(key, d.key) {
-		return d.signer, nil
-	}
-	signer, err := ssh.ParsePrivateKey(key)
-	if locked := new(ssh.PassphraseMissingError); errors.As(err, &locked) && d.auth.SSHPassphrase != "" {
-		signer, err = ssh.ParsePrivateKeyWithPassphrase(key, []byte(d.auth.SSHPassphrase))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("ssh key: %w", err)
-	}
-	d.key, d.signer = key, signer
-	return signer, nil
+	files := []File{{"ssh key", d.auth.SSHKeyFile}}
+	return d.signer.Read(files, func(data [][]byte, _ ssh.Signer) (ssh.Signer, error) {
+		key := data[0]
+		if len(key) == 0 {
+			return nil, fmt.Errorf("ssh key: %s is empty", d.auth.SSHKeyFile)
+		}
+		signer, err := ssh.ParsePrivateKey(key)
+		if locked := new(ssh.PassphraseMissingError); errors.As(err, &locked) && d.auth.SSHPassphrase != "" {
+			signer, err = ssh.ParsePrivateKeyWithPassphrase(key, []byte(d.auth.SSHPassphrase))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ssh key: %w", err)
+		}
+		return signer, nil
+	})
 }
 
 // methods returns the authentication methods and a closer for the agent's connection.

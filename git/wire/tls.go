@@ -1,16 +1,12 @@
 package wire
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"slices"
-	"sync"
 )
 
 // TLS configures https. Each field is optional. The files are read for each request, because mounted Secrets change.
@@ -28,9 +24,7 @@ type Clients struct {
 	how   TLS
 	proxy func(*http.Request) (*url.URL, error)
 
-	mu     sync.Mutex
-	files  [3][]byte // content of the files as last read
-	client *http.Client
+	client Parsed[*http.Client]
 }
 
 // NewClients validates the URL of the proxy and reads the files.
@@ -56,34 +50,21 @@ func NewClients(how TLS) (*Clients, error) {
 
 // Client returns a client for the current content of the files. It follows redirects as git does.
 func (c *Clients) Client() (*http.Client, error) {
-	var files [3][]byte
-	for i, f := range []struct{ what, name string }{
+	files := []File{
 		{"CA file", c.how.CAFile}, {"client certificate", c.how.CertFile}, {"client key", c.how.KeyFile},
-	} {
-		if f.name == "" {
-			continue
+	}
+	return c.client.Read(files, func(data [][]byte, previous *http.Client) (*http.Client, error) {
+		config, err := c.config(data[0], data[1], data[2])
+		if err != nil {
+			return nil, err
 		}
-		var err error
-		if files[i], err = os.ReadFile(f.name); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.what, err)
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.Proxy, transport.TLSClientConfig = c.proxy, config
+		if previous != nil {
+			previous.CloseIdleConnections()
 		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.client != nil && slices.EqualFunc(files[:], c.files[:], bytes.Equal) {
-		return c.client, nil
-	}
-	config, err := c.config(files[0], files[1], files[2])
-	if err != nil {
-		return nil, err
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy, transport.TLSClientConfig = c.proxy, config
-	if c.client != nil {
-		c.client.CloseIdleConnections()
-	}
-	c.files, c.client = files, &http.Client{Transport: transport, CheckRedirect: checkRedirect}
-	return c.client, nil
+		return &http.Client{Transport: transport, CheckRedirect: checkRedirect}, nil
+	})
 }
 
 func (c *Clients) config(ca, cert, key []byte) (*tls.Config, error) {

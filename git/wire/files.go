@@ -1,0 +1,53 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+)
+
+// File is a file and its purpose, which errors name. A Name "" means that there is no such file.
+type File struct{ Purpose, Name string }
+
+// Parsed is the value of files that may change, such as mounted Secrets. It is safe for concurrent use.
+type Parsed[T any] struct {
+	mu    sync.Mutex
+	data  [][]byte // content of the files as last read
+	value T
+	reads int // how often the content has changed
+}
+
+// Read reads the files, and parses them again if they changed. After an error the previous value stays in force.
+func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T, error)) (T, error) {
+	data := make([][]byte, len(files))
+	for i, f := range files {
+		if f.Name == "" {
+			continue
+		}
+		content, err := os.ReadFile(f.Name)
+		if err != nil {
+			return *new(T), fmt.Errorf("%s: %w", f.Purpose, err)
+		}
+		data[i] = content
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reads > 0 && slices.EqualFunc(data, p.data, bytes.Equal) {
+		return p.value, nil
+	}
+	value, err := parse(data, p.value)
+	if err == nil {
+		p.data, p.value = data, value
+		p.reads++
+	}
+	return value, err
+}
+
+// Last returns the value in force, and how often the content has changed.
+func (p *Parsed[T]) Last() (value T, reads int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.value, p.reads
+}
