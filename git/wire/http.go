@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,36 +177,34 @@ func (d drained) Close() error {
 	return d.ReadCloser.Close()
 }
 
-func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
+// authorize adds the credentials to a request, and hides them in messages, because some servers repeat them.
+func (l *httpLink) authorize(req *http.Request) (secrets call.Secrets, err error) {
 	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
-		return nil, nil // a redirect to another origin gets no credentials
+		return secrets, nil // a redirect to another origin gets no credentials
 	}
 	user, password := l.auth.Username, l.auth.Password
 	if l.auth.Refresh != nil {
 		if user, password, err = l.auth.Refresh(req.Context()); err != nil {
 			if IsKnown(err) {
-				return nil, fmt.Errorf("credentials: %w", err)
+				return secrets, fmt.Errorf("credentials: %w", err)
 			}
-			return nil, fmt.Errorf("%w: credentials: %w", ErrAuth, err)
+			return secrets, fmt.Errorf("%w: credentials: %w", ErrAuth, err)
 		}
 	}
 	if user != "" || password != "" {
 		req.SetBasicAuth(user, password)
 	}
 	// In the URLs of some servers, a user name alone is a token.
-	if secrets = []string{password}; password == "" {
-		secrets = []string{user}
-	}
-	_, sent, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	return append(secrets, sent), nil
+	secrets.Hide(cmp.Or(password, user), req.Header.Get("Authorization"))
+	return secrets, nil
 }
 
 // statusError returns an error for a response without Git content. The error includes the start of a plain-text body.
-func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []string) error {
+func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets call.Secrets) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
 		start, _ := io.ReadAll(io.LimitReader(body, 1<<10))
-		if line := oneLine(scrub(string(start), secrets)); line != "" {
+		if line := oneLine(secrets.Scrub(string(start))); line != "" {
 			text += ": " + line
 		}
 	}
@@ -227,14 +226,4 @@ func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []str
 		return fmt.Errorf("%w: the URL is not a Git repository (content type %q)", ErrNotFound, kind)
 	}
 	return &serverError{text}
-}
-
-// scrub replaces gitrollout's credentials in a text, because some servers repeat the credentials.
-func scrub(text string, secrets []string) string {
-	for _, secret := range secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "***")
-		}
-	}
-	return text
 }
