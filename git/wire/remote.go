@@ -135,23 +135,16 @@ func (r Remote) hostPort(port string) string {
 	return net.JoinHostPort(strings.Trim(r.host, "[]"), port)
 }
 
-var query = regexp.MustCompile(`\?\S*`)
+// A password may contain a slash. net/url then takes the part before the slash for a port.
+var (
+	userinfo = regexp.MustCompile(`(?s)^(.*?://)(?:[^/]*@|[^/@]*:.*@)`)
+	query    = regexp.MustCompile(`\?\S*`)
+)
 
 // RedactURL removes possible secrets from a URL: the part before the authority's last "@", and the query.
 func RedactURL(raw string) string {
-	at := strings.Index(raw, "://")
-	if at < 0 {
+	if !strings.Contains(raw, "://") {
 		return raw
 	}
-	authority, rest, slash := strings.Cut(raw[at+3:], "/")
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		authority = authority[i+1:]
-	} else if i := strings.LastIndexByte(rest, '@'); i >= 0 && strings.Contains(authority, ":") {
-		// The password contains a slash, so net/url takes the part before the slash for a port.
-		return raw[:at+3] + query.ReplaceAllString(rest[i+1:], "")
-	}
-	if slash {
-		rest = "/" + rest
-	}
-	return raw[:at+3] + query.ReplaceAllString(authority+rest, "")
+	return query.ReplaceAllString(userinfo.ReplaceAllString(raw, "$1"), "")
 }
