@@ -101,17 +101,8 @@ func containsAny(s string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
-// oneLine shortens a server's text to one line of at most 300 bytes without control characters.
+// oneLine shortens a server's text to one line of at most 300 characters without control characters.
 func oneLine(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.TrimSpace(text))
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "..."
-	}
-	return text
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	return rollout.Cut(rollout.OneLine(strings.Join(lines, "; ")), 300)
 }
