@@ -30,17 +30,6 @@ func parseID(id string) (plumbing.Hash, error) {
 	return plumbing.NewHash(id), nil
 }
 
-// cleanPath validates a path to read: with slashes, without dot segments. It returns "" for the root ("" or ".").
-func cleanPath(name string) (string, error) {
-	if name == "" || name == "." {
-		return "", nil
-	}
-	if !fs.ValidPath(name) {
-		return "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
-	}
-	return name, nil
-}
-
 // checkEditPath refuses paths that a checkout would refuse or misread, following the rules of git fsck --strict.
 func checkEditPath(name string) error {
 	if name == "." || !fs.ValidPath(name) || strings.ContainsRune(name, 0) {

@@ -78,9 +78,14 @@ func (s *Snapshot) Lookup(path string) (entry rollout.Entry, ok bool, err error)
 }
 
 func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err error) {
-	path, err = cleanPath(path)
-	if err != nil || s.root.IsZero() {
-		return entry, false, err
+	if path == "." {
+		path = "" // the root
+	}
+	switch {
+	case path != "" && !fs.ValidPath(path):
+		return entry, false, &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
+	case s.root.IsZero():
+		return entry, false, nil
 	}
 	at := object.TreeEntry{Mode: filemode.Dir, Hash: s.root}
 	for path != "" {

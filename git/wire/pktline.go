@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -126,7 +127,10 @@ func readAdvertisement(p *pktReader) (*advertisement, error) {
 			delete(a.caps, "service")
 			continue
 		case !ok:
-			return a, checkObjectFormat(a.caps)
+			if format := cmp.Or(a.caps["object-format"], "sha1"); format != "sha1" {
+				err = fmt.Errorf("the repository's object format %s is not supported (only sha1)", oneLine(format))
+			}
+			return a, err
 		case first && strings.HasPrefix(text, "# service="):
 			a.caps["service"] = ""
 			continue
@@ -157,13 +161,6 @@ func (a *advertisement) addRef(text string) error {
 		return fmt.Errorf("the answer is not Git's protocol: %q", oneLine(text))
 	case name != "capabilities^{}":
 		a.refs[name] = id
-	}
-	return nil
-}
-
-func checkObjectFormat(caps capabilities) error {
-	if format := caps["object-format"]; format != "" && format != "sha1" {
-		return fmt.Errorf("the repository's object format %s is not supported (only sha1)", oneLine(format))
 	}
 	return nil
 }
