@@ -12,6 +12,6 @@
 //	follow.go keys.go             the commit and state branch to read; accepted keys
 //	store.go snapshot.go diff.go  objects in memory, without files that are too large, and commits as file trees
 //	history.go                    earlier commits and their signers
-//	tree.go push.go compact.go    edits to trees, and updates of refs
+//	tree.go push.go               edits to trees, and updates of refs
 //	names.go errors.go            valid branches and paths; error values
 package git
