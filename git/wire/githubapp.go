@@ -8,10 +8,8 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"gitrollout.dev/gitrollout/call"
 )
@@ -145,14 +145,9 @@ func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("GitHub App: key: %w", err)
 	}
-	if block, _ := pem.Decode(bytes.TrimSpace(data)); block != nil {
-		if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+	if parsed, err := ssh.ParseRawPrivateKey(bytes.TrimSpace(data)); err == nil {
+		if key, ok := parsed.(*rsa.PrivateKey); ok {
 			return key, nil
-		}
-		if any, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-			if key, ok := any.(*rsa.PrivateKey); ok {
-				return key, nil
-			}
 		}
 	}
 	return nil, fmt.Errorf(
