@@ -15,8 +15,11 @@ import (
 // maxLag limits how many commits a recorded cursor lags behind if no message is due. A start then reads little history.
 const maxLag = 100
 
-// claimTime limits the time to send claimed messages. It is shorter than Options.Lease, so that no other process takes
-// over the claim during this time.
+// lease is how long a claim stays unchanged until its process counts as dead.
+const lease = 30 * time.Second
+
+// claimTime limits the time to send claimed messages. It is shorter than lease, so that no other process takes over the
+// claim during this time.
 const claimTime = 20 * time.Second
 
 // forgotten is the maximum age of a claim. The process of an older claim is surely dead, even if two clocks differ.
@@ -161,7 +164,7 @@ func (w *Worker) sign(n *rollout.Notified) {
 }
 
 // busy returns how long to wait for another process's claim. A process counts as dead if its claim stays unchanged for
-// the time Lease, by the clock of this machine. There is no wait for a claim older than the constant forgotten.
+// the time lease, by the clock of this machine. There is no wait for a claim older than the constant forgotten.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
@@ -174,7 +177,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if claim := fmt.Sprint(n.By, n.Receivers); w.foreign != claim {
 		w.foreign, w.since = claim, now
 	}
-	left := w.since.Add(w.Lease).Sub(now)
+	left := w.since.Add(lease).Sub(now)
 	if left <= 0 {
 		w.foreign = ""
 	}

@@ -5,7 +5,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +34,6 @@ type Options struct {
 	Dedups    func(service string) bool
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
-	Lease     time.Duration // how long a claim stays unchanged until its process counts as dead; default 30s
 	// Spread slightly lengthens a pause between tries, so that processes do not retry together. It may be nil.
 	Spread func(time.Duration) time.Duration
 	// Log gets either a problem or a description of completed work. It gets a lasting problem only once.
@@ -77,7 +75,6 @@ type retry struct {
 
 // New returns a Worker that has no configuration yet.
 func New(o Options) *Worker {
-	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	if o.Spread == nil {
 		o.Spread = func(d time.Duration) time.Duration { return d }
 	}
