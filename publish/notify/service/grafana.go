@@ -29,7 +29,9 @@ func sendGrafana(ctx context.Context, s *session, m notify.Message) error {
 			body["time"], body["timeEnd"] = m.Since.UnixMilli(), m.At.UnixMilli()
 		}
 	}
-	tell(body, "dashboardUID", s.receiver.Settings["dashboard"])
+	if dashboard := s.receiver.Settings["dashboard"]; dashboard != "" {
+		body["dashboardUID"] = dashboard
+	}
 	_, err := s.post(ctx, s.base("")+"/api/annotations", http.Header{"Authorization": {"Bearer " + s.values["token"]}},
 		body)
 	return err

@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"gitrollout.dev/gitrollout/publish/notify"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 // sendOpsgenie creates and closes alerts. The alias identifies a problem, so a repeated alert only increases a count.
@@ -23,13 +22,9 @@ func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	if m.Ends || m.Trouble == "" {
 		return nil
 	}
-	info := details(m)
-	for _, l := range linksOf(m) {
-		info[l.Name+" URL"] = l.Value
+	body, err := templated(s.receiver, m)
+	if err == nil {
+		_, err = s.post(ctx, address, header, body)
 	}
-	_, err := s.post(ctx, address, header, object{
-		"message": rollout.Cut(m.Title, 130), "alias": m.Trouble, "description": m.Text, "source": "gitrollout",
-		"entity": m.App, "priority": "P2", "tags": []string{"gitrollout", m.Cluster, string(m.Kind)}, "details": info,
-	})
 	return err
 }

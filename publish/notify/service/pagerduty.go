@@ -3,10 +3,8 @@ package service
 import (
 	"context"
 	"slices"
-	"time"
 
 	"gitrollout.dev/gitrollout/publish/notify"
-	"gitrollout.dev/gitrollout/rollout"
 )
 
 // sendPagerDuty triggers and resolves incidents. The dedup_key identifies a problem, so a repeated message opens no
@@ -23,30 +21,12 @@ func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	if m.Ends || m.Trouble == "" {
 		return nil
 	}
-	links := rollout.Mapped(linksOf(m), func(l notify.Fact) any { return object{"href": l.Value, "text": l.Name} })
-	body := object{
-		"routing_key": s.values["routingKey"], "event_action": "trigger", "dedup_key": m.Trouble, "client": "gitrollout",
-		"payload": object{
-			"summary": m.Title, "source": m.Cluster, "severity": "critical", "timestamp": m.At.UTC().Format(time.RFC3339),
-			"component": m.App, "group": m.Cluster, "class": string(m.Kind), "custom_details": details(m),
-		},
+	body, err := templated(s.receiver, m)
+	if err == nil {
+		body["routing_key"] = s.values["routingKey"]
+		_, err = s.post(ctx, address, nil, body)
 	}
-	if len(links) > 0 {
-		body["links"] = links
-	}
-	_, err := s.post(ctx, address, nil, body)
 	return err
-}
-
-func details(m notify.Message) map[string]string {
-	d := map[string]string{}
-	for _, f := range m.Facts {
-		d[f.Name] = f.Value
-	}
-	if m.Text != "" {
-		d["Text"] = m.Text
-	}
-	return d
 }
 
 func linksOf(m notify.Message) []notify.Fact {

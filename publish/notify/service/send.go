@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,17 +128,7 @@ func (s *session) base(usual string) string {
 	return usual
 }
 
-type (
-	object = map[string]any
-	list   = []any
-)
-
-// tell sets a field of a message. It does nothing if the text is empty.
-func tell(message object, field, text string) {
-	if text != "" {
-		message[field] = text
-	}
-}
+type object = map[string]any
 
 // post sends a value as JSON and returns the body of a 2xx response.
 func (s *session) post(ctx context.Context, address string, header http.Header, body any) ([]byte, error) {
@@ -147,6 +138,9 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 	}
 	return s.postBytes(ctx, address, header, data, "application/json")
 }
+
+// passes lists the statuses below 500 after which a retry may succeed.
+var passes = []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
 
 // postBytes sends JSON with a media type. An incomplete 2xx response is a success, because a retry would send the
 // message again.
@@ -162,22 +156,8 @@ func (s *session) postBytes(
 	}
 	failed := &Failure{msg: err.Error()}
 	if refused := new(call.Error); errors.As(err, &refused) && refused.Status != 0 {
-		failed.Final, failed.After = isFinal(refused.Status), refused.After
+		// A retry is useless after another status, for example a redirect to another host.
+		failed.Final, failed.After = refused.Status < 500 && !slices.Contains(passes, refused.Status), refused.After
 	}
 	return nil, failed
-}
-
-// isFinal reports whether a retry is useless, for example after a redirect to another host.
-func isFinal(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	}
-	return status < 500
-}
-
-// plain makes the Markdown of other authors harmless. The result hides no link behind words and mentions no user.
-func plain(text string) string {
-	return strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
-		"@everyone", "@ everyone").Replace(text)
 }

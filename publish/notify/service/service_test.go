@@ -294,10 +294,10 @@ func TestMessagesThatSayLittle(t *testing.T) {
 // TestSlackTakesLongTexts checks that texts stay within Slack's limits of a block even when escapes make them longer.
 func TestSlackTakesLongTexts(t *testing.T) {
 	long := strings.Repeat("<", 2500)
-	m, err := chatMessage(rollout.Receiver{Service: "slack"},
+	m, err := templated(rollout.Receiver{Service: "slack"},
 		notify.Message{Event: rollout.Event{Title: long, Text: long}, Facts: []notify.Fact{{Name: "Reason", Value: long}}})
 	must(t, err)
-	for _, block := range m["attachments"].(list)[0].(object)["blocks"].(list) {
+	for _, block := range m["attachments"].([]any)[0].(object)["blocks"].([]any) {
 		section := block.(object)
 		if text, is := section["text"].(object); is && utf8.RuneCountInString(text["text"].(string)) > 3000 {
 			t.Errorf("a block has %q", text["text"])

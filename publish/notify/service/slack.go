@@ -17,7 +17,7 @@ func sendSlack(ctx context.Context, s *session, m notify.Message) error {
 	if s.values["url"] != "" {
 		return sendChat(ctx, s, m)
 	}
-	body, err := chatMessage(s.receiver, m)
+	body, err := templated(s.receiver, m)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ var chat = []rollout.EventKind{
 // rows holds a row for each service. The key is the name of the service's block in the configuration of a receiver.
 type rows map[string]row
 
-// table lists all services. Each service has one file: NAME.go, or chat/NAME.yaml for a template of a chat message.
+// table lists all services. Each service has a file NAME.go, a template of its messages, or both.
 var table = rows{
 	"slack":        {send: sendSlack, defaults: chat},
 	"msteams":      {send: sendChat, defaults: chat},

@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// chats has a template for the message of each chat service: the YAML of the JSON that the service receives.
+// templates has the messages of services: the YAML of the JSON that a service receives.
 //
-//go:embed chat
-var chats embed.FS
+//go:embed templates
+var templates embed.FS
 
 var colors = map[rollout.Outcome]text{
 	rollout.OutcomeGood: "#2eb67d", rollout.OutcomeBad: "#e01e5a", rollout.OutcomeWarning: "#ecb22e",
@@ -27,24 +27,28 @@ var colors = map[rollout.Outcome]text{
 
 // sendChat posts the message of a chat service to a webhook.
 func sendChat(ctx context.Context, s *session, m notify.Message) error {
-	body, err := chatMessage(s.receiver, m)
+	body, err := templated(s.receiver, m)
 	if err == nil {
 		_, err = s.post(ctx, s.values["url"], nil, body)
 	}
 	return err
 }
 
-func chatMessage(r rollout.Receiver, m notify.Message) (body object, err error) {
+// templated returns the message that the template of the receiver's service makes.
+func templated(r rollout.Receiver, m notify.Message) (body object, err error) {
 	facts := func(f notify.Fact) fact { return fact{text(f.Name), text(f.Value)} }
 	of := card{
 		App: text(m.App), Cluster: text(m.Cluster), Title: text(m.Title), Text: text(m.Text), Release: text(m.Release),
 		CommitURL: text(m.CommitURL), Proposal: text(m.Proposal), ProposalURL: text(m.ProposalURL),
+		Kind: text(m.Kind), Trouble: text(m.Trouble), Ends: m.Ends,
+		Over:    rollout.Mapped(m.Over, func(over string) text { return text(over) }),
 		Outcome: text(m.Outcome), Color: colors[m.Outcome], At: text(m.At.UTC().Format(time.RFC3339)),
+		Lasts:   text(m.At.UTC().Add(alertLasts).Format(time.RFC3339)),
 		Channel: text(r.Settings["channel"]),
 		Facts:   rollout.Mapped(m.Facts, facts), Links: rollout.Mapped(linksOf(m), facts),
 	}
 	file, b := r.Service+".yaml", strings.Builder{}
-	t, err := template.New(file).Funcs(template.FuncMap{"join": join}).ParseFS(chats, "chat/"+file)
+	t, err := template.New(file).Funcs(template.FuncMap{"join": join}).ParseFS(templates, "templates/"+file)
 	if err == nil {
 		err = t.Execute(&b, of)
 	}
@@ -59,10 +63,12 @@ func chatMessage(r rollout.Receiver, m notify.Message) (body object, err error) 
 
 // card is a message as the templates see it. Templates leave out empty texts, because services refuse null.
 type card struct {
-	App, Cluster, Title, Text, Release, CommitURL, Proposal, ProposalURL text
+	App, Cluster, Title, Text, Release, CommitURL, Proposal, ProposalURL, Kind, Trouble text
 
 	Outcome, Color text // the color is as in #2eb67d
-	At             text
+	At, Lasts      text // times; an alert lasts until Lasts
+	Over           []text
+	Ends           bool
 	Channel        text // the receiver's setting
 	Facts, Links   []fact
 }
@@ -78,8 +84,11 @@ func (t text) String() string { return strconv.QuoteToASCII(strings.ToValidUTF8(
 // Cut limits the number of characters.
 func (t text) Cut(most int) text { return text(rollout.Cut(string(t), most)) }
 
-// Plain makes Markdown harmless.
-func (t text) Plain() text { return text(plain(string(t))) }
+// Plain makes the Markdown of other authors harmless. The result hides no link behind words and mentions no user.
+func (t text) Plain() text {
+	return text(strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
+		"@everyone", "@ everyone").Replace(string(t)))
+}
 
 // HTML escapes HTML.
 func (t text) HTML() text { return text(html.EscapeString(string(t))) }
