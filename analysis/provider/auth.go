@@ -22,17 +22,13 @@ type authentication struct {
 	Basic     *basicConfig  `json:"basic,omitempty"`
 	BasicAuth *basicConfig  `json:"basicAuth,omitempty"`
 	Bearer    *struct {
-		Token string `json:"token"`
+		Token string `json:"token" check:"secret"`
 	} `json:"bearer,omitempty"`
 }
 
 type basicConfig struct {
-	Username string `json:"username"`
-	Password string `json:"password"`
-}
-
-func (b basicConfig) check(at, fix string) error {
-	return cmp.Or(required(at+".username", b.Username, "give the user's name"), required(at+".password", b.Password, fix))
+	Username string `json:"username" required:"give the user's name"`
+	Password string `json:"password" check:"secret"`
 }
 
 type sender struct {
@@ -61,9 +57,9 @@ func (c sender) send(ctx context.Context, s *session, ask call.Request, service 
 
 // oauth2Config configures the client credentials grant (RFC 6749, section 4.4).
 type oauth2Config struct {
-	TokenURL     string   `json:"tokenUrl"`
-	ClientID     string   `json:"clientId"`
-	ClientSecret string   `json:"clientSecret"`
+	TokenURL     string   `json:"tokenUrl" required:"give the URL that tokens are asked of" check:"url"`
+	ClientID     string   `json:"clientId" required:"give the client's name"`
+	ClientSecret string   `json:"clientSecret" check:"secret"`
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
@@ -74,14 +70,7 @@ func (a authentication) check(service string, headers []header) error {
 	if ways = slices.DeleteFunc(ways, func(given bool) bool { return !given }); len(ways) > 1 {
 		return wrong("authentication", "keep only oauth2, sigv4, basic or bearer", "names %d ways", len(ways))
 	}
-	fix := "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here"
 	switch {
-	case a.OAuth2 != nil:
-		return cmp.Or(
-			required("authentication.oauth2.tokenUrl", a.OAuth2.TokenURL, "give the URL that tokens are asked of"),
-			checkURL("authentication.oauth2.tokenUrl", a.OAuth2.TokenURL),
-			required("authentication.oauth2.clientId", a.OAuth2.ClientID, "give the client's name"),
-			required("authentication.oauth2.clientSecret", a.OAuth2.ClientSecret, fix))
 	case a.Sigv4 != nil && service == "":
 		return wrong("authentication.sigv4", "it is for prometheus and opensearch at AWS", "is not possible here")
 	case a.Sigv4 != nil && headerOf(headers).Get("Host") != "":
@@ -90,12 +79,6 @@ func (a authentication) check(service string, headers []header) error {
 		!strings.HasPrefix(a.Sigv4.RoleARN, "arn:") && !strings.HasPrefix(a.Sigv4.RoleARN, "$"):
 		return wrong("authentication.sigv4.roleArn", "write it as in arn:aws:iam::123456789012:role/metrics",
 			"%q is not the ARN of a role", a.Sigv4.RoleARN)
-	case a.Basic != nil:
-		return a.Basic.check("authentication.basic", fix)
-	case a.BasicAuth != nil:
-		return a.BasicAuth.check("authentication.basicAuth", fix)
-	case a.Bearer != nil:
-		return required("authentication.bearer.token", a.Bearer.Token, fix)
 	}
 	return nil
 }

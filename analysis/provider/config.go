@@ -53,10 +53,15 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, nil
 }
 
-// checks has the formats that the tag check:"…" of a text names. An empty text is valid.
+// checkSecret requires a text that belongs into a Secret.
+func checkSecret(field, text string) error {
+	return required(field, text, "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here")
+}
+
+// checks has the formats that the tag check:"…" of a text names. An empty text is valid, except a secret.
 var checks = map[string]func(field, text string) error{
 	"url": checkURL, "duration": checkDuration, "moment": checkMoment, "secretName": checkSecretName,
-	"jsonPath": checkJSONPath,
+	"jsonPath": checkJSONPath, "secret": checkSecret,
 }
 
 // checkFields validates fields by their tags. required:"fix" refuses a blank text. check:"seconds" is for time limits.
