@@ -57,89 +57,61 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 // has annotations, a header and records. A failed query returns its error as a table.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
-	var table fluxTable
+	annotations, column := map[string][]string{}, map[string]int(nil) // by label; 0 is the annotation column
 	r := csv.NewReader(strings.NewReader(text))
 	r.FieldsPerRecord = -1
 	for {
 		record, err := r.Read()
 		switch {
-		case errors.Is(err, io.EOF):
-			if !table.headed && strings.TrimSpace(text) != "" {
-				return nil, errFlux
-			}
+		case errors.Is(err, io.EOF) && (column != nil || strings.TrimSpace(text) == ""):
 			return values, nil
 		case err != nil:
 			return nil, errFlux
-		case strings.HasPrefix(record[0], "#"):
-			table = table.annotate(record)
+		case strings.HasPrefix(record[0], "#") && column != nil: // an annotation after records begins a new table
+			annotations, column = map[string][]string{record[0]: record}, nil
 			continue
-		case !table.headed:
-			if err := table.head(record); err != nil {
-				return nil, err
+		case strings.HasPrefix(record[0], "#"):
+			annotations[record[0]] = record
+			continue
+		case column == nil && len(record) < 2:
+			return nil, errFlux
+		case column == nil:
+			column = map[string]int{}
+			for i, label := range record {
+				column[label] = i
 			}
 			continue
 		}
-		if at := table.column["error"]; at > 0 && table.column["reference"] > 0 && at < len(record) &&
-			table.column["_value"] == 0 {
-			return nil, refusal("InfluxDB", record[at])
+		at := column["_value"]
+		if e := column["error"]; e > 0 && column["reference"] > 0 && e < len(record) && at == 0 {
+			return nil, refusal("InfluxDB", record[e])
 		}
-		value, found, err := table.value(record)
+		if at == 0 {
+			continue
+		}
+		value, err := fluxValue(record, at, annotations["#datatype"], annotations["#default"])
 		if err != nil {
 			return nil, err
 		}
-		if found {
-			values = append(values, value)
-		}
+		values = append(values, value)
 	}
 }
 
 var errFlux = errors.New("the answer of InfluxDB differs from its documentation: it is no annotated CSV")
 
-type fluxTable struct {
-	types, defaults []string
-	column          map[string]int // by label; 0 is the annotation column
-	headed          bool
-}
-
-func (t fluxTable) annotate(record []string) fluxTable {
-	if t.headed {
-		t = fluxTable{} // an annotation after records begins a new table
-	}
-	switch record[0] {
-	case "#datatype":
-		t.types = record
-	case "#default":
-		t.defaults = record
-	}
-	return t
-}
-
-func (t *fluxTable) head(record []string) error {
-	t.column = map[string]int{}
-	for i, label := range record {
-		t.column[label] = i
-	}
-	t.headed = true
-	if len(record) < 2 {
-		return errFlux
-	}
-	return nil
-}
-
-func (t *fluxTable) value(record []string) (any, bool, error) {
-	at := t.column["_value"]
-	if at == 0 {
-		return nil, false, nil
-	}
+func fluxValue(record []string, at int, types, defaults []string) (any, error) {
 	if at >= len(record) {
-		return nil, false, errFlux
+		return nil, errFlux
 	}
 	text, kind := record[at], "string"
-	if text == "" && at < len(t.defaults) {
-		text = t.defaults[at]
+	if text == "" && at < len(defaults) {
+		text = defaults[at]
 	}
-	if at < len(t.types) {
-		kind = t.types[at]
+	if at < len(types) {
+		kind = types[at]
+	}
+	if text == "" {
+		return nil, nil
 	}
 	var value any = text
 	var err error
@@ -153,11 +125,8 @@ func (t *fluxTable) value(record []string) (any, bool, error) {
 	case "boolean":
 		value, err = strconv.ParseBool(text)
 	}
-	if text == "" {
-		return nil, true, nil
-	}
 	if err != nil {
-		return nil, false, fmt.Errorf("the answer of InfluxDB differs from its documentation: a value is no %s", kind)
+		return nil, fmt.Errorf("the answer of InfluxDB differs from its documentation: a value is no %s", kind)
 	}
-	return value, true, nil
+	return value, nil
 }
