@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -138,27 +137,18 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 	if err != nil {
 		return awsKeys{}, err
 	}
-	var k awsKeys
-	within := false
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		line := strings.TrimSpace(lines.Text())
-		if strings.HasPrefix(line, "[") {
-			within = strings.TrimSpace(strings.Trim(line, "[]")) == name
-			continue
-		}
-		key, value, ok := strings.Cut(line, "=")
-		if !ok || !within {
-			continue
-		}
-		switch value = strings.TrimSpace(value); strings.TrimSpace(key) {
-		case "aws_access_key_id":
-			k.ID = value
-		case "aws_secret_access_key":
-			k.Secret = value
-		case "aws_session_token":
-			k.Token = value
+	section, values := "", map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		key, value, isValue := strings.Cut(line, "=")
+		switch {
+		case strings.HasPrefix(line, "["):
+			section = strings.TrimSpace(strings.Trim(line, "[]"))
+		case isValue && section == name:
+			values[strings.TrimSpace(key)] = strings.TrimSpace(value)
 		}
 	}
+	k := awsKeys{values["aws_access_key_id"], values["aws_secret_access_key"], values["aws_session_token"]}
 	return s.taken(k, fmt.Sprintf("%s has no profile %s with credentials", file, name))
 }
 
