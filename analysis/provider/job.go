@@ -56,9 +56,8 @@ func (c *jobConfig) check() error {
 				"is not a field that a measurement's Job can have")
 		}
 	}
-	template, _ := c.Spec["template"].(map[string]any)
-	pod, ok := template["spec"].(map[string]any)
-	if !ok {
+	pod := rollout.Object(c.Spec).Map("template", "spec")
+	if pod == nil {
 		return required("spec.template.spec", "", "write the pod's spec, with its containers")
 	}
 	restart, _ := pod["restartPolicy"].(string)

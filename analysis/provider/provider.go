@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
@@ -89,7 +90,10 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	s.Hide(r.Secrets...)
 	result, err := c.measure(ctx, s)
 	if err != nil {
-		return Result{}, s.clean(err)
+		if text := rollout.Cut(s.Scrub(err.Error()), 2*call.MaxMessage); text != err.Error() {
+			err = errors.New(text)
+		}
+		return Result{}, err
 	}
 	result.Value = s.ScrubValue(result.Value)
 	result.Message = rollout.Cut(s.Scrub(result.Message), call.MaxMessage)
@@ -120,4 +124,13 @@ func Stop(ctx context.Context, deps Deps, r Request) error {
 		return starter.stop(ctx, &session{deps: deps, request: r})
 	}
 	return nil
+}
+
+// Types returns the configuration types of all providers by kind, for editors' schemas.
+func Types() map[string]reflect.Type {
+	types := map[string]reflect.Type{}
+	for _, p := range table {
+		types[p.kind] = reflect.TypeOf(p.config()).Elem()
+	}
+	return types
 }

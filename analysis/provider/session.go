@@ -3,7 +3,6 @@ package provider
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -38,15 +37,6 @@ func (s *session) caller(name string) *call.Caller {
 	return &call.Caller{
 		Client: s.deps.Client, Secrets: &s.Secrets, Now: s.deps.Now, Tries: maxTries, Backoff: s.deps.Backoff, Name: name,
 	}
-}
-
-// clean removes hidden values from an error and limits its length.
-func (s *session) clean(err error) error {
-	text := err.Error()
-	if scrubbed := rollout.Cut(s.Scrub(text), 2*call.MaxMessage); scrubbed != text {
-		return errors.New(scrubbed)
-	}
-	return err
 }
 
 // secret reads a Secret and hides the values in messages. In a URL, it hides only credentials. All keys are required.

@@ -67,8 +67,10 @@ func (g signer) sign(r *http.Request, body []byte) {
 		listed.WriteString(name + ":" + headers[name] + "\n")
 	}
 	signed := strings.Join(names, ";")
+	// All AWS services except S3 require an encoded path to be encoded a second time.
+	path := strings.Join(rollout.Mapped(strings.Split(cmp.Or(r.URL.EscapedPath(), "/"), "/"), awsEscape), "/")
 	canonical := strings.Join([]string{
-		r.Method, canonicalPath(r.URL), canonicalQuery(r.URL.Query()), listed.String(), signed, digest(body),
+		r.Method, path, canonicalQuery(r.URL.Query()), listed.String(), signed, digest(body),
 	}, "\n")
 	scope := strings.Join([]string{at[:8], g.region, g.service, "aws4_request"}, "/")
 	text := strings.Join([]string{"AWS4-HMAC-SHA256", at, scope, digest([]byte(canonical))}, "\n")
@@ -80,12 +82,6 @@ func (g signer) sign(r *http.Request, body []byte) {
 	}
 	r.Header.Set("Authorization",
 		"AWS4-HMAC-SHA256 Credential="+g.ID+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
-}
-
-// canonicalPath encodes an encoded path a second time. All AWS services except S3 require this.
-func canonicalPath(u *url.URL) string {
-	elements := strings.Split(cmp.Or(u.EscapedPath(), "/"), "/")
-	return strings.Join(rollout.Mapped(elements, awsEscape), "/")
 }
 
 func canonicalQuery(query url.Values) string {
