@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -184,7 +185,11 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 	if r.Sign != nil {
 		r.Sign(req)
 	}
-	c.Secrets.hideHeader(req.Header)
+	for key, values := range req.Header {
+		if !slices.Contains(plainHeaders, key) {
+			c.Secrets.Hide(values...)
+		}
+	}
 	return req, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -72,14 +71,6 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 
 // plainHeaders lists the headers whose values are never secret.
 var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version"}
-
-func (s *Secrets) hideHeader(header http.Header) {
-	for key, values := range header {
-		if !slices.Contains(plainHeaders, key) {
-			s.Hide(values...)
-		}
-	}
-}
 
 // Scrub replaces hidden texts by ***. It replaces longer texts first, because a text may contain another text.
 func (s *Secrets) Scrub(text string) string {
