@@ -11,20 +11,16 @@ import (
 
 // Clients returns a function for Caller.Client. The clients use the environment's proxies.
 func Clients() func(insecure bool) *http.Client {
-	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive})
+	return clientsOf(&net.Dialer{})
 }
 
 // ClientsWithin is like Clients, but refuses connections that r forbids. Use it for addresses that other users choose.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
-	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive, Control: r.control})
+	return clientsOf(&net.Dialer{Control: r.control})
 }
 
-const (
-	dialTime  = 10 * time.Second
-	keepAlive = 30 * time.Second
-)
-
 func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
+	dialer.Timeout, dialer.KeepAlive = 10*time.Second, 30*time.Second
 	clients := map[bool]*http.Client{}
 	for _, insecure := range []bool{false, true} {
 		clients[insecure] = &http.Client{Transport: &http.Transport{

@@ -5,28 +5,24 @@ import (
 	"net/netip"
 	"slices"
 	"syscall"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Reach restricts the addresses that a client connects to, including proxies. It is applied after DNS resolution.
 type Reach struct {
-	Own []netip.Prefix // allowed, even if own() contains them
+	Own []netip.Prefix // allowed, even if own contains them
 }
 
-func own() []netip.Prefix {
-	// These are addresses of this machine, its local link and clouds' metadata services.
-	var all []netip.Prefix
-	for _, text := range []string{
-		"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32",
-		"::/128", "::1/128", "fe80::/10", "ff00::/8",
-		"fd00:ec2::/32",      // AWS
-		"100.100.100.200/32", // Alibaba Cloud
-		"168.63.129.16/32",   // Azure
-		"192.0.0.192/32",     // Oracle Cloud
-	} {
-		all = append(all, netip.MustParsePrefix(text))
-	}
-	return all
-}
+// own has the addresses of this machine, its local link and clouds' metadata services.
+var own = rollout.Mapped([]string{
+	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32",
+	"::/128", "::1/128", "fe80::/10", "ff00::/8",
+	"fd00:ec2::/32",      // AWS
+	"100.100.100.200/32", // Alibaba Cloud
+	"168.63.129.16/32",   // Azure
+	"192.0.0.192/32",     // Oracle Cloud
+}, netip.MustParsePrefix)
 
 // nat64 is the prefix of IPv6 addresses that end with an IPv4 address (RFC 6052).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
@@ -39,7 +35,7 @@ func (r Reach) check(ip netip.Addr) error {
 		ip = netip.AddrFrom4([4]byte(bytes[12:]))
 	}
 	holds := func(p netip.Prefix) bool { return p.Contains(ip) }
-	if !slices.ContainsFunc(own(), holds) || slices.ContainsFunc(r.Own, holds) {
+	if !slices.ContainsFunc(own, holds) || slices.ContainsFunc(r.Own, holds) {
 		return nil
 	}
 	return fmt.Errorf("%s is an address of this machine or of its surroundings, and analyses may not query it; "+
