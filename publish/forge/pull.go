@@ -2,7 +2,13 @@ package forge
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -28,4 +34,49 @@ func Pull(
 	}
 	is, err := h.create(ctx, branch, want)
 	return is.number, err == nil, err
+}
+
+// commentPaths has the API paths for the comments of a pull request.
+type commentPaths struct {
+	list string // lists all comments
+	one  string // one comment, with "%d" for its id
+	edit string // the HTTP method that changes a comment
+}
+
+// issueComments returns the paths of GitHub's API. Gitea uses the same paths.
+func issueComments(repository string, number int) commentPaths {
+	return commentPaths{
+		list: fmt.Sprintf("/repos/%s/issues/%d/comments", repository, number),
+		one:  "/repos/" + repository + "/issues/comments/%d", edit: http.MethodPatch,
+	}
+}
+
+// comment is a comment of a pull request. All supported forges use these field names.
+type comment struct {
+	ID   int64  `json:"id"`
+	Body string `json:"body"`
+}
+
+// Comment replaces the newest comment that begins with the text in mark. If there is none, it adds a comment. It skips
+// comments that the forge refuses to change, because these comments belong to other users.
+func Comment(ctx context.Context, o Options, config rollout.Forge, number int, mark, body string) error {
+	t, a, err := o.reach(config)
+	if err != nil {
+		return err
+	}
+	paths := t.kind.comments(t.repository, number)
+	all, err := pages[comment](ctx, a, paths.list, "")
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(c comment) bool { return !strings.HasPrefix(c.Body, mark) })
+	slices.SortFunc(all, func(a, b comment) int { return int(b.ID - a.ID) })
+	for _, c := range all {
+		err := a.call(ctx, paths.edit, fmt.Sprintf(paths.one, c.ID), map[string]string{"body": body}, nil)
+		if refused := new(call.Error); !errors.As(err, &refused) ||
+			refused.Status != http.StatusForbidden && refused.Status != http.StatusNotFound {
+			return err
+		}
+	}
+	return a.call(ctx, http.MethodPost, paths.list, map[string]string{"body": body}, nil)
 }
