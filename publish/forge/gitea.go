@@ -13,11 +13,13 @@ import (
 
 // gitea is the API of Gitea and Forgejo, version 1.
 var gitea = kind{
-	name:       rollout.Gitea,
-	isAt:       func(host string) bool { return host == "gitea.com" || host == "codeberg.org" },
-	api:        func(address string) string { return address + "/api/v1" },
-	header:     func(token string) http.Header { return http.Header{"Authorization": {"token " + token}} },
-	client:     newGitea,
+	name:   rollout.Gitea,
+	isAt:   func(host string) bool { return host == "gitea.com" || host == "codeberg.org" },
+	api:    func(address string) string { return address + "/api/v1" },
+	header: func(token string) http.Header { return http.Header{"Authorization": {"token " + token}} },
+	client: func(a *api, path, base string) host {
+		return &giteaRepository{repository{a, "/repos/" + path, base, "limit"}}
+	},
 	comments:   issueComments,
 	commitPage: below("/commit/"),
 	branchPage: below("/src/branch/"),
@@ -38,12 +40,7 @@ var gitea = kind{
 
 type giteaRepository struct{ repository }
 
-func newGitea(a *api, path, base string) host {
-	g := &giteaRepository{repository{a, "/repos/" + path, base, "limit"}}
-	return host{g, g, g, g, g}
-}
-
-// find implements finder. Gitea cannot filter by head branch, so find reads open and recently updated pull requests.
+// find implements pullAPI. Gitea cannot filter by head branch, so find reads open and recently updated pull requests.
 func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string

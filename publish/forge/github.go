@@ -24,7 +24,10 @@ var gitHub = kind{
 			"X-Github-Api-Version": {"2022-11-28"},
 		}
 	},
-	client:     newGitHub,
+	client: func(a *api, path, base string) host {
+		owner, _, _ := strings.Cut(path, "/")
+		return &gitHubRepository{repository{a, "/repos/" + path, base, "per_page"}, owner}
+	},
 	comments:   issueComments,
 	commitPage: below("/commit/"),
 	branchPage: below("/tree/"),
@@ -38,12 +41,6 @@ type gitHubRepository struct {
 	owner string
 }
 
-func newGitHub(a *api, path, base string) host {
-	owner, _, _ := strings.Cut(path, "/")
-	g := &gitHubRepository{repository{a, "/repos/" + path, base, "per_page"}, owner}
-	return host{g, g, g, g, g}
-}
-
 // gitHubAPI returns the address of the API. github.com and hosted tenants have a separate host for the API.
 func gitHubAPI(address string) string {
 	if u, err := url.Parse(address); err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
@@ -52,7 +49,7 @@ func gitHubAPI(address string) string {
 	return address + "/api/v3"
 }
 
-// find implements finder. GitHub filters by head branch and sorts by age, so find sends one request for each state.
+// find implements pullAPI. GitHub filters by head branch and sorts by age, so find sends one request for each state.
 func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
 		query := url.Values{

@@ -26,7 +26,9 @@ var gitLab = kind{
 	api:    func(address string) string { return address + "/api/v4" },
 	groups: true,
 	header: func(token string) http.Header { return http.Header{"Private-Token": {token}} },
-	client: newGitLab,
+	client: func(a *api, path, base string) host {
+		return &gitLabProject{a, "/projects/" + url.PathEscape(path), base}
+	},
 	comments: func(project string, number int) commentPaths {
 		notes := fmt.Sprintf("/projects/%s/merge_requests/%d/notes", url.PathEscape(project), number)
 		return commentPaths{list: notes, one: strings.ReplaceAll(notes, "%", "%%") + "/%d", edit: http.MethodPut}
@@ -44,11 +46,6 @@ type gitLabProject struct {
 	*api
 	path string // /projects/group%2Fname
 	base string
-}
-
-func newGitLab(a *api, path, base string) host {
-	g := &gitLabProject{a, "/projects/" + url.PathEscape(path), base}
-	return host{g, g, g, g, g}
 }
 
 type gitLabMerge struct {

@@ -19,7 +19,7 @@ func TestForksOfGitLab(t *testing.T) {
 			`{"iid":2,"source_branch":"b","source_project_id":8,"target_project_id":7,"state":"opened"}]`)
 	}))
 	defer server.Close()
-	g := newGitLab(newAPI(server.URL, time.Now), "group/project", "main")
+	g := gitLab.client(newAPI(server.URL, time.Now), "group/project", "main")
 	all, err := g.open(t.Context())
 	if err != nil || len(all) != 1 || all[0].number != 1 {
 		t.Errorf("open are %+v, %v", all, err)

@@ -48,7 +48,7 @@ func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) 
 		m.tag = well
 	}
 	known := m.kind()
-	known.client = func(*api, string, string) host { return host{m, m, m, m, m} }
+	known.client = func(*api, string, string) host { return m }
 	synctest.Test(t, func(t *testing.T) {
 		var problems []string
 		w := NewWorker(Options{

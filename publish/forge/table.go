@@ -51,22 +51,19 @@ func (t table) names() string {
 }
 
 // host is a forge's API for one repository. It ignores pull requests from forks. A failed request is a *call.Error.
-type host struct {
-	finder
-	editor
+type host interface {
+	pullAPI
 	announcer
 	marker
 	guard
 }
 
-type finder interface {
+// pullAPI reads and changes pull requests.
+type pullAPI interface {
 	// find returns the open pull request of a branch. If none is open, it returns the newest pull request.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
 	// open returns the open pull requests, from at most maxPages pages.
 	open(ctx context.Context) ([]pull, error)
-}
-
-type editor interface {
 	create(ctx context.Context, branch string, t text) (pull, error)
 	// edit sets the title and body, and closes the pull request if closed is true.
 	edit(ctx context.Context, p pull, t text, closed bool) error

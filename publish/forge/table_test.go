@@ -27,7 +27,7 @@ func (p *paper) kind() kind {
 		api:        func(address string) string { return address + "/api" },
 		groups:     true,
 		header:     func(token string) http.Header { return http.Header{"X-Paper": {token}} },
-		client:     func(*api, string, string) host { return host{p, p, p, p, p} },
+		client:     func(*api, string, string) host { return p },
 		commitPage: below("/c/"),
 		branchPage: below("/b/"),
 		pullPage:   func(base, branch string) string { return "/p/" + base + "/" + branch },

@@ -221,7 +221,7 @@ func (w *Worker) carryOut(ctx context.Context, j *job) error {
 func (o Options) connect(config rollout.Forge) (host, error) {
 	t, a, err := o.reach(config)
 	if err != nil {
-		return host{}, err
+		return nil, err
 	}
 	return t.kind.client(a, t.repository, o.Branch), nil
 }
