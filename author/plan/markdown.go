@@ -121,15 +121,9 @@ func inline(text string) string {
 var markdownEscapes = strings.NewReplacer("<", "&lt;", "@", "@\u200b", "|", "\\|", "[", "\\[", "]", "\\]", "`", "\\`",
 	"*", "\\*")
 
-func longestRun(text string, of byte) (longest int) {
-	run := 0
-	for i := range len(text) {
-		if text[i] != of {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
+func longestRun(text string, of rune) (longest int) {
+	for _, run := range strings.FieldsFunc(text, func(r rune) bool { return r != of }) {
+		longest = max(longest, len(run))
 	}
 	return longest
 }
