@@ -78,8 +78,11 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
+	if wrapped := new(url.Error); errors.As(err, &wrapped) {
+		err = wrapped.Err // the text of wrapped has the address, which may contain secrets
+	}
 	if err != nil {
-		return answer{}, fmt.Errorf("%s%s: %w", req.URL.Host, req.URL.Path, plainly(err))
+		return answer{}, fmt.Errorf("%s%s: %w", req.URL.Host, req.URL.Path, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	heard := readFunc(func(p []byte) (int, error) {
@@ -102,14 +105,6 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
-
-// plainly returns the cause of a url.Error. It omits the address, which may contain secrets.
-func plainly(err error) error {
-	if u := new(url.Error); errors.As(err, &u) {
-		return u.Err
-	}
-	return err
-}
 
 // refusal returns an error with a response's status. If the status is 401 or 403, the error names a fix.
 func refusal(what string, status int) error {
