@@ -2,7 +2,6 @@ package vendoring
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,13 +16,28 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// engineObject is an object of Flux or Argo CD. Its spec depends on its kind.
+// engineObject has the used fields of an object of Flux or Argo CD. Each kind has some of the fields.
 type engineObject struct {
 	file             string
+	err              error // the object has another form
 	APIVersion, Kind string
-	Metadata         struct{ Name string } `json:"metadata"`
-	Spec             json.RawMessage       `json:"spec"`
+	Metadata         struct{ Name string }
+	Spec             struct {
+		URL, Path           string
+		Ref                 struct{ Branch, Tag, Semver, Commit string }
+		SourceRef, ChartRef sourceRef
+		Chart               struct {
+			Spec struct {
+				Chart, Version string
+				SourceRef      sourceRef
+			}
+		}
+		Source  argoSource
+		Sources []argoSource
+	}
 }
+
+type argoSource struct{ RepoURL, Chart, TargetRevision string }
 
 func (o engineObject) group() string { group, _, _ := strings.Cut(o.APIVersion, "/"); return group }
 
@@ -56,7 +70,7 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 		}
 		for _, text := range betweenDocuments.Split(string(data), -1) {
 			o := engineObject{file: name}
-			if yaml.Unmarshal([]byte(text), &o) == nil && slices.Contains(engineGroups, o.group()) {
+			if o.err = yaml.Unmarshal([]byte(text), &o); slices.Contains(engineGroups, o.group()) {
 				all = append(all, o)
 			}
 		}
@@ -65,19 +79,24 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	return all, err
 }
 
+// engineKinds has the kinds of objects that use external sources.
+var engineKinds = map[string]func(o engineObject, objects []engineObject) ([]rollout.VendorSource, error){
+	"helm.toolkit.fluxcd.io/HelmRelease":        helmRelease,
+	"kustomize.toolkit.fluxcd.io/Kustomization": fluxKustomization,
+	"argoproj.io/Application":                   application,
+}
+
 // engines adds the external sources of HelmReleases, Flux Kustomizations and Applications. It does not change the
 // objects, because "gitrollout init" reads them. It returns an error for each source that vendor.yaml cannot express.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
-		var add []rollout.VendorSource
-		var err error
-		switch {
-		case o.Kind == "HelmRelease" && o.group() == "helm.toolkit.fluxcd.io":
-			add, err = helmRelease(o, objects)
-		case o.Kind == "Kustomization" && o.group() == "kustomize.toolkit.fluxcd.io":
-			add, err = fluxKustomization(o, objects)
-		case o.Kind == "Application" && o.group() == "argoproj.io":
-			add, err = application(o)
+		read, is := engineKinds[o.group()+"/"+o.Kind]
+		if !is {
+			continue
+		}
+		add, err := read(o, objects)
+		if o.err != nil {
+			add, err = nil, errors.New("cannot be read")
 		}
 		if err != nil {
 			leftOut = append(leftOut, rollout.Invalidf(o.file, "", "%s %s %v", o.Kind, o.Metadata.Name, err).
@@ -121,51 +140,36 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	return into, len(f.known) > before
 }
 
-// fluxSource holds the used fields of a HelmRepository, GitRepository or OCIRepository.
-type fluxSource struct {
-	URL string                                       `json:"url"`
-	Ref struct{ Branch, Tag, Semver, Commit string } `json:"ref"`
-}
-
-func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
+// named returns a HelmRepository, GitRepository or OCIRepository.
+func named(ref sourceRef, objects []engineObject) (engineObject, error) {
 	i := slices.IndexFunc(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
 	})
 	if i < 0 {
-		return s, fmt.Errorf("uses %s %s, which is not in this folder; name a folder that has both", ref.Kind, ref.Name)
+		return engineObject{}, fmt.Errorf("uses %s %s, which is not in this folder; name a folder that has both",
+			ref.Kind, ref.Name)
 	}
-	if err := json.Unmarshal(objects[i].Spec, &s); err != nil || s.URL == "" {
-		return s, fmt.Errorf("uses %s %s, whose url cannot be read", ref.Kind, ref.Name)
+	if objects[i].err != nil || objects[i].Spec.URL == "" {
+		return engineObject{}, fmt.Errorf("uses %s %s, whose url cannot be read", ref.Kind, ref.Name)
 	}
-	return s, nil
+	return objects[i], nil
 }
 
 // git returns a folder of a GitRepository as a source. It refuses a range of versions.
-func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
-	ref := cmp.Or(s.Ref.Commit, s.Ref.Tag, s.Ref.Branch)
-	if ref == "" || s.Ref.Semver != "" {
+func (o engineObject) git(at string) ([]rollout.VendorSource, error) {
+	ref := cmp.Or(o.Spec.Ref.Commit, o.Spec.Ref.Tag, o.Spec.Ref.Branch)
+	if ref == "" || o.Spec.Ref.Semver != "" {
 		return nil, errors.New("uses a repository without a tag, a branch or a commit in its ref")
 	}
 	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // take the top folder, for "../base"
-	return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: s.URL, Ref: ref, Path: path.Clean(top)}}}, nil
+	return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: o.Spec.URL, Ref: ref, Path: path.Clean(top)}}}, nil
 }
 
 func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource, error) {
-	var spec struct {
-		Chart struct {
-			Spec struct {
-				Chart, Version string
-				SourceRef      sourceRef `json:"sourceRef"`
-			} `json:"spec"`
-		} `json:"chart"`
-		ChartRef sourceRef `json:"chartRef"`
-	}
-	if err := json.Unmarshal(o.Spec, &spec); err != nil {
-		return nil, errors.New("cannot be read")
-	}
-	ref, wants := spec.Chart.Spec.SourceRef, spec.Chart.Spec
-	if spec.ChartRef.Name != "" {
-		ref = spec.ChartRef
+	wants := o.Spec.Chart.Spec
+	ref := wants.SourceRef
+	if o.Spec.ChartRef.Name != "" {
+		ref = o.Spec.ChartRef
 	}
 	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // without a name, the object is a patch
 		return nil, nil
@@ -174,53 +178,39 @@ func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource
 	if err != nil {
 		return nil, err
 	}
-	c := rollout.VendorChart{Repo: s.URL, Name: wants.Chart, Version: wants.Version}
+	c := rollout.VendorChart{Repo: s.Spec.URL, Name: wants.Chart, Version: wants.Version}
 	switch ref.Kind {
 	case "GitRepository":
 		return s.git(wants.Chart)
 	case "OCIRepository":
-		c.Repo, c.Name = path.Split(strings.TrimPrefix(s.URL, "oci://"))
-		c.Repo, c.Version = "oci://"+strings.TrimSuffix(c.Repo, "/"), cmp.Or(s.Ref.Semver, s.Ref.Tag)
+		c.Repo, c.Name = path.Split(strings.TrimPrefix(s.Spec.URL, "oci://"))
+		c.Repo, c.Version = "oci://"+strings.TrimSuffix(c.Repo, "/"), cmp.Or(s.Spec.Ref.Semver, s.Spec.Ref.Tag)
 	}
 	c.Version = cmp.Or(c.Version, "*")
 	return []rollout.VendorSource{{Chart: &c}}, nil
 }
 
 func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.VendorSource, error) {
-	var spec struct {
-		Path      string    `json:"path"`
-		SourceRef sourceRef `json:"sourceRef"`
-	}
-	if err := json.Unmarshal(o.Spec, &spec); err != nil {
-		return nil, errors.New("cannot be read")
-	}
-	if spec.SourceRef.Kind == "GitRepository" && spec.SourceRef.Name == ownSource {
+	if o.Spec.SourceRef.Kind == "GitRepository" && o.Spec.SourceRef.Name == ownSource {
 		return nil, nil
 	}
-	s, err := named(spec.SourceRef, objects)
+	s, err := named(o.Spec.SourceRef, objects)
+	tag, semver := s.Spec.Ref.Tag, s.Spec.Ref.Semver
 	switch {
 	case err != nil:
 		return nil, err
-	case spec.SourceRef.Kind == "OCIRepository" && s.Ref.Tag+s.Ref.Semver == "":
+	case o.Spec.SourceRef.Kind == "OCIRepository" && tag+semver == "":
 		return nil, errors.New("uses an artifact without a tag or a semver in its ref")
-	case spec.SourceRef.Kind == "OCIRepository":
-		return []rollout.VendorSource{{OCI: &rollout.VendorOCI{URL: s.URL, Tag: s.Ref.Tag, Semver: s.Ref.Semver}}}, nil
+	case o.Spec.SourceRef.Kind == "OCIRepository":
+		return []rollout.VendorSource{{OCI: &rollout.VendorOCI{URL: s.Spec.URL, Tag: tag, Semver: semver}}}, nil
 	default:
-		return s.git(spec.Path)
+		return s.git(o.Spec.Path)
 	}
 }
 
 // application returns the charts of an Application. Its other sources are usually this repository.
-func application(o engineObject) (all []rollout.VendorSource, err error) {
-	type source struct{ RepoURL, Chart, TargetRevision string }
-	var spec struct {
-		Source  source   `json:"source"`
-		Sources []source `json:"sources"`
-	}
-	if err := json.Unmarshal(o.Spec, &spec); err != nil {
-		return nil, errors.New("cannot be read")
-	}
-	for _, s := range append(spec.Sources, spec.Source) {
+func application(o engineObject, _ []engineObject) (all []rollout.VendorSource, err error) {
+	for _, s := range append(o.Spec.Sources, o.Spec.Source) {
 		if s.Chart == "" {
 			continue
 		}
