@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -182,7 +183,8 @@ func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string
 		if _, exists, err := tree.Lookup(full); err != nil || exists {
 			return nil, append(told, full+" exists already, and nothing is overwritten"), err
 		}
-		files = append(files, File{Path: full, Content: modeline(full, "rollout") + rolloutText(name)})
+		files = append(files, File{Path: full, Content: modeline(full, "rollout") +
+			strings.ReplaceAll(rolloutText, "NAME", render.Quoted(name))})
 		lines = append(lines, file)
 	}
 	k, err := kustomizationWith(tree, r.App.Path, lines)
@@ -208,26 +210,10 @@ func documentFolder(tree rollout.Tree, app string) (string, error) {
 	return path.Join(app, "templates"), nil
 }
 
-// rolloutText returns a Rollout with a canary that needs one promotion.
-func rolloutText(deployment string) string {
-	return `apiVersion: ` + rollout.APIVersion + `
-kind: Rollout
-metadata:
-  name: ` + render.Quoted(deployment) + `
-spec:
-  workloadRef:
-    apiVersion: apps/v1
-    kind: Deployment
-    name: ` + render.Quoted(deployment) + `
-  strategy:
-    canary:
-      steps:
-      - setWeight: 20
-      - pause: {} # until a promotion
-      - setWeight: 50
-      - pause: {duration: 10m}
-`
-}
+// rolloutText is a Rollout with a canary that needs one promotion. NAME is the name of the Deployment.
+//
+//go:embed rollout.yaml
+var rolloutText string
 
 var resources = regexp.MustCompile(`(?m)^resources:[ \t]*(#.*)?\n(([ \t]*)- )?`)
 
