@@ -24,8 +24,8 @@ type signer struct {
 	at              time.Time
 }
 
-// awsKeys holds AWS credentials, as STS (XML) and the credentials agent (JSON) return them. Temporary credentials have a
-// token.
+// awsKeys holds AWS credentials, as STS (XML) and the credentials agent (JSON) return them. Temporary credentials have
+// a token.
 type awsKeys struct {
 	ID     string `json:"AccessKeyId" xml:"AccessKeyId"`
 	Secret string `json:"SecretAccessKey" xml:"SecretAccessKey"`
