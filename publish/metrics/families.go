@@ -4,6 +4,7 @@ import (
 	_ "embed"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/yaml"
 )
 
@@ -32,24 +33,18 @@ func readFamilies() (all []family) {
 
 func (m *Metrics) counter(name string) *prometheus.CounterVec {
 	f := m.families[name]
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: f.Help}, f.Labels)
-	m.registry.MustRegister(c)
-	return c
+	return promauto.With(m.registry).NewCounterVec(prometheus.CounterOpts{Name: name, Help: f.Help}, f.Labels)
 }
 
 func (m *Metrics) gauge(name string) *prometheus.GaugeVec {
 	f := m.families[name]
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: f.Help}, f.Labels)
-	m.registry.MustRegister(g)
-	return g
+	return promauto.With(m.registry).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: f.Help}, f.Labels)
 }
 
 func (m *Metrics) histogram(name string) *prometheus.HistogramVec {
 	f := m.families[name]
 	opts := prometheus.HistogramOpts{Name: name, Help: f.Help, Buckets: bounds[f.Buckets]}
-	h := prometheus.NewHistogramVec(opts, f.Labels)
-	m.registry.MustRegister(h)
-	return h
+	return promauto.With(m.registry).NewHistogramVec(opts, f.Labels)
 }
 
 // counterFunc registers a counter of another package. The value is for the counter's label, if it has one.
@@ -59,7 +54,7 @@ func (m *Metrics) counterFunc(name, value string, read func() float64) {
 	for _, label := range f.Labels {
 		opts.ConstLabels = prometheus.Labels{label: value}
 	}
-	m.registry.MustRegister(prometheus.NewCounterFunc(opts, read))
+	promauto.With(m.registry).NewCounterFunc(opts, read)
 }
 
 // desc describes a metric of appCollector.
