@@ -92,9 +92,6 @@ func (m *Metrics) Tell(r report.Report) {
 	for _, name := range r.Gone {
 		delete(m.apps.apps, name)
 		m.releases.DeletePartialMatch(prometheus.Labels{"app": name})
-		m.mu.Lock()
-		delete(m.seen, name)
-		m.mu.Unlock()
 	}
 }
 
@@ -116,24 +113,13 @@ func (m *Metrics) look(l report.App) {
 		asked = l.Input.Head.Render.Release()
 	}
 	if is.state.Release != nil || was.state.Release != nil {
-		m.beginAtZero(name)
+		for _, o := range Outcomes() {
+			m.releases.WithLabelValues(name, string(o)) // Prometheus sees no increase if a series begins at 1
+		}
 	}
 	m.add(name, Between(was.state, is.state, asked, now))
 	if was.wait.On != "" && was.wait != is.wait {
 		m.waited.WithLabelValues(string(was.wait.On)).Observe(max(now.Sub(was.wait.Since), 0).Seconds())
-	}
-}
-
-// beginAtZero creates an app's series before its first event. Prometheus sees no increase if a series begins at 1.
-func (m *Metrics) beginAtZero(app string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.seen[app] {
-		return
-	}
-	m.seen[app] = true
-	for _, o := range Outcomes() {
-		m.releases.WithLabelValues(app, string(o))
 	}
 }
 

@@ -39,15 +39,13 @@ type Metrics struct {
 
 	apps *appCollector
 
-	mu    sync.Mutex // guards stats and seen
+	mu    sync.Mutex // guards stats
 	stats report.Stats
-	seen  map[string]bool // apps whose series were created at zero
 }
 
 // New returns metrics whose counts are zero.
 func New(o Options) *Metrics {
-	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), families: map[string]family{},
-		seen: map[string]bool{}}
+	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), families: map[string]family{}}
 	for _, f := range readFamilies() {
 		m.families[f.Name] = f
 	}
