@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,18 +34,18 @@ type Metrics struct {
 	// Metrics of the loop.
 	parts                        map[report.Part]*prometheus.HistogramVec // all parts except fetches and pushes
 	git                          *prometheus.HistogramVec
-	decided, commits, lost       prometheus.Counter
 	lastPass, lastFetch, leading prometheus.Gauge
 
 	apps *appCollector
 
-	mu    sync.Mutex // guards stats
-	stats report.Stats
+	stats atomic.Pointer[func() report.Stats] // reads the loop's counters
 }
 
 // New returns metrics whose counts are zero.
 func New(o Options) *Metrics {
 	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), families: map[string]family{}}
+	none := func() report.Stats { return report.Stats{} }
+	m.stats.Store(&none)
 	for _, f := range readFamilies() {
 		m.families[f.Name] = f
 	}
@@ -97,9 +97,10 @@ func (m *Metrics) loopFamilies() {
 		m.git.WithLabelValues(operation, failed)
 	}
 	m.git.WithLabelValues(string(report.PartPush), conflict)
-	m.decided = m.counter("gitrollout_decisions_total").WithLabelValues()
-	m.commits = m.counter("gitrollout_state_commits_total").WithLabelValues()
-	m.lost = m.counter("gitrollout_lost_races_total").WithLabelValues()
+	stats := func() report.Stats { return (*m.stats.Load())() }
+	m.counterFunc("gitrollout_decisions_total", "", func() float64 { return float64(stats().Decided) })
+	m.counterFunc("gitrollout_state_commits_total", "", func() float64 { return float64(stats().Commits) })
+	m.counterFunc("gitrollout_lost_races_total", "", func() float64 { return float64(stats().Lost) })
 	m.lastPass = m.gauge("gitrollout_last_pass_timestamp_seconds").WithLabelValues()
 	m.lastFetch = m.gauge("gitrollout_git_last_fetch_timestamp_seconds").WithLabelValues()
 	m.leading = m.gauge("gitrollout_leading").WithLabelValues()
@@ -133,8 +134,9 @@ func (m *Metrics) Leading(is bool) {
 	m.leading.Set(map[bool]float64{true: 1}[is])
 }
 
-// Trace returns a report.Tracer. The tracer calls stats after each pass, fetch and push to read the loop's counters.
+// Trace returns a report.Tracer. Each scrape of the metrics calls stats to read the loop's counters.
 func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
+	m.stats.Store(&stats)
 	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 		began := m.now()
 		return ctx, func(err error) {
@@ -152,7 +154,6 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
 				m.lastPass.Set(seconds(now)) // also after a fetch or push, because resting apps cause no passes
-				m.count(stats)
 			}
 			if part == report.PartFetch && err == nil {
 				m.lastFetch.Set(seconds(now))
@@ -162,17 +163,6 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
-
-// count adds the increase of the loop's counters since the last call.
-func (m *Metrics) count(stats func() report.Stats) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := stats() // read under the lock, so that no concurrent call adds older counts later
-	m.decided.Add(float64(s.Decided - m.stats.Decided))
-	m.commits.Add(float64(s.Commits - m.stats.Commits))
-	m.lost.Add(float64(s.Lost - m.stats.Lost))
-	m.stats = s
-}
 
 // Counted has functions that read counters of other packages. Each scrape of the metrics calls these functions.
 type Counted struct {
