@@ -50,8 +50,11 @@ func Parse(kind string, raw any, rename func(kind, name string) string) (rollout
 		return rollout.Router{}, misfit(kind, "is not a router that gitrollout knows").
 			WithFix("use one of %s", strings.Join(Kinds(), ", "))
 	}
-	e, err := decode(r, raw)
-	if err != nil {
+	if _, isList := raw.([]any); r.list && !isList && raw != nil {
+		raw = []any{raw}
+	}
+	e := r.config()
+	if err := rollout.Read(kind, raw, e); err != nil {
 		return rollout.Router{}, err
 	}
 	if c, is := e.(*objectConfig); is && rename != nil {
@@ -82,17 +85,6 @@ func renameObjects(v reflect.Value, kind string, rename func(kind, name string) 
 			v.SetString(rename(kind, v.String()))
 		}
 	}
-}
-
-func decode(r router, raw any) (editor, error) {
-	if _, isList := raw.([]any); r.list && !isList && raw != nil {
-		raw = []any{raw}
-	}
-	e := r.config()
-	if err := rollout.Read(r.kind, raw, e); err != nil {
-		return nil, err
-	}
-	return e, nil
 }
 
 // Overlay applies a Route to the objects of each router.
