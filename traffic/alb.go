@@ -46,24 +46,21 @@ type albStickiness struct {
 
 // albAction is the value of an action's annotation. Argo Rollouts writes the same keys in the same order.
 type albAction struct {
-	Type          string     `json:"Type"`
-	ForwardConfig albForward `json:"ForwardConfig"`
-}
-
-type albForward struct {
-	TargetGroups                []albGroup `json:"TargetGroups"`
-	TargetGroupStickinessConfig *albStick  `json:"TargetGroupStickinessConfig,omitempty"`
+	Type          string
+	ForwardConfig struct {
+		TargetGroups                []albGroup
+		TargetGroupStickinessConfig *albStick `json:",omitempty"`
+	}
 }
 
 type albGroup struct {
-	ServiceName string `json:"ServiceName"`
-	ServicePort string `json:"ServicePort"`
-	Weight      int    `json:"Weight"`
+	ServiceName, ServicePort string
+	Weight                   int
 }
 
 type albStick struct {
-	Enabled         bool  `json:"Enabled"`
-	DurationSeconds int64 `json:"DurationSeconds"`
+	Enabled         bool
+	DurationSeconds int64
 }
 
 func (c *albConfig) overlay(o *Objects, r Route) error {
@@ -147,11 +144,8 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	if err := c.match(o, object, r); err != nil {
 		return err
 	}
-	value, err := c.forward(r,
+	value := c.forward(r,
 		albGroup{ServiceName: r.Canary, Weight: r.Weight}, albGroup{ServiceName: r.Stable, Weight: r.rest()})
-	if err != nil {
-		return err
-	}
 	set(object, value, "metadata", "annotations", key)
 	return nil
 }
@@ -175,11 +169,12 @@ func albOther(annotation string, r Route) string {
 	return ""
 }
 
-func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
+func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	for i := range groups {
 		groups[i].ServicePort = strconv.FormatInt(c.ServicePort, 10)
 	}
-	action := albAction{Type: "forward", ForwardConfig: albForward{TargetGroups: groups}}
+	action := albAction{Type: "forward"}
+	action.ForwardConfig.TargetGroups = groups
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
@@ -188,11 +183,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
-	data, err := json.Marshal(action)
-	if err != nil {
-		return "", fmt.Errorf("encode the action of %s: %w", r.Name, err)
-	}
-	return string(data), nil
+	data, _ := json.Marshal(action) // texts and numbers always have a JSON form
+	return string(data)
 }
 
 // match adds a path for matched requests before each split path, and annotations with the path's action and conditions.
@@ -216,19 +208,13 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 				return err
 			}
 			conditions := append(slices.Clone(own), albConditions(m)...)
-			data, err := json.Marshal(conditions)
-			if err != nil {
-				return fmt.Errorf("encode the conditions of %s: %w", name, err)
-			}
-			action, err := c.forward(Route{Name: r.Name}, albGroup{ServiceName: r.Canary, Weight: 100})
-			if err != nil {
-				return err
-			}
 			if err := c.paths(object, r, m, name, conditions, added); err != nil {
 				return err
 			}
+			action := c.forward(Route{}, albGroup{ServiceName: r.Canary, Weight: 100})
 			set(object, action, "metadata", "annotations", c.key("actions", name))
 			if len(conditions) > 0 {
+				data, _ := json.Marshal(conditions) // they are texts, or come from JSON
 				set(object, string(data), "metadata", "annotations", c.key("conditions", name))
 			}
 		}
