@@ -130,9 +130,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
-	const suffix = "-canary" // as in Argo Rollouts; a name has at most 253 characters
-	name := r.Name + "-" + ref.Name
-	name = name[:min(len(name), 253-len(suffix))] + suffix
+	name := suffixed(r.Name+"-"+ref.Name, "canary") // as in Argo Rollouts
 	return rollout.Object{
 		"apiVersion": stable.APIVersion(), "kind": "Ingress",
 		"metadata": map[string]any{"name": name, "namespace": ref.Namespace},
