@@ -15,7 +15,7 @@ const defaultConfidence = 0.999
 // is 1-confidence. k includes measurements whose records a crash may have lost. The parameter began is the run's start.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
-	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
+	if phase, ok := withoutData[m.OnNoData]; ok && (isEmpty(canary) || isEmpty(stable)) {
 		got.Phase, got.Message = phase, "no data"
 		return got
 	}
@@ -32,7 +32,7 @@ func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable 
 	got.Value = fmt.Sprintf("%s, stable %s", c, s)
 	if least := max(1, m.MinSamples); c.all < least || s.all < least {
 		got.Phase, got.Message = Pending, fmt.Sprintf("fewer than %d requests", least)
-		if phase, ok := withoutData(m.OnNoData); ok {
+		if phase, ok := withoutData[m.OnNoData]; ok {
 			got.Phase = phase
 		}
 		return got

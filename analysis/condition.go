@@ -50,7 +50,7 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 		}
 	}
 	if isEmpty(result) || samples >= 0 && samples < m.MinSamples {
-		if phase, ok := withoutData(m.OnNoData); ok {
+		if phase, ok := withoutData[m.OnNoData]; ok {
 			got.Phase, got.Message = phase, "no data"
 			return got
 		}
@@ -68,19 +68,8 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	return got
 }
 
-// withoutData returns the phase for an empty result. It returns false if the metric does not set onNoData.
-func withoutData(n NoData) (Phase, bool) {
-	switch n {
-	case NoDataWait:
-		return Pending, true
-	case NoDataPass:
-		return Successful, true
-	case NoDataFail:
-		return Failed, true
-	default:
-		return "", false
-	}
-}
+// withoutData has the phase for an empty result. It lacks the value of a metric that does not set onNoData.
+var withoutData = map[NoData]Phase{NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed}
 
 // evaluate checks failureCondition before successCondition, as Argo Rollouts does. If only one condition is set, it
 // also decides the opposite verdict. Without conditions, every result is successful.
@@ -132,13 +121,7 @@ func functions() []expr.Option {
 		})
 	}
 	return []expr.Option{
-		one("asInt", func(v any) (any, error) {
-			f, err := number(v)
-			if err != nil {
-				return nil, err
-			}
-			return int64(f), nil
-		}),
+		one("asInt", func(v any) (any, error) { f, err := number(v); return int64(f), err }),
 		one("asFloat", func(v any) (any, error) { f, err := number(v); return f, err }),
 		one("isNaN", func(v any) (any, error) { f, err := number(v); return err == nil && math.IsNaN(f), nil }),
 		one("isInf", func(v any) (any, error) { f, err := number(v); return err == nil && math.IsInf(f, 0), nil }),
