@@ -69,19 +69,17 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 	if metadata == nil {
 		metadata = map[string]string{}
 	}
-	body, err := json.Marshal(map[string]any{
+	body, _ := json.Marshal(map[string]any{ // texts always have a JSON form
 		"name": s.request.Workload.Name, "namespace": s.request.Namespace, "phase": cmp.Or(c.Phase, "Progressing"),
 		"checksum": s.request.Hash, "metadata": metadata,
 	})
-	if err != nil {
-		return Result{}, fmt.Errorf("encode the payload: %w", err)
-	}
 	ask := call.Request{
 		Method: http.MethodPost, Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure, Type: "application/json",
 		Body: body,
 		Once: true, Accept: webhookVerdict,
 	}
 	var a call.Answer
+	var err error
 	for try := int64(0); ; try++ {
 		if a, err = s.do(ctx, ask); err != nil {
 			return Result{}, err
