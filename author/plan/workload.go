@@ -89,8 +89,7 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 			AtLeast: Span(s.AtLeast), Shut: s.Shut, Timeout: Span(s.Timeout), OnTimeout: s.OnTimeout,
 		}
 		if !s.Enters.IsZero() {
-			enters := s.Enters
-			stage.Enters = &enters
+			stage.Enters = new(s.Enters)
 		}
 		w.Stages = append(w.Stages, stage)
 	}
