@@ -17,11 +17,10 @@ import (
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {
-	t, a, err := o.reach(config)
+	h, err := o.connect(config)
 	if err != nil {
 		return 0, false, err
 	}
-	h := t.kind.client(a, t.repository, o.Branch)
 	want := text{title, body}
 	was, found, err := h.find(ctx, branch)
 	switch {
