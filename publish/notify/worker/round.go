@@ -226,14 +226,12 @@ func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for _, t := range tasks {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			r := w.send(ctx, t)
 			mu.Lock()
 			defer mu.Unlock()
 			w.note(ctx, t, r)
-		}()
+		})
 	}
 	wg.Wait()
 }
