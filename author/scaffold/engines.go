@@ -166,10 +166,7 @@ func asJSON(values map[string]any) string {
 	if len(values) == 0 {
 		return ""
 	}
-	data, err := json.Marshal(values)
-	if err != nil { // impossible, because the values came from YAML
-		return ""
-	}
+	data, _ := json.Marshal(values) // values from YAML always have a JSON form
 	return string(data)
 }
 
