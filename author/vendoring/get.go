@@ -61,10 +61,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 	if authorization != "" {
 		req.Header.Set("Authorization", authorization) // net/http drops this header on a redirect to another host
 	}
-	client := *http.DefaultClient
-	if g.Client != nil {
-		client = *g.Client
-	}
+	client := *cmp.Or(g.Client, http.DefaultClient)
 	client.CheckRedirect = func(to *http.Request, via []*http.Request) error {
 		switch {
 		case len(via) > 10:
