@@ -23,8 +23,8 @@ type Partitioned struct {
 	Only       string // the path of a field that restricts updates to selected pods; "" for none
 	Status     PartitionStatus
 
-	Unavailable any  `json:"-"` // default of the maxUnavailable field beside the partition; nil if unknown
-	Surges      bool `json:"-"` // the kind also has a maxSurge field beside the partition
+	Unavailable any  `json:"-" cbor:"unavailable"` // default of maxUnavailable beside the partition; nil if unknown
+	Surges      bool `json:"-" cbor:"surges"`      // the kind also has a maxSurge field beside the partition
 }
 
 // PartitionStatus has the paths of the status fields of a Partitioned kind.

@@ -43,7 +43,8 @@ var table = map[string]rule{
 	"views/terminal": {own: []string{"rollout", "views/doctor", "author/plan", "views/status"},
 		others: []string{"golang.org/x/text/width"}},
 	"render/worktree": {own: []string{"rollout"}},
-	"render/worker":   {own: []string{"render", "render/sops", "rollout", "traffic"}},
+	"render/worker": {own: []string{"render", "render/sops", "rollout", "traffic"},
+		others: []string{"github.com/fxamacker/cbor/v2"}},
 	"render/sops": {others: []string{
 		"filippo.io/age", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/kustomize/kyaml/yaml",
 	}},

@@ -159,7 +159,7 @@ func TestArchives(t *testing.T) {
 	sub := func(name string, more ...string) []string {
 		return append([]string{name + "/Chart.yaml", "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n"}, more...)
 	}
-	big := strings.Repeat("0", MaxSize/5)
+	big := strings.Repeat("0", maxSize/5)
 	inner := packed(t, sub("inner", "inner/templates/i.yaml", config("{{ .Values.x }}"), "inner/values.yaml", "x: inner\n")...)
 	tiny := make([]string, 0, 2*MaxFiles)
 	for i := range MaxFiles {

@@ -24,7 +24,7 @@ type File struct {
 
 // These limit an unpacked chart with its subcharts.
 const (
-	MaxSize  = 20 << 20 // bytes
+	maxSize  = 20 << 20 // bytes
 	MaxFiles = 5_000
 )
 
@@ -82,8 +82,8 @@ func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
 		if u.files++; u.files > MaxFiles {
 			return nil, tooMuch("files", MaxFiles)
 		}
-		if u.size += len(f.Data); u.size > MaxSize {
-			return nil, tooMuch("bytes", MaxSize)
+		if u.size += len(f.Data); u.size > maxSize {
+			return nil, tooMuch("bytes", maxSize)
 		}
 		folder, name := path.Split(f.Name)
 		if path.Base(folder) != "charts" || path.Ext(name) != ".tgz" || strings.HasPrefix(name, "_") || name[0] == '.' {

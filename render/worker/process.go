@@ -239,9 +239,9 @@ func (s *session) unlocked(app rollout.App, locks []sops.Lock) order {
 func (s *session) read(id string) order {
 	content, err := s.tree.ReadBlob(id)
 	if errors.Is(err, rollout.ErrTooLarge) {
-		return order{}
+		return order{TooLarge: true}
 	}
-	return s.orFailed(order{Content: &content}, err)
+	return s.orFailed(order{Content: content}, err)
 }
 
 // lastWords keeps a worker's standard error. Go prints a crash's reason first, and may add stacks of all goroutines.

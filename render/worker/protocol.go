@@ -16,13 +16,14 @@ const maxMessage = 64 << 20
 
 // order is a message to a worker. It contains an app to build, or the response to a request.
 type order struct {
-	App     *rollout.App
-	Ahead   []answer // responses for paths that the app will probably request
-	Answer  *answer
-	Content *[]byte // the requested file; nil if it is too large
-	Failed  bool    // the tree could not be read
-	Key     []byte  // the data key for the sent locks; nil if there is none
-	Locked  string  // the reason why there is no key
+	App      *rollout.App
+	Ahead    []answer // responses for paths that the app will probably request
+	Answer   *answer
+	Content  []byte // the requested file
+	TooLarge bool   // the requested file is too large to be sent
+	Failed   bool   // the tree could not be read
+	Key      []byte // the data key for the sent locks; nil if there is none
+	Locked   string // the reason why there is no key
 }
 
 // answer is the entry at Path. It includes the other entries of a small folder, which a worker usually requests next.

@@ -176,10 +176,10 @@ func (t *remoteTree) ReadBlob(id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Content == nil {
+	if o.TooLarge {
 		return nil, rollout.ErrTooLarge
 	}
-	return *o.Content, nil
+	return o.Content, nil
 }
 
 // unlock requests the data key of an encrypted file from the parent.
