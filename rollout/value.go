@@ -1,18 +1,17 @@
 package rollout
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // The methods below read single values of a document for the Reader.
@@ -131,36 +130,8 @@ func Plain(v any) (any, error) {
 // FromJSON reads JSON. It reads whole numbers as int64, and other numbers as float64. Package encoding/json would read
 // all numbers as float64.
 func FromJSON[T any](data []byte) (v T, err error) {
-	from := json.NewDecoder(bytes.NewReader(data))
-	from.UseNumber()
-	if err = from.Decode(&v); err != nil {
-		return v, err
-	}
-	if _, err := from.Token(); err != io.EOF {
-		return v, errors.New("something follows the value")
-	}
-	v, _ = numbered(v).(T) // the same value with converted numbers
-	return v, nil
-}
-
-func numbered(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, element := range v {
-			v[key] = numbered(element)
-		}
-	case []any:
-		for i, element := range v {
-			v[i] = numbered(element)
-		}
-	case json.Number:
-		if whole, err := v.Int64(); err == nil {
-			return whole
-		}
-		fraction, _ := v.Float64()
-		return fraction
-	}
-	return v
+	err = utiljson.Unmarshal(data, &v)
+	return v, err
 }
 
 // Describe describes a value for a message, such as 'a mapping', 'the text "5m"' or '1.5'.
