@@ -1,12 +1,11 @@
 package render
 
 import (
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // generatedSuffix matches kustomize's suffix of generated names: "-" and ten characters of its hash alphabet.
@@ -34,7 +33,7 @@ func (a *assembly) warnGenerated() {
 			continue
 		}
 		seen := map[rollout.Ref]bool{}
-		eachReference(d.form.Template, func(kind, name string) {
+		hook.EachReference(d.form.Template, func(kind, name string) {
 			ref := rollout.Ref{Kind: kind, Namespace: d.ref.Namespace, Name: name}
 			if full := generated[ref]; full != "" && !exists[ref] && !seen[ref] {
 				seen[ref] = true
@@ -42,30 +41,5 @@ func (a *assembly) warnGenerated() {
 					"add `configurations` with a nameReference for Rollout", shortRef(d.ref), kind, name, full)
 			}
 		})
-	}
-}
-
-// referenceFields maps a pod template's field to the kind that the field refers to, and to the key with that name.
-var referenceFields = map[string]struct{ kind, key string }{
-	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
-	"secret": {"Secret", "secretName"}, "secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},
-}
-
-// eachReference calls f for the ConfigMaps and Secrets that a template names.
-func eachReference(v any, f func(kind, name string)) {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if field, ok := referenceFields[key]; ok {
-				if name, ok := asMap(v[key])[field.key].(string); ok {
-					f(field.kind, name)
-				}
-			}
-			eachReference(v[key], f)
-		}
-	case []any:
-		for _, element := range v {
-			eachReference(element, f)
-		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"unicode"
 )
 
-// MaxText is the number of characters after which gitrollout cuts a third party's text.
-const MaxText = 500
+// maxText is the number of characters after which gitrollout cuts a third party's text.
+const maxText = 500
 
-// Printable returns a text for records and terminals. It has one line of at most MaxText characters.
-func Printable(text string) string { return Cut(OneLine(text), MaxText) }
+// Printable returns a text for records and terminals. It has one line of at most maxText characters.
+func Printable(text string) string { return Cut(OneLine(text), maxText) }
 
 // varying matches words that may differ each time, such as numbers, addresses and request ids.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"maps"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -27,7 +28,9 @@ func Needs(
 // Named returns the objects that a Job's pods reference, and the Namespace of the Job.
 func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	named := map[rollout.Ref]bool{{Kind: "Namespace", Name: h.Object.Namespace()}: true}
-	names(h.Object.Map("spec", "template", "spec"), h.Object.Namespace(), named)
+	EachReference(h.Object.Map("spec", "template", "spec"), func(kind, name string) {
+		named[rollout.Ref{Kind: kind, Namespace: h.Object.Namespace(), Name: name}] = true
+	})
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
@@ -43,37 +46,38 @@ var fields = map[string][2]string{
 	"persistentVolumeClaim": {"PersistentVolumeClaim", "claimName"},
 }
 
-func names(v any, namespace string, into map[rollout.Ref]bool) {
+// EachReference calls f for each object that a pod spec references, in the order of the fields' names.
+func EachReference(v any, f func(kind, name string)) {
 	add := func(kind string, name any) {
 		if text, is := name.(string); is && text != "" {
-			into[rollout.Ref{Kind: kind, Namespace: namespace, Name: text}] = true
+			f(kind, text)
 		}
 	}
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			names(e, namespace, into)
+			EachReference(e, f)
 		}
 	case map[string]any:
-		for key, e := range v {
-			m, _ := e.(map[string]any)
-			switch f, is := fields[key]; {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			m, _ := v[key].(map[string]any)
+			switch named, is := fields[key]; {
 			case is:
-				add(f[0], m[f[1]])
+				add(named[0], m[named[1]])
 			case key == "secret": // a volume has the field secretName, and a projected source has the field name
 				add("Secret", m["secretName"])
 				add("Secret", m["name"])
 			case key == "serviceAccountName":
-				add("ServiceAccount", e)
+				add("ServiceAccount", v[key])
 			case key == "imagePullSecrets":
-				list, _ := e.([]any)
+				list, _ := v[key].([]any)
 				for _, s := range list {
 					if m, is := s.(map[string]any); is {
 						add("Secret", m["name"])
 					}
 				}
 			}
-			names(e, namespace, into)
+			EachReference(v[key], f)
 		}
 	}
 }
