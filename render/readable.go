@@ -47,15 +47,13 @@ func (a *assembly) checkReadable() error {
 
 // kindsByGroup lists the known kinds of each API group.
 var kindsByGroup = func() map[string][]string {
-	known := []groupKind{{argoGroup, "Rollout"}, {ownGroup, "Rollout"}, {argoGroup, "AnalysisTemplate"},
-		{"apiextensions.k8s.io", "CustomResourceDefinition"}, {"apiregistration.k8s.io", "APIService"}}
-	known = slices.AppendSeq(known, maps.Keys(clusterScoped))
-	for gvk := range scheme.Scheme.AllKnownTypes() {
-		known = append(known, groupKind{gvk.Group, gvk.Kind})
+	out := map[string][]string{ownGroup: {"Rollout"}, argoGroup: {"Rollout", "AnalysisTemplate"},
+		"apiextensions.k8s.io": {"CustomResourceDefinition"}, "apiregistration.k8s.io": {"APIService"}}
+	for group, kinds := range clusterScoped {
+		out[group] = append(out[group], kinds...)
 	}
-	out := map[string][]string{}
-	for _, k := range known {
-		out[k.group] = append(out[k.group], k.kind)
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		out[gvk.Group] = append(out[gvk.Group], gvk.Kind)
 	}
 	return out
 }()

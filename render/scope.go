@@ -14,42 +14,34 @@ import (
 
 type groupKind struct{ group, kind string }
 
-// clusterScoped lists cluster-scoped kinds that kustomize's older schema lacks. Their CRDs are usually not in the app's
-// build. Any other unknown kind is taken as namespaced, because nearly all custom resources are namespaced.
-var clusterScoped = map[groupKind]bool{
-	{"networking.k8s.io", "ServiceCIDR"}:                                 true,
-	{"networking.k8s.io", "IPAddress"}:                                   true,
-	{"resource.k8s.io", "DeviceClass"}:                                   true,
-	{"resource.k8s.io", "ResourceSlice"}:                                 true,
-	{"storage.k8s.io", "VolumeAttributesClass"}:                          true,
-	{"certificates.k8s.io", "ClusterTrustBundle"}:                        true,
-	{"admissionregistration.k8s.io", "MutatingAdmissionPolicy"}:          true,
-	{"admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"}:   true,
-	{"admissionregistration.k8s.io", "ValidatingAdmissionPolicy"}:        true,
-	{"admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"}: true,
-	{"gateway.networking.k8s.io", "GatewayClass"}:                        true,
-	{"policy.networking.k8s.io", "AdminNetworkPolicy"}:                   true,
-	{"policy.networking.k8s.io", "BaselineAdminNetworkPolicy"}:           true,
-	{"snapshot.storage.k8s.io", "VolumeSnapshotClass"}:                   true,
-	{"cert-manager.io", "ClusterIssuer"}:                                 true,
-	{"external-secrets.io", "ClusterSecretStore"}:                        true,
-	{"external-secrets.io", "ClusterExternalSecret"}:                     true,
-	{"kyverno.io", "ClusterPolicy"}:                                      true,
-	{"keda.sh", "ClusterTriggerAuthentication"}:                          true,
-	{"karpenter.sh", "NodePool"}:                                         true,
-	{"argoproj.io", "ClusterAnalysisTemplate"}:                           true,
-	{"cilium.io", "CiliumClusterwideNetworkPolicy"}:                      true,
-	{"crd.projectcalico.org", "GlobalNetworkPolicy"}:                     true,
-	{"apiextensions.crossplane.io", "CompositeResourceDefinition"}:       true,
-	{"apiextensions.crossplane.io", "Composition"}:                       true,
-	{"templates.gatekeeper.sh", "ConstraintTemplate"}:                    true,
-	{"flowcontrol.apiserver.k8s.io", "FlowSchema"}:                       true,
-	{"authentication.k8s.io", "TokenReview"}:                             true,
-	{"authentication.k8s.io", "SelfSubjectReview"}:                       true,
-	{"authorization.k8s.io", "SubjectAccessReview"}:                      true,
-	{"authorization.k8s.io", "SelfSubjectAccessReview"}:                  true,
-	{"authorization.k8s.io", "SelfSubjectRulesReview"}:                   true,
-	{"flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"}:       true,
+// clusterScoped lists, by API group, cluster-scoped kinds that kustomize's older schema lacks. Their CRDs are usually
+// not in the app's build. Any other unknown kind is taken as namespaced, because nearly all custom resources are
+// namespaced.
+var clusterScoped = map[string][]string{
+	"networking.k8s.io":   {"ServiceCIDR", "IPAddress"},
+	"resource.k8s.io":     {"DeviceClass", "ResourceSlice"},
+	"storage.k8s.io":      {"VolumeAttributesClass"},
+	"certificates.k8s.io": {"ClusterTrustBundle"},
+	"admissionregistration.k8s.io": {
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+	},
+	"gateway.networking.k8s.io":    {"GatewayClass"},
+	"policy.networking.k8s.io":     {"AdminNetworkPolicy", "BaselineAdminNetworkPolicy"},
+	"snapshot.storage.k8s.io":      {"VolumeSnapshotClass"},
+	"cert-manager.io":              {"ClusterIssuer"},
+	"external-secrets.io":          {"ClusterSecretStore", "ClusterExternalSecret"},
+	"kyverno.io":                   {"ClusterPolicy"},
+	"keda.sh":                      {"ClusterTriggerAuthentication"},
+	"karpenter.sh":                 {"NodePool"},
+	"argoproj.io":                  {"ClusterAnalysisTemplate"},
+	"cilium.io":                    {"CiliumClusterwideNetworkPolicy"},
+	"crd.projectcalico.org":        {"GlobalNetworkPolicy"},
+	"apiextensions.crossplane.io":  {"CompositeResourceDefinition", "Composition"},
+	"templates.gatekeeper.sh":      {"ConstraintTemplate"},
+	"flowcontrol.apiserver.k8s.io": {"FlowSchema", "PriorityLevelConfiguration"},
+	"authentication.k8s.io":        {"TokenReview", "SelfSubjectReview"},
+	"authorization.k8s.io":         {"SubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"},
 }
 
 // definitions returns the kinds that CRDs of the build define. The value is true for a namespaced kind.
@@ -80,7 +72,7 @@ func defaultNamespaces(objects []rollout.Object, namespace string) {
 func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	ref := object.Ref()
 	gk := groupKind{ref.Group, ref.Kind}
-	if clusterScoped[gk] {
+	if slices.Contains(clusterScoped[ref.Group], ref.Kind) {
 		return false
 	}
 	of := kyaml.TypeMeta{APIVersion: object.APIVersion(), Kind: ref.Kind}
