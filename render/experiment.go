@@ -3,19 +3,14 @@ package render
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/experiment"
-)
-
-var (
-	labelKey = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?` +
-		`[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
-	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
 // readExperiment reads an experiment step. Later, checkExperiments validates the step's objects.
@@ -63,10 +58,10 @@ func (d *document) checkLabels(at string, labels map[string]string) {
 		switch field := at + "[" + key + "]"; {
 		case key == rollout.LabelPodHash || key == rollout.LabelExperiment || key == rollout.LabelApp:
 			d.Fail(field, "leave it out", "is a label that only Kubernetes or gitrollout may set")
-		case !labelKey.MatchString(key):
+		case len(content.IsLabelKey(key)) > 0:
 			d.Fail(field, "use letters, digits, -, _ and .; only a domain and / may come before the name",
 				"%q is not the name of a label", key)
-		case !labelValue.MatchString(labels[key]):
+		case len(content.IsLabelValue(labels[key])) > 0:
 			d.Fail(field, "use letters, digits, -, _ and ., at most 63", "%q is not the value of a label", labels[key])
 		}
 	}
