@@ -7,7 +7,6 @@ import (
 	"net/mail"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	texttemplate "text/template" // renamed, because the tests declare a function template
@@ -272,9 +271,6 @@ func (s *section) checkFields() error {
 	return nil
 }
 
-// headerName matches the name of an HTTP header (RFC 9110, 5.6.2, token).
-var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
 func (s *section) checkValues(raw serviceFile) error {
 	if raw.Address != "" {
 		u, err := url.Parse(raw.Address)
@@ -314,7 +310,7 @@ func (s *section) checkValues(raw serviceFile) error {
 		return s.invalid("password", "write both, or neither", "and username go together")
 	}
 	for _, name := range slices.Sorted(maps.Keys(raw.Headers)) {
-		if !headerName.MatchString(name) {
+		if !formats["header"].Pattern.MatchString(name) {
 			return s.invalid("headers."+name, "use letters, digits and -", "is not the name of a header")
 		}
 	}
