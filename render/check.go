@@ -170,8 +170,3 @@ func (a *assembly) checkPins() error {
 	}
 	return nil
 }
-
-func asMap(v any) map[string]any {
-	m, _ := v.(map[string]any)
-	return m
-}

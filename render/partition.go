@@ -80,23 +80,14 @@ func (d *document) mergeMinReady(from *deploymentForm, o rollout.Object, other *
 	if p == nil {
 		return mergeCount("minReadySeconds", d.form.MinReadySeconds, from.MinReadySeconds, o.Map("spec"), 0)
 	}
-	var has *int
-	if n, is := rollout.In(o, p.MinReady).(int64); is {
-		has = new(int(n))
-	} else if raw := rollout.In(o, p.MinReady); raw != nil {
+	raw := rollout.In(o, p.MinReady)
+	n, isNumber := raw.(int64)
+	if raw != nil && !isNumber {
 		other.Fail(p.MinReady, "write a number of seconds", "is %v", raw)
 	}
-	path := strings.Split(p.MinReady, ".")
-	at := map[string]any(o)
-	for _, key := range path[:len(path)-1] {
-		next := asMap(at[key])
-		if next == nil {
-			next = map[string]any{}
-		}
-		if d.form.MinReadySeconds != nil {
-			at[key] = next
-		}
-		at = next
+	if own := d.form.MinReadySeconds; own != nil {
+		o.Set(int64(*own), strings.Split(p.MinReady, ".")...)
+		return *own
 	}
-	return mergeCount(path[len(path)-1], d.form.MinReadySeconds, has, at, 0)
+	return int(n)
 }

@@ -141,7 +141,7 @@ func (r *typeReader) unique(at, key string, v any) {
 	list, _ := v.([]any)
 	seen := map[string]bool{}
 	for i, item := range list {
-		m := asMap(item)
+		m, _ := item.(map[string]any)
 		id := fmt.Sprint(m[key], cmp.Or[any](m["protocol"], "TCP"), m["whenUnsatisfiable"])
 		if key != "" && m[key] != nil && seen[id] {
 			r.Fail(fmt.Sprintf("%s[%d].%s", at, i, key), "keep one: an API server refuses both", "%s is there twice",

@@ -256,13 +256,7 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 			reflect.DeepEqual(o["stringData"], twin[i]["stringData"]) {
 			continue
 		}
-		metadata := o.Map("metadata")
-		notes, _ := metadata["annotations"].(map[string]any)
-		if notes == nil {
-			notes = map[string]any{}
-			metadata["annotations"] = notes
-		}
-		notes[rollout.AnnotationSealed] = "true"
+		o.Set("true", "metadata", "annotations", rollout.AnnotationSealed)
 	}
 	return sealed
 }

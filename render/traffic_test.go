@@ -164,8 +164,9 @@ spec:
 	route, _ := objects.Find(rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: "shop", Name: "main"})
 	weights := map[string]any{}
 	for _, rule := range route.Map("spec")["rules"].([]any) {
-		for _, b := range asMap(rule)["backendRefs"].([]any) {
-			weights[asMap(b)["name"].(string)] = asMap(b)["weight"]
+		for _, b := range rule.(map[string]any)["backendRefs"].([]any) {
+			backend := b.(map[string]any)
+			weights[backend["name"].(string)] = backend["weight"]
 		}
 	}
 	compare.CheckNamed(t, "weights", map[string]any{"api": int64(90), "api-next": int64(10), "web": int64(80), "next": int64(20)}, weights)
