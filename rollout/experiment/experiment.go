@@ -67,7 +67,7 @@ func (t Template) Objects() []rollout.Object {
 // deployment returns a Deployment with the version's pod template, fixed replicas and the label LabelExperiment.
 func (t Template) deployment() rollout.Object {
 	from := t.From.Copy()
-	from.Set(withTexts(nil, t.PodLabels()), "spec", "template", "metadata", "labels")
+	from.Set(withTexts(t.PodLabels()), "spec", "template", "metadata", "labels")
 	for key, text := range t.Annotations {
 		from.Set(text, "spec", "template", "metadata", "annotations", key)
 	}
@@ -82,7 +82,7 @@ func (t Template) deployment() rollout.Object {
 }
 
 func (t Template) metadata(name string) map[string]any {
-	labels := withTexts(nil, t.Labels)
+	labels := withTexts(t.Labels)
 	labels[rollout.LabelExperiment] = t.Name()
 	return map[string]any{
 		"name": name, "namespace": t.Spec.Workload.Namespace, "labels": labels,
@@ -159,11 +159,8 @@ func selectorOf(o rollout.Object, namespace string) map[string]any {
 	return nil
 }
 
-func withTexts(was any, texts map[string]string) map[string]any {
-	out := map[string]any{}
-	if m, ok := was.(map[string]any); ok {
-		maps.Copy(out, m)
-	}
+func withTexts(texts map[string]string) map[string]any {
+	out := make(map[string]any, len(texts))
 	for key, text := range texts {
 		out[key] = text
 	}

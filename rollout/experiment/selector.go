@@ -9,7 +9,7 @@ import (
 
 // Matches reports whether a label selector selects labels. Unlike in Kubernetes, an empty selector selects nothing.
 func Matches(selector map[string]any, labels map[string]string) bool {
-	return len(keysOf(selector)) > 0 && Mismatch(selector, withTexts(nil, labels)) == ""
+	return len(keysOf(selector)) > 0 && Mismatch(selector, withTexts(labels)) == ""
 }
 
 // Mismatch returns why a label selector does not select the labels of a pod template, or "".
@@ -32,11 +32,8 @@ func Mismatch(selector, labels map[string]any) string {
 }
 
 func keysOf(selector map[string]any) []string {
-	var keys []string
 	wanted, _ := selector["matchLabels"].(map[string]any)
-	for key := range wanted {
-		keys = append(keys, key)
-	}
+	keys := slices.Collect(maps.Keys(wanted))
 	for _, e := range expressionsOf(selector) {
 		keys = append(keys, e.key)
 	}
