@@ -34,44 +34,23 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 	if name == ".git" || strings.HasPrefix(name, ".git/") || !fs.ValidPath(name) {
 		return rollout.Entry{}, false, nil
 	}
-	if viaLink, err := t.belowLink(path.Dir(name)); err != nil || viaLink {
-		return rollout.Entry{}, false, err
-	}
-	info, err := t.root.Lstat(name)
-	if err != nil {
-		// A path below a file does not exist either, but its error is not fs.ErrNotExist.
-		if errors.Is(err, fs.ErrNotExist) || t.belowFile(name) {
-			return rollout.Entry{}, false, nil
-		}
-		return rollout.Entry{}, false, fmt.Errorf("look up %s: %w", name, err)
-	}
-	e, ok := dirEntry(path.Base(name), name, info.Mode())
-	return e, ok, nil
-}
-
-// belowLink reports whether a folder's path contains a symbolic link. A tree does not follow links.
-func (t Dir) belowLink(dir string) (bool, error) {
-	for ; dir != "."; dir = path.Dir(dir) {
-		info, err := t.root.Lstat(dir)
+	at := ""
+	for part := range strings.SplitSeq(name, "/") {
+		at = path.Join(at, part)
+		info, err := t.root.Lstat(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return false, nil
-		case err == nil && info.Mode().Type() == fs.ModeSymlink:
-			return true, nil
-		case err != nil && !t.belowFile(dir):
-			return false, fmt.Errorf("look up %s: %w", dir, err)
+			return rollout.Entry{}, false, nil
+		case err != nil:
+			return rollout.Entry{}, false, fmt.Errorf("look up %s: %w", name, err)
+		case at == name:
+			e, ok := dirEntry(part, name, info.Mode())
+			return e, ok, nil
+		case !info.IsDir(): // a tree has no path below a file, and does not follow a link
+			return rollout.Entry{}, false, nil
 		}
 	}
-	return false, nil
-}
-
-func (t Dir) belowFile(name string) bool {
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if info, err := t.root.Lstat(dir); err == nil {
-			return !info.IsDir()
-		}
-	}
-	return false
+	return rollout.Entry{}, false, nil
 }
 
 // ReadDir implements rollout.Tree.
