@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -10,95 +11,48 @@ import (
 // configRef names a ConfigMap or Secret in its pod's namespace.
 type configRef struct{ kind, name string }
 
+// configTypes has the types in a pod spec that refer to a ConfigMap or Secret: the kind, and the field with the name. A
+// LocalObjectReference in a pod spec names a Secret, such as a volume's credentials.
+var configTypes = map[reflect.Type]struct{ kind, field string }{
+	reflect.TypeFor[corev1.ConfigMapEnvSource]():    {"ConfigMap", "Name"},
+	reflect.TypeFor[corev1.ConfigMapKeySelector]():  {"ConfigMap", "Name"},
+	reflect.TypeFor[corev1.ConfigMapProjection]():   {"ConfigMap", "Name"},
+	reflect.TypeFor[corev1.ConfigMapVolumeSource](): {"ConfigMap", "Name"},
+	reflect.TypeFor[corev1.LocalObjectReference]():  {"Secret", "Name"},
+	reflect.TypeFor[corev1.SecretEnvSource]():       {"Secret", "Name"},
+	reflect.TypeFor[corev1.SecretKeySelector]():     {"Secret", "Name"},
+	reflect.TypeFor[corev1.SecretProjection]():      {"Secret", "Name"},
+	reflect.TypeFor[corev1.SecretVolumeSource]():    {"Secret", "SecretName"},
+	reflect.TypeFor[corev1.AzureFileVolumeSource](): {"Secret", "SecretName"},
+}
+
 // configsOf returns the ConfigMaps and Secrets that a pod uses, sorted and without duplicates.
 func configsOf(spec *corev1.PodSpec) []configRef {
-	var refs []configRef
-	add := func(kind, name string) {
-		if name != "" {
-			refs = append(refs, configRef{kind, name})
-		}
-	}
-	for _, s := range spec.ImagePullSecrets {
-		add("Secret", s.Name)
-	}
-	for i := range spec.Volumes {
-		volumeConfigs(&spec.Volumes[i].VolumeSource, add)
-	}
-	for i := range spec.InitContainers {
-		environmentConfigs(spec.InitContainers[i].Env, spec.InitContainers[i].EnvFrom, add)
-	}
-	for i := range spec.Containers {
-		environmentConfigs(spec.Containers[i].Env, spec.Containers[i].EnvFrom, add)
-	}
-	for i := range spec.EphemeralContainers {
-		environmentConfigs(spec.EphemeralContainers[i].Env, spec.EphemeralContainers[i].EnvFrom, add)
-	}
+	refs := appendConfigs(nil, reflect.ValueOf(spec))
 	slices.SortFunc(refs, func(a, b configRef) int { return strings.Compare(a.kind+"/"+a.name, b.kind+"/"+b.name) })
 	return slices.Clip(slices.Compact(refs))
 }
 
-func environmentConfigs(env []corev1.EnvVar, from []corev1.EnvFromSource, add func(kind, name string)) {
-	for _, e := range env {
-		if e.ValueFrom == nil {
-			continue
+func appendConfigs(refs []configRef, v reflect.Value) []configRef {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			refs = appendConfigs(refs, v.Elem())
 		}
-		if r := e.ValueFrom.ConfigMapKeyRef; r != nil {
-			add("ConfigMap", r.Name)
+	case reflect.Slice:
+		for i := range v.Len() {
+			refs = appendConfigs(refs, v.Index(i))
 		}
-		if r := e.ValueFrom.SecretKeyRef; r != nil {
-			add("Secret", r.Name)
-		}
-	}
-	for _, f := range from {
-		if f.ConfigMapRef != nil {
-			add("ConfigMap", f.ConfigMapRef.Name)
-		}
-		if f.SecretRef != nil {
-			add("Secret", f.SecretRef.Name)
-		}
-	}
-}
-
-func volumeConfigs(v *corev1.VolumeSource, add func(kind, name string)) {
-	if v.ConfigMap != nil {
-		add("ConfigMap", v.ConfigMap.Name)
-	}
-	if v.Secret != nil {
-		add("Secret", v.Secret.SecretName)
-	}
-	if v.Projected != nil {
-		for _, s := range v.Projected.Sources {
-			if s.ConfigMap != nil {
-				add("ConfigMap", s.ConfigMap.Name)
+	case reflect.Struct:
+		if is, refers := configTypes[v.Type()]; refers {
+			if name := v.FieldByName(is.field).String(); name != "" {
+				refs = append(refs, configRef{is.kind, name})
 			}
-			if s.Secret != nil {
-				add("Secret", s.Secret.Name)
-			}
+			return refs
+		}
+		for i := range v.NumField() {
+			refs = appendConfigs(refs, v.Field(i))
 		}
 	}
-	local := func(r *corev1.LocalObjectReference) {
-		if r != nil {
-			add("Secret", r.Name)
-		}
-	}
-	switch {
-	case v.CSI != nil:
-		local(v.CSI.NodePublishSecretRef)
-	case v.CephFS != nil:
-		local(v.CephFS.SecretRef)
-	case v.RBD != nil:
-		local(v.RBD.SecretRef)
-	case v.ISCSI != nil:
-		local(v.ISCSI.SecretRef)
-	case v.FlexVolume != nil:
-		local(v.FlexVolume.SecretRef)
-	case v.ScaleIO != nil:
-		local(v.ScaleIO.SecretRef)
-	case v.StorageOS != nil:
-		local(v.StorageOS.SecretRef)
-	case v.Cinder != nil:
-		local(v.Cinder.SecretRef)
-	case v.AzureFile != nil:
-		add("Secret", v.AzureFile.SecretName)
-	}
+	return refs
 }
