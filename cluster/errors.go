@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -71,10 +72,11 @@ func explain(err error, ref rollout.Ref, verb string) error {
 		return err
 	}
 	if errors.Is(err, ErrUnknownKind) {
+		kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
 		e := &Error{Ref: ref, Reason: UnknownKind, Err: err,
-			Msg: fmt.Sprintf("kind %s is not known to the cluster", kindAndGroup(ref)), Fix: "install its CRD"}
+			Msg: fmt.Sprintf("kind %s is not known to the cluster", kind), Fix: "install its CRD"}
 		if other := (unserved{}); errors.As(err, &other) {
-			e.Msg, e.Fix = fmt.Sprintf("kind %s %v", kindAndGroup(ref), other), "change its apiVersion"
+			e.Msg, e.Fix = fmt.Sprintf("kind %s %v", kind, other), "change its apiVersion"
 		}
 		return e
 	}
@@ -131,13 +133,6 @@ func fieldsOf(status apierrors.APIStatus) string {
 		return ""
 	}
 	return " (" + strings.Join(fields, ", ") + ")"
-}
-
-func kindAndGroup(ref rollout.Ref) string {
-	if ref.Group == "" {
-		return ref.Kind
-	}
-	return ref.Kind + "." + ref.Group
 }
 
 // serverMessage returns the API server's message without the prefix that repeats the object's name.

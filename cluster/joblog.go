@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,12 +26,9 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	case len(pods.Items) == 0:
 		return "(there is no log: the Job's pods no longer exist)"
 	}
-	last := pods.Items[0]
-	for _, pod := range pods.Items {
-		if pod.CreationTimestamp.After(last.CreationTimestamp.Time) {
-			last = pod
-		}
-	}
+	last := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 	// The API server returns at most LimitBytes, beginning with the first line, so the last lines may be missing.
 	lines, bytes := int64(50), int64(64<<10)
 	text, err := t.core.Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{
@@ -43,12 +42,9 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 
 // spoke returns the first failed container, or else the first container.
 func spoke(pod corev1.Pod) string {
-	for _, all := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, c := range all {
-			if c.State.Terminated != nil && c.State.Terminated.ExitCode != 0 {
-				return c.Name
-			}
-		}
-	}
-	return pod.Spec.Containers[0].Name
+	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	failed, _ := rollout.Find(all, func(c corev1.ContainerStatus) bool {
+		return c.State.Terminated != nil && c.State.Terminated.ExitCode != 0
+	})
+	return cmp.Or(failed.Name, pod.Spec.Containers[0].Name)
 }

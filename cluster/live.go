@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -81,12 +82,8 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 }
 
 func without(m map[string]any, fields ...string) map[string]any {
-	out := make(map[string]any, len(m)+1)
-	for name, value := range m {
-		if !slices.Contains(fields, name) {
-			out[name] = value
-		}
-	}
+	out := maps.Clone(m)
+	maps.DeleteFunc(out, func(name string, _ any) bool { return slices.Contains(fields, name) })
 	return out
 }
 

@@ -56,13 +56,8 @@ func initStatus(p *corev1.Pod) (string, bool) {
 
 // isSidecar reports whether an init container has restartPolicy Always, so that it keeps running.
 func isSidecar(p *corev1.Pod, name string) bool {
-	for i := range p.Spec.InitContainers {
-		c := &p.Spec.InitContainers[i]
-		if c.Name == name {
-			return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		}
-	}
-	return false
+	c, _ := rollout.Find(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
 func ended(t *corev1.ContainerStateTerminated) string {

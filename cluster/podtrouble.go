@@ -100,7 +100,7 @@ func lastExit(s *corev1.ContainerStatus) string {
 	if t := s.LastTerminationState.Terminated; t != nil {
 		return ", " + exit(t, s.RestartCount)
 	}
-	return fmt.Sprintf(", %s", times(s.RestartCount))
+	return ", " + rollout.Count(int(s.RestartCount), "restart")
 }
 
 func exit(t *corev1.ContainerStateTerminated, restarts int32) string {
@@ -111,14 +111,7 @@ func exit(t *corev1.ContainerStateTerminated, restarts int32) string {
 	if message := lastLine(t.Message); message != "" {
 		how += ": " + message
 	}
-	return times(restarts) + ", " + how
-}
-
-func times(restarts int32) string {
-	if restarts == 1 {
-		return "1 restart"
-	}
-	return fmt.Sprintf("%d restarts", restarts)
+	return rollout.Count(int(restarts), "restart") + ", " + how
 }
 
 // lastLine returns the last line of a termination message, because the message may be a part of the container's log.

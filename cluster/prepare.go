@@ -76,11 +76,8 @@ func encodeStringData(object map[string]any) {
 	if !ok {
 		return
 	}
-	data, _ := object["data"].(map[string]any)
-	data = maps.Clone(data)
-	if data == nil {
-		data = map[string]any{}
-	}
+	data := map[string]any{}
+	maps.Copy(data, rollout.Object(object).Map("data"))
 	for name, value := range plain {
 		if text, ok := value.(string); ok {
 			data[name] = base64.StdEncoding.EncodeToString([]byte(text))
