@@ -6,19 +6,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is an Analyzer with the results that a script sets. All other measurements succeed.
+// meter is an Analyzer with the results that a script sets. All other measurements succeed. It needs no lock, because
+// only one thread of a process runs at a time.
 type meter struct {
 	now   func() time.Time
 	touch func(app string)
 
-	mu     sync.Mutex
 	says   map[string]reading // the key is the metric
 	done   map[string][]strategies.Measured
 	counts int // the number of measurements
@@ -49,8 +48,6 @@ func (m *meter) set(args, known []string) error {
 				args[0], text)
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.says[args[0]] = r
 	return oneOf("metric", strings.TrimPrefix(args[0], "stable:"), known)
 }
@@ -60,7 +57,6 @@ func (m *meter) Measure(app rollout.App, _ []rollout.AnalysisRun, due []strategi
 	if len(due) == 0 {
 		return
 	}
-	m.mu.Lock()
 	for _, d := range due {
 		got := strategies.Result{At: m.now(), Samples: -1, Phase: rollout.AnalysisSuccessful}
 		if r, said := m.says[d.Metric.Name]; said {
@@ -74,21 +70,12 @@ func (m *meter) Measure(app rollout.App, _ []rollout.AnalysisRun, due []strategi
 		m.counts++
 		m.done[app.Name] = append(m.done[app.Name], d.Judge(got))
 	}
-	m.mu.Unlock()
 	m.touch(app.Name)
 }
 
 // Measured implements the reconciler's Analyzer.
 func (m *meter) Measured(app string) []strategies.Measured {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	got := m.done[app]
 	delete(m.done, app)
 	return got
-}
-
-func (m *meter) made() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.counts
 }

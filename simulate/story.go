@@ -185,14 +185,14 @@ func (s *Story) rest() error {
 		if s.process == nil {
 			return nil
 		}
-		before := []any{s.cluster.version, len(s.event.Commits), s.meter.made()}
+		before := []any{s.cluster.version, len(s.event.Commits), s.meter.counts}
 		for ended := s.process.Begin(s.cluster.Kube.Now, true); !ended; {
 			ended = s.process.Resume(s.outcome(s.process.next))
 		}
 		if err := s.process.err; err != nil && !slices.Contains(s.event.Errors, err.Error()) {
 			s.event.Errors = append(s.event.Errors, err.Error())
 		}
-		if slices.Equal(before, []any{s.cluster.version, len(s.event.Commits), s.meter.made()}) {
+		if slices.Equal(before, []any{s.cluster.version, len(s.event.Commits), s.meter.counts}) {
 			return nil
 		}
 	}
@@ -205,10 +205,7 @@ func (s *Story) nextDue() time.Time {
 	if s.process == nil {
 		return due
 	}
-	if timer := s.process.NextDue(); due.IsZero() || (!timer.IsZero() && timer.Before(due)) {
-		due = timer
-	}
-	return due
+	return rollout.Soonest(due, s.process.NextDue())
 }
 
 // wait advances the clock by d. It runs the controllers and the reconciler at each due time.
