@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -11,58 +10,41 @@ import (
 
 // errorLog logs a problem only once, although each pass finds the problem again.
 type errorLog struct {
-	log *slog.Logger
-
-	mu   sync.Mutex
-	said map[string]string // the last logged text, by subject
+	log  *slog.Logger
+	said sync.Map // the last logged text, by subject
 }
 
 func (c *errorLog) about(what string, err error) {
-	if err == nil {
-		c.mu.Lock()
-		delete(c.said, what)
-		c.mu.Unlock()
-		return
-	}
-	if c.isNew(what, err.Error()) {
+	switch {
+	case err == nil:
+		c.said.Delete(what)
+	case c.isNew(what, err.Error()):
 		c.log.Error("pass failed", "of", what, "error", err)
 	}
 }
 
 func (c *errorLog) forget(app string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.said, "app "+app)
-	delete(c.said, "panic of "+app)
-	delete(c.said, "hook of "+app)
+	c.said.Delete("app " + app)
+	c.said.Delete("panic of " + app)
+	c.said.Delete("hook of " + app)
 }
 
 // isNew records a problem. It reports whether the problem differs from the subject's last problem.
 func (c *errorLog) isNew(what, problem string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was, said := c.said[what]
-	c.note(what, problem)
-	return !said || was != problem
+	was, _ := c.said.Swap(what, problem)
+	return was != problem
 }
 
+// before returns the subject's last text, or else the new text.
 func (c *errorLog) before(what, now string, isOver bool) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	// The result is the subject's last text. If there is none, the result is the new text.
-	was := cmp.Or(c.said[what], now)
-	if delete(c.said, what); !isOver {
-		c.note(what, now)
+	was, said := c.said.Swap(what, now)
+	if isOver {
+		c.said.Delete(what)
 	}
-	return was
-}
-
-// note stores a text. The caller holds the lock.
-func (c *errorLog) note(what, text string) {
-	if c.said == nil {
-		c.said = map[string]string{}
+	if !said {
+		return now
 	}
-	c.said[what] = text
+	return was.(string)
 }
 
 func (c *errorLog) ofPanic(app string, problem any, stack []byte) {
