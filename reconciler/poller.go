@@ -303,7 +303,8 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 		head, _ := l.states.at()
 		l.tell(report.Report{Config: next.branch.Config, Head: head})
 	}
-	for _, name := range putFirst(unique(touched), l.states.isInFlight) {
+	slices.Sort(touched)
+	for _, name := range putFirst(slices.Compact(touched), l.states.isInFlight) {
 		l.touch(name)
 	}
 }

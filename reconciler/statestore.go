@@ -268,15 +268,6 @@ func (r *stateStore) unreadable() (errs []error) {
 	return errs
 }
 
-func unique(texts []string) []string {
-	seen := map[string]bool{}
-	return slices.DeleteFunc(texts, func(t string) bool {
-		was := seen[t]
-		seen[t] = true
-		return was
-	})
-}
-
 // lastChange returns when a release or a step last began, or zero if unknown.
 func lastChange(s rollout.State) time.Time {
 	var last time.Time
