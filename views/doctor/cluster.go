@@ -68,14 +68,11 @@ func newClients(config *rest.Config) (c clients, err error) {
 	if err != nil {
 		return c, err
 	}
-	if c.authorization, err = authorization.NewForConfigAndClient(config, shared); err != nil {
-		return c, err
-	}
-	if c.core, err = core.NewForConfigAndClient(config, shared); err != nil {
-		return c, err
-	}
-	c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, shared)
-	return c, err
+	var errs [3]error
+	c.authorization, errs[0] = authorization.NewForConfigAndClient(config, shared)
+	c.core, errs[1] = core.NewForConfigAndClient(config, shared)
+	c.discovery, errs[2] = discovery.NewDiscoveryClientForConfigAndClient(config, shared)
+	return c, cmp.Or(errs[:]...)
 }
 
 // Examine checks the cluster and adds findings to e. The function "now" returns the time of this machine.
