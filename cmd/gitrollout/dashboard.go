@@ -168,12 +168,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 		return err
 	}
 	changed := make(chan struct{}, 1)
-	if err := tryConnect(ctx, w, c.target, func(string) {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}, c.streams); err != nil {
+	if err := tryConnect(ctx, w, c.target, func(string) { poke(changed) }, c.streams); err != nil {
 		return err
 	}
 	return c.follow(ctx, w, board, changed, broken)
@@ -208,10 +203,8 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 			return fmt.Errorf("serve the dashboard: %w", err)
 		case <-time.After(c.every):
 		case <-changed:
-			select { // wait for more changes, and show all of them at once
-			case <-ctx.Done():
+			if !sleep(ctx, 200*time.Millisecond) { // wait for more changes, and show all of them at once
 				return nil
-			case <-time.After(200 * time.Millisecond):
 			}
 		}
 		if time.Since(looked) < c.every {

@@ -249,10 +249,8 @@ func (c *statusCommand) conclude(lines io.Writer, w *console.Session, all []*fol
 }
 
 func (c *statusCommand) again(ctx context.Context, w *console.Session, deadline time.Time) error {
-	select {
-	case <-ctx.Done():
+	if !sleep(ctx, min(c.every, max(time.Until(deadline), time.Millisecond))) {
 		return ctx.Err()
-	case <-time.After(min(c.every, max(time.Until(deadline), time.Millisecond))):
 	}
 	_, err := w.Refresh(ctx)
 	if err != nil && ctx.Err() == nil && errors.Is(err, git.ErrUnreachable) && time.Now().Before(deadline) {

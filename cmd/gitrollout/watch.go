@@ -106,11 +106,7 @@ func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	case <-time.After(every):
 	case <-f.resized:
 	case <-f.changed:
-		select { // wait for more changes, and show all of them at once
-		case <-ctx.Done():
-			return false
-		case <-time.After(100 * time.Millisecond):
-		}
+		return sleep(ctx, 100*time.Millisecond) // wait for more changes, and show all of them at once
 	}
 	return true
 }
