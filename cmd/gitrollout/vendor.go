@@ -108,10 +108,12 @@ func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []strin
 	home, _ := os.UserHomeDir() // without a home folder there are no logins
 	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}
 	for _, dir := range dirs {
-		lines, err := c.folder(ctx, getter, dir)
-		if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
-			invalid.File = path.Join(filepath.ToSlash(dir), invalid.File)
-		}
+		lines, err := inFolder(dir, func(root *os.Root) ([]string, error) {
+			if c.check {
+				return vendoring.Check(root)
+			}
+			return getter.Update(ctx, root, c.update)
+		})
 		if err != nil {
 			return all, err
 		}
@@ -128,15 +130,7 @@ func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []strin
 
 // rewrite adds a kustomization's remote sources to vendor.yaml, and rewrites the kustomization.
 func (c *vendorCommand) rewrite() error {
-	root, err := os.OpenRoot(c.from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	said, err := vendoring.From(root)
-	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
-		invalid.File = path.Join(filepath.ToSlash(c.from), invalid.File)
-	}
+	said, err := inFolder(c.from, vendoring.From)
 	if err != nil {
 		return err
 	}
@@ -148,14 +142,16 @@ func (c *vendorCommand) rewrite() error {
 	return c.say(strings.Join(said, "\n"))
 }
 
-func (c *vendorCommand) folder(ctx context.Context, getter *vendoring.Getter, dir string) ([]string, error) {
+// inFolder calls the function do with a folder. In an error, it adds the folder to the path of the file.
+func inFolder(dir string, do func(*os.Root) ([]string, error)) ([]string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	if c.check {
-		return vendoring.Check(root)
+	lines, err := do(root)
+	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
+		invalid.File = path.Join(filepath.ToSlash(dir), invalid.File)
 	}
-	return getter.Update(ctx, root, c.update)
+	return lines, err
 }
