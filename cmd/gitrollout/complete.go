@@ -17,33 +17,38 @@ func completeApps() cobra.CompletionFunc {
 
 // completeSeveral completes the names of apps that are not on the command line yet.
 func completeSeveral() cobra.CompletionFunc {
-	return completing(func(w *console.Session, args []string) []string {
-		return slices.DeleteFunc(w.Names(), func(name string) bool { return slices.Contains(args, name) })
-	})
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		w := quietWorld(cmd)
+		if w == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		isGiven := func(name string) bool { return slices.Contains(args, name) }
+		return slices.DeleteFunc(w.Names(), isGiven), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
-// completeNames completes a command's first argument.
+// completeNames completes a command's first argument. It completes nothing if the repository cannot be read.
 func completeNames(names func(*console.Session) []string) cobra.CompletionFunc {
-	return completing(func(w *console.Session, args []string) []string {
-		if len(args) > 0 {
-			return nil
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		w := quietWorld(cmd)
+		if len(args) > 0 || w == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return names(w)
-	})
+		return names(w), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 func complete(cmd *cobra.Command, flag string, values func(w *console.Session, args []string) []string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, completing(values)) // fails only for an unknown flag
-}
-
-// completing returns a function that completes with values from the repository, or with nothing if Git is unreadable.
-func completing(values func(w *console.Session, args []string) []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) (all []string, _ cobra.ShellCompDirective) {
-		if w := quietWorld(cmd); w != nil {
-			all = values(w, args)
+	// RegisterFlagCompletionFunc fails only for an unknown flag.
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) (
+		[]string, cobra.ShellCompDirective,
+	) {
+		w := quietWorld(cmd)
+		if w == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return all, cobra.ShellCompDirectiveNoFileComp
-	}
+		return values(w, args), cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 // quietWorld opens a session with a command's flags, without output. It returns nil on an error.
