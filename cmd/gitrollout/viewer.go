@@ -32,12 +32,13 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	case c.clusterOnly:
 		return openClusterView(ctx, c.source, c.target, told, "--cluster-only", c.streams)
 	case server != "":
-		v := &serverView{args: args}
-		v.Client, err = dashboard.NewClient(ctx, server, args)
-		if errors.Is(err, dashboard.ErrAddress) {
+		client, err := dashboard.NewClient(server, args)
+		if err != nil {
 			return nil, usagef("--server %v", err)
 		}
-		return v, v.explain(ctx, err)
+		v := &serverView{client, args}
+		_, err = v.Refresh(ctx)
+		return v, err
 	}
 	w, err := openWorld(ctx, &c.source, c.streams)
 	if errors.Is(err, git.ErrUnreachable) || errors.Is(err, git.ErrAuth) {

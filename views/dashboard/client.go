@@ -27,21 +27,17 @@ const (
 	maxAnswer     = 256 << 20 // bytes
 )
 
-// ErrAddress is NewClient's error for an invalid address.
-var ErrAddress = errors.New("is not an address")
-
 // ErrNoSuchApp is Refresh's error for an unknown app.
 var ErrNoSuchApp = errors.New("there is no such app")
 
-// NewClient returns a Client after its first Refresh. It reads the app named in args, or all apps if args is empty.
-func NewClient(ctx context.Context, address string, args []string) (*Client, error) {
+// NewClient returns a Client before its first Refresh. It reads the app named in args, or all apps if args is empty. An
+// error is about the address.
+func NewClient(address string, args []string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
-		return nil, fmt.Errorf("%q %w; write http://127.0.0.1:3100 or the like", address, ErrAddress)
+		return nil, fmt.Errorf("%q is not an address; write http://127.0.0.1:3100 or the like", address)
 	}
-	v := &Client{base: base, client: &http.Client{Timeout: serverTimeout}, args: args}
-	_, err = v.Refresh(ctx)
-	return v, err
+	return &Client{base: base, client: &http.Client{Timeout: serverTimeout}, args: args}, nil
 }
 
 // Refresh reads the data for the next Listing.
