@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -11,30 +12,22 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-func completeApps() cobra.CompletionFunc {
-	return completeNames((*console.Session).Names)
-}
+func completeApps() cobra.CompletionFunc { return completeNames((*console.Session).Names, 1) }
 
 // completeSeveral completes the names of apps that are not on the command line yet.
 func completeSeveral() cobra.CompletionFunc {
+	return completeNames((*console.Session).Names, math.MaxInt)
+}
+
+// completeNames completes a command's first arguments. It completes nothing if the repository cannot be read.
+func completeNames(names func(*console.Session) []string, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		w := quietWorld(cmd)
-		if w == nil {
+		if len(args) >= most || w == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		isGiven := func(name string) bool { return slices.Contains(args, name) }
-		return slices.DeleteFunc(w.Names(), isGiven), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completeNames completes a command's first argument. It completes nothing if the repository cannot be read.
-func completeNames(names func(*console.Session) []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		w := quietWorld(cmd)
-		if len(args) > 0 || w == nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return names(w), cobra.ShellCompDirectiveNoFileComp
+		return slices.DeleteFunc(names(w), isGiven), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -95,12 +95,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	changed := make(chan struct{}, 1)
-	v, err := c.open(ctx, c.args, func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	})
+	v, err := c.open(ctx, c.args, func() { poke(changed) })
 	if err != nil {
 		return err
 	}
