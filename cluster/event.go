@@ -22,6 +22,9 @@ const (
 	Warning EventKind = "Warning"
 )
 
+// reporter is the controller's name in gitrollout's events.
+const reporter = "gitrollout.dev/reconciler"
+
 // maxNote is the API server's limit of an event's text, in bytes.
 const maxNote = 1024
 
@@ -41,7 +44,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	_, err := c.kube.events.Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
 		EventTime:           metav1.NewMicroTime(time.Now()),
-		ReportingController: "gitrollout.dev/reconciler",
+		ReportingController: reporter,
 		ReportingInstance:   manager,
 		Regarding:           regarding,
 		Type:                string(kind),
@@ -63,4 +66,34 @@ func cut(s string, limit int) string {
 		limit--
 	}
 	return s[:min(limit, len(s))]
+}
+
+// Event is an event of another controller.
+type Event struct {
+	At                   time.Time // when the event happened last
+	Type, Reason, Object string    // Object is the title of a rollout.Ref
+	Count                int
+	Text                 string
+}
+
+// EventsOf returns a namespace's events since a time, without gitrollout's own. It uses the core API, because in older
+// clusters the ClusterRole view does not include events.k8s.io.
+func EventsOf(ctx context.Context, c *Client, namespace string, since time.Time) (all []Event, err error) {
+	ctx, cancel := context.WithTimeout(quiet(ctx), requestTimeout)
+	defer cancel()
+	list, err := c.kube.core.Events(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, explainRead(err, rollout.Ref{Kind: "Namespace", Name: namespace}, "list", "events")
+	}
+	for _, e := range list.Items {
+		about := rollout.Ref{Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name}
+		at, count := rollout.Later(e.EventTime.Time, e.LastTimestamp.Time), max(e.Count, 1) // most events lack a time
+		if e.Series != nil {
+			at, count = rollout.Later(at, e.Series.LastObservedTime.Time), max(count, e.Series.Count)
+		}
+		if e.ReportingController != reporter && !at.Before(since.Truncate(time.Second)) {
+			all = append(all, Event{at.UTC(), e.Type, e.Reason, about.Title(), int(count), rollout.OneLine(e.Message)})
+		}
+	}
+	return all, nil
 }

@@ -49,7 +49,7 @@ func (l PodLogs) Sources(ctx context.Context, namespace, name, uid, pin string) 
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, explainLog(err, namespace, name, "pods")
+		return nil, explainRead(err, rollout.Ref{Kind: "Pod", Namespace: namespace, Name: name}, "get", "pods")
 	case string(p.UID) != uid || pinOf(p) != pin:
 		return nil, nil
 	}
@@ -105,7 +105,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	}
 	body, err := l.core.Pods(s.Namespace).GetLogs(s.Pod, o).Stream(quiet(ctx))
 	if err != nil {
-		return r.After, explainLog(err, s.Namespace, s.Pod, "pods/log")
+		return r.After, explainRead(err, rollout.Ref{Kind: "Pod", Namespace: s.Namespace, Name: s.Pod}, "get", "pods/log")
 	}
 	defer body.Close()
 	return eachLine(body, r.After, line)
@@ -148,14 +148,14 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 	}
 }
 
-// explainLog converts an error of a reader of logs. The fix is for the reader, not for the reconciler.
-func explainLog(err error, namespace, pod, resource string) error {
-	explained := explain(err, rollout.Ref{Kind: "Pod", Namespace: namespace, Name: pod}, "get")
+// explainRead converts an error of a reader of logs or events. The fix is for the reader, not for the reconciler.
+func explainRead(err error, ref rollout.Ref, verb, resource string) error {
+	explained := explain(err, ref, verb)
 	e := new(Error)
 	switch {
 	case !errors.As(explained, &e):
 	case apierrors.IsForbidden(err):
-		e.Fix = "allow your user to get " + resource + ", as the ClusterRole view does"
+		e.Fix = fmt.Sprintf("allow your user to %s %s, as the ClusterRole view does", verb, resource)
 	case apierrors.IsUnauthorized(err):
 		e.Fix = "renew the credentials in your kubeconfig"
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/console"
 )
 
@@ -20,6 +21,15 @@ func connect(
 ) error {
 	var err error
 	w.Client, err = watchCluster(ctx, target, optionsOf(w, target, changed), s)
+	return err
+}
+
+// limit limits the namespaces to an app's, unless the user named some. An unknown app is an error.
+func (o *clusterOptions) limit(w *console.Session, name string) error {
+	app, err := w.App(name)
+	if err == nil && len(o.namespaces) == 0 {
+		o.namespaces = console.Namespaces(map[string]rollout.App{name: app}, w.States)
+	}
 	return err
 }
 

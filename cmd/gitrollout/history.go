@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -62,10 +61,6 @@ func (c *historyCommand) run(ctx context.Context, name string) error {
 	}
 	if _, err := w.App(name); err != nil {
 		return err
-	}
-	if w.State == nil {
-		return fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s", w.Config().StateBranch,
-			w.Cluster)
 	}
 	var h status.History
 	err = slowly(c.streams, "reading the history of "+w.Config().StateBranch, func() error {

@@ -12,8 +12,6 @@ import (
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -142,12 +140,8 @@ func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewe
 	if err != nil {
 		return nil, nil, err
 	}
-	app, err := w.App(name)
-	if err != nil {
+	if err := c.target.limit(w, name); err != nil {
 		return nil, nil, err
-	}
-	if len(c.target.namespaces) == 0 {
-		c.target.namespaces = console.Namespaces(map[string]rollout.App{name: app}, w.States)
 	}
 	err = lookAt(ctx, w, c.target, func(app string) { w.Touch(app); told() }, c.streams)
 	return w, w.Client, err

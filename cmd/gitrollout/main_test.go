@@ -40,7 +40,7 @@ func seal() {
 }
 
 // firstScripts are the scripts that make test runs. make test-all runs all scripts.
-var firstScripts = []string{"exit-codes", "get", "help", "history", "hold-abort", "init", "logs", "promote", "render", "validate"}
+var firstScripts = []string{"events", "exit-codes", "get", "help", "history", "hold-abort", "init", "logs", "promote", "render", "validate"}
 
 // TestScripts runs the sessions in testdata/scripts. The sessions have commands as users type them, on real bare repositories without a
 // cluster.

@@ -76,8 +76,8 @@ rights. init writes files, and pushes nothing.`,
 		&cobra.Group{ID: "act", Title: "Decide about a release (pushes to your branch):"},
 		&cobra.Group{ID: "serve", Title: "Set up and reconcile:"},
 	)
-	inGroup(root, "look", newGet(s), newList(s), newLogs(s), newHistory(s), newStatus(s), newRender(s), newDiff(s),
-		newValidate(s), newSimulate(s), newDashboard(s), newPlan(s), newSchema(s))
+	inGroup(root, "look", newGet(s), newList(s), newLogs(s), newEvents(s), newHistory(s), newStatus(s), newRender(s),
+		newDiff(s), newValidate(s), newSimulate(s), newDashboard(s), newPlan(s), newSchema(s))
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newRemove(s), newState(s))
 	inGroup(root, "serve", newInit(s), newVendor(s), newDoctor(s), newRun(s), newOnce(s), newNotify(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment(), newRenderWorker(s))

@@ -1,15 +1,24 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
 // History returns at most limit releases of an app, newest first. It reads the last depth commits of the state branch.
 func (w *Session) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
+	if w.State == nil {
+		return status.History{}, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s",
+			w.Config().StateBranch, w.Cluster)
+	}
 	r := status.NewRecord(app)
 	whole, err := w.Repo.Log(ctx, w.Heads.State, depth, func(s *git.Snapshot) (bool, error) {
 		releases, err := r.Visit(s)
@@ -48,4 +57,65 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 			releases[i].Author, releases[i].Subject = s.Commit().Author, s.Commit().Subject
 		}
 	}
+}
+
+// Events returns an app's newest release. Its transitions include the events in the cluster since the release began.
+func Events(ctx context.Context, w *Session, app string) (status.History, error) {
+	h, err := w.History(ctx, app, 1, 10*historyDepth)
+	s, invalid := w.States.Of(app)
+	if err = cmp.Or(err, invalid); err != nil || len(h.Releases) == 0 {
+		return h, err
+	}
+	if h.Note = w.Note; w.Client == nil {
+		return h, nil
+	}
+	p := &h.Releases[0]
+	since := p.Started
+	if len(p.Transitions) > 0 { // hooks may have run before the release began
+		since = rollout.Soonest(since, p.Transitions[0].At)
+	}
+	own := titlesOf(s, w.Client.Observe(app, s.Workloads(), nil))
+	for _, namespace := range Namespaces(map[string]rollout.App{app: w.Apps[app]}, w.States) {
+		if w.Within != nil && !slices.Contains(w.Within, namespace) {
+			continue // Note says so
+		}
+		events, err := cluster.EventsOf(ctx, w.Client, namespace, since)
+		if err != nil {
+			h.Note = strings.TrimPrefix(h.Note+"; "+err.Error(), "; ")
+		}
+		for _, e := range events {
+			if isIn(own, e.Object) {
+				p.Transitions = append(p.Transitions, status.Transition{At: e.At, Text: e.Text, Object: e.Object, Type: e.Type,
+					Reason: e.Reason, Count: e.Count})
+			}
+		}
+	}
+	slices.SortStableFunc(p.Transitions, func(a, b status.Transition) int { return a.At.Compare(b.At) })
+	return h, nil
+}
+
+func isIn(own map[string]bool, title string) bool {
+	return own[title] || own[title[:strings.LastIndex(title, "-")+1]]
+}
+
+// titlesOf returns the titles of an app's objects, of their ReplicaSets, and of hooks' Jobs. For the pods of an object,
+// which may be gone, it returns the common start of their titles, such as "Pod shop/web-".
+func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
+	own := map[string]bool{}
+	add := func(kind, namespace, name string) {
+		own[kind+" "+namespace+"/"+name], own["Pod "+namespace+"/"+name+"-"] = true, true
+	}
+	for _, ref := range s.Inventory {
+		add(ref.Kind, ref.Namespace, ref.Name)
+	}
+	for w, o := range seen.Workloads {
+		for _, r := range o.Revisions {
+			add("ReplicaSet", w.Namespace, r.Name)
+		}
+	}
+	for _, h := range s.Hooks {
+		namespace, _, _ := strings.Cut(h.Name, "/")
+		add("Job", namespace, h.Job)
+	}
+	return own
 }

@@ -30,12 +30,12 @@ const (
 	Recorded   Outcome = "recorded"   // it was stable before the first record
 )
 
-// History is the JSON or YAML output of the command "history".
+// History is the JSON or YAML output of the commands "history" and "events".
 type History struct {
 	App      string `json:"app"`
 	Cluster  string `json:"cluster"`
 	Releases []Past `json:"releases"`       // newest first
-	Note     string `json:"note,omitempty"` // why older releases are missing
+	Note     string `json:"note,omitempty"` // why older releases or events are missing
 }
 
 // Past is a release and its records.
@@ -60,12 +60,16 @@ type Past struct {
 	progress    []rollout.Progress    // from the newest record
 }
 
-// Transition is one record of a release.
+// Transition is one record of a release or, if Object is set, an event in the cluster during the release.
 type Transition struct {
 	At     time.Time     `json:"at"`
-	Phase  rollout.Phase `json:"phase"`
+	Phase  rollout.Phase `json:"phase,omitempty"` // of a record
 	Text   string        `json:"text"`
-	Commit string        `json:"commit"` // the state commit
+	Commit string        `json:"commit,omitempty"` // the state commit of a record
+	Object string        `json:"object,omitempty"` // kind, namespace and name
+	Type   string        `json:"type,omitempty"`   // of an event: Normal or Warning
+	Reason string        `json:"reason,omitempty"` // of an event
+	Count  int           `json:"count,omitempty"`  // of an event: how often it happened until At
 	back   Outcome       // the release's outcome if the rollback completes; "" without a rollback
 }
 

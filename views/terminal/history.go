@@ -3,6 +3,7 @@ package terminal
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -70,8 +71,17 @@ func drawPast(p status.Past, older []string, k Look) string {
 	}
 	if k.Wide {
 		for _, t := range p.Transitions {
-			b.WriteString(k.line(span{"    " + t.At.Format("15:04:05") + "  ", dim}, span{t.Text, plain},
-				span{"  " + rollout.ShortID(t.Commit), dim}))
+			when := span{"    " + t.At.Format("15:04:05") + "  ", dim}
+			if t.Object != "" {
+				about := t.Object + " " + t.Reason
+				if t.Count > 1 {
+					about += fmt.Sprintf(" %d times", t.Count)
+				}
+				color := map[string]paint{"Warning": yellow}[t.Type]
+				b.WriteString(k.beside(about+": "+t.Text, cmp.Or(k.Width, math.MaxInt), color, when))
+				continue
+			}
+			b.WriteString(k.line(when, span{t.Text, plain}, span{"  " + rollout.ShortID(t.Commit), dim}))
 		}
 		b.WriteString(drawHooks(status.App{Hooks: p.Hooks}, k) + drawAnalyses(status.App{Analyses: p.Analyses}, k))
 	}

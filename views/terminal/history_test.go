@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
@@ -22,6 +23,10 @@ func past() status.History {
 			Analyses: measured().Analyses[:1], Transitions: []status.Transition{
 				{At: before(26 * time.Hour), Phase: rollout.Progressing, Text: "shop release h1-55d0c1ab02 (77ab01c by 山田太郎): setWeight 20",
 					Commit: "0011223344"},
+				{At: before(25*time.Hour + 59*time.Minute), Object: "ReplicaSet shop/shop-5d8f7c9b4", Type: "Normal",
+					Reason: "SuccessfulCreate", Count: 1, Text: "Created pod: shop-5d8f7c9b4-bbbbb"},
+				{At: before(25*time.Hour + 41*time.Minute), Object: "Pod shop/shop-5d8f7c9b4-bbbbb", Type: "Warning",
+					Reason: "BackOff", Count: 12, Text: "Back-off restarting failed container app in pod shop-5d8f7c9b4-bbbbb"},
 				{At: before(25*time.Hour + 40*time.Minute), Phase: rollout.Aborting, Text: "shop back to h1-2c9d0f1b77: analysis background failed",
 					Commit: "5566778899"},
 			}},
@@ -39,4 +44,7 @@ func past() status.History {
 func TestHistoryView(t *testing.T) {
 	golden(t, "history", History(past(), Look{Width: 80, Now: at()}))
 	golden(t, "history-wide", History(past(), Look{Wide: true, Now: at()}))
+	compare.Contains(t, History(past(), Look{Width: 80, Wide: true, Now: at()}),
+		"    10:19:00  Pod shop/shop-5d8f7c9b4-bbbbb BackOff 12 times: Back-off\n"+
+			"              restarting failed container app in pod shop-5d8f7c9b4-bbbbb\n")
 }
