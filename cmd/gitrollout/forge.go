@@ -64,7 +64,7 @@ func (o *hookOptions) secret() (string, error) {
 		}
 	}
 	if text = bytes.TrimSpace(text); len(text) == 0 {
-		return "", usagef("--webhook-address is set without a secret, so any caller could make gitrollout fetch; " +
+		return "", usagef("webhooks need a secret, or any caller could make gitrollout fetch; " +
 			"set GITROLLOUT_WEBHOOK_SECRET or --webhook-secret-file, and enter the same secret at the forge")
 	}
 	return string(text), nil

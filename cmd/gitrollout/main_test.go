@@ -40,7 +40,8 @@ func seal() {
 }
 
 // firstScripts are the scripts that make test runs. make test-all runs all scripts.
-var firstScripts = []string{"events", "exit-codes", "get", "help", "history", "hold-abort", "init", "logs", "promote", "render", "validate"}
+var firstScripts = []string{"events", "exit-codes", "get", "help", "history", "hold-abort", "init", "logs", "promote", "render", "sync",
+	"validate"}
 
 // TestScripts runs the sessions in testdata/scripts. The sessions have commands as users type them, on real bare repositories without a
 // cluster.

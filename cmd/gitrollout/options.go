@@ -105,6 +105,7 @@ func newEnvironment() *cobra.Command {
   GITROLLOUT_REPO                    default of --repo
   GITROLLOUT_CLUSTER                 default of --cluster
   GITROLLOUT_SERVER                  default of --server
+  GITROLLOUT_WEBHOOK                 default of --webhook
   GITROLLOUT_GIT_USERNAME            user name for https
   GITROLLOUT_GIT_PASSWORD            password for https
   GITROLLOUT_GIT_PASSWORD_FILE       a file that holds it
@@ -120,7 +121,7 @@ func newEnvironment() *cobra.Command {
   GITROLLOUT_SIGNING_PASSPHRASE      passphrase of --signing-key
   GITROLLOUT_FORGE_TOKEN             for pull requests (default: what Git uses)
   GITROLLOUT_FORGE_URL               where that may go besides Git's own host
-  GITROLLOUT_WEBHOOK_SECRET          the forge's webhooks are signed with it
+  GITROLLOUT_WEBHOOK_SECRET          the secret of webhooks, for run and sync
   GITROLLOUT_NOTIFY_…                credentials that notifications name as env
   GITROLLOUT_NOTIFY_DIR              the folder of credentials named as file
   OTEL_EXPORTER_OTLP_ENDPOINT        where run sends traces, by OTLP over HTTP

@@ -2,17 +2,21 @@ package forge
 
 import (
 	"cmp"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/call"
 )
 
 // Hook serves webhooks. It calls its function Pushed if a webhook has the right secret and reports a push to Branch. A
@@ -56,6 +60,25 @@ func NewHook(h Hook) (*Hook, error) {
 	}
 	h.reading = make(chan struct{}, maxReading)
 	return &h, nil
+}
+
+// Ask posts a push to Branch to another process's Hook. The URL includes HookPath.
+func (h Hook) Ask(ctx context.Context, url string) error {
+	var push event
+	push.Ref, push.Repository.FullName = "refs/heads/"+h.Branch, h.path()
+	body, err := call.Encode(push)
+	if err != nil {
+		return err
+	}
+	caller := call.Caller{Client: call.Clients(), Secrets: &call.Secrets{}, Now: h.Now}
+	_, err = caller.Do(ctx, call.Request{Method: http.MethodPost, Base: url, Body: body, Type: "application/json",
+		Header: http.Header{"X-GitHub-Event": {"push"},
+			"X-Hub-Signature-256": {"sha256=" + hex.EncodeToString(mac([]byte(h.Secret), body))}}})
+	failed := new(call.Error)
+	if errors.As(err, &failed) && failed.Status == http.StatusUnauthorized {
+		return fmt.Errorf("%w; use the secret of the reconciler", err)
+	}
+	return err
 }
 
 // ServeHTTP implements http.Handler.
@@ -165,10 +188,14 @@ func parseEvent(contentType string, body []byte) (e event, ok bool) {
 	return e, e.Repository.FullName != "" || e.Project.Path != ""
 }
 
+func (h Hook) path() string {
+	_, _, path := remoteOf(h.Remote)
+	return cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))
+}
+
 // isOurs reports whether an event is about Remote. It ignores host names, because an internal name may differ.
 func (h *Hook) isOurs(e event) bool {
-	_, _, path := remoteOf(h.Remote)
-	path = cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))
+	path := h.path()
 	return slices.ContainsFunc([]string{e.Repository.FullName, e.Project.Path}, func(name string) bool {
 		return name != "" &&
 			(strings.EqualFold(path, name) || strings.HasSuffix(strings.ToLower(path), "/"+strings.ToLower(name)))

@@ -114,6 +114,39 @@ func TestHookSecret(t *testing.T) {
 	compare.CheckNamed(t, "a whsec_ secret, which is base64 of its key,", key, signingKey("whsec_"+base64.StdEncoding.EncodeToString(key)))
 }
 
+// TestAsk checks whether a Hook accepts the webhook of Ask, and calls Pushed.
+func TestAsk(t *testing.T) {
+	ours := Hook{Secret: hookSecret, Remote: "https://git.example/acme/deploy.git", Branch: "main", Now: time.Now}
+	for name, c := range map[string]struct {
+		asks   Hook
+		err    string // "" for none
+		pushed int
+	}{
+		"the same":           {ours, "", 1},
+		"another URL":        {Hook{hookSecret, "git@ssh.git.example:acme/deploy", "main", nil, time.Now, nil, nil}, "", 1},
+		"another branch":     {Hook{hookSecret, ours.Remote, "next", nil, time.Now, nil, nil}, "", 0},
+		"another repository": {Hook{hookSecret, "https://git.example/acme/shop.git", "main", nil, time.Now, nil, nil}, "403 Forbidden", 0},
+		"another secret": {Hook{"guess", ours.Remote, "main", nil, time.Now, nil, nil},
+			"401 Unauthorized: (no reason given); use the secret of the reconciler", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pushed := 0
+			hook := ours
+			hook.Pushed = func() { pushed++ }
+			h, err := NewHook(hook)
+			must(t, err)
+			server := httptest.NewServer(h)
+			defer server.Close()
+			err = c.asks.Ask(t.Context(), server.URL+HookPath)
+			if compare.Contains(t, fmt.Sprint(err), c.err); (err == nil) != (c.err == "") {
+				t.Error(err)
+			}
+			compare.CheckNamed(t, "pushes", c.pushed, pushed)
+		})
+	}
+	compare.Contains(t, fmt.Sprint(ours.Ask(t.Context(), "127.0.0.1:9292")), "not a URL that begins with https://")
+}
+
 // TestHookReadsFew checks that a request is refused while maxReading bodies are being read.
 func TestHookReadsFew(t *testing.T) {
 	h, err := NewHook(Hook{Secret: hookSecret, Now: time.Now})

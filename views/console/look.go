@@ -92,6 +92,9 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	}
 	a = status.Of(in, w.Cluster, w.proposals(ctx, in))
 	a.Note = w.Note
+	if w.Detail && a.Waiting == "" && a.Held == nil && isUnseen(in) {
+		a.Waiting = "the next poll: " + Polling(w)
+	}
 	remote := w.Repo.Remote().String()
 	for i, n := range a.Next {
 		a.Next[i].Command = w.Command(n.Command)
@@ -100,6 +103,18 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 		}
 	}
 	return a, nil
+}
+
+// Polling describes when the reconciler looks at the newest commit.
+func Polling(w *Session) string {
+	return fmt.Sprintf("%s is at %s, and the reconciler reads Git every %s", w.Branch, rollout.ShortID(w.Heads.Main),
+		w.Config().Interval)
+}
+
+// isUnseen reports whether the newest commit changes the app, but not the record yet.
+func isUnseen(in strategies.Input) bool {
+	s := strategies.Decide(in).State
+	return s.Source != in.State.Source || s.Release != nil && !s.Release.Same(in.State.Release)
 }
 
 // proposals returns the proposal branches. If w.Detail is set, it omits outdated proposals for the app.

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestSync checks that a reconciler that polls once an hour releases a push after sync, and that a wrong secret has no effect.
+func TestSync(t *testing.T) {
+	w, p := runningWorld(t, time.Hour)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	stop, err := serveHooks(listener, "s3cret", p.loop, p.Log)
+	must(t, err)
+	t.Cleanup(stop)
+	secret := filepath.Join(t.TempDir(), "secret")
+	sync := func(want exitCode, with string, apps ...string) string {
+		t.Helper()
+		writeFile(t, secret, with)
+		return wantExit(t, want, append([]string{"sync", "--repo", w.server.URL, "--cluster", "test", "--webhook-secret-file", secret,
+			"--webhook", "http://" + listener.Addr().String() + "/webhook"}, apps...)...)
+	}
+	commit := w.pushVersion("v2")
+	polls := "main is at " + rollout.ShortID(commit) + ", and the reconciler reads Git every 30s"
+	shown := wantExit(t, exitOK, "get", w.app, "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.viewer())
+	w.wantText(strings.Join(strings.Fields(shown), " "), "Waits for the next poll: "+polls)
+	w.wantText(sync(exitFailed, "guess"), "401 Unauthorized", "use the secret of the reconciler; "+polls)
+	if s := w.state(); s.Release != nil {
+		t.Errorf("a release without a poll: %+v", s.Release)
+	}
+	w.wantText(sync(exitOK, "s3cret\n"), "asked the reconciler to read Git now; "+polls)
+	sync(exitOK, "s3cret", w.app)
+	if s := w.state(); s.Release == nil || s.Release.Commit != commit {
+		t.Errorf("after sync %s, the record has %+v", w.app, s.Release)
+	}
+}
