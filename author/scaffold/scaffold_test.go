@@ -356,6 +356,11 @@ func TestWith(t *testing.T) {
 	for _, dir := range []string{"", "a", "b", "b/c"} {
 		entries, err := tree.ReadDir(dir)
 		must(t, err)
+		for _, e := range entries {
+			if data, err := tree.ReadBlob(e.ID); e.Name == "two" && (err != nil || string(data) != "new") {
+				t.Errorf("a listed file is %q, %v", data, err)
+			}
+		}
 		names = append(names, rollout.Mapped(entries, func(e rollout.Entry) string { return dir + "/" + e.Name })...)
 	}
 	compare.Check(t, []string{"/a", "/b", "a/one", "a/two", "b/c", "b/c/three"}, names)
@@ -370,6 +375,12 @@ func TestWith(t *testing.T) {
 	}
 	if _, found, _ := tree.Lookup("c"); found {
 		t.Error("a missing file is found")
+	}
+	other := With(tree, []File{{Path: "a/two", Content: "newer"}})
+	if a, _, _ := tree.Lookup("a/two"); a.ID == "" {
+		t.Error("a file has no ID")
+	} else if b, _, _ := other.Lookup("a/two"); a.ID == b.ID {
+		t.Error("two contents have one ID")
 	}
 }
 

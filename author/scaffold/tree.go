@@ -1,6 +1,8 @@
 package scaffold
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -8,38 +10,44 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// With returns a tree with additional files that are not written yet.
+// With returns a tree with new contents of files. A folder that contains such a file has no ID.
 func With(tree rollout.Tree, files []File) rollout.Tree {
-	t := &overlaid{Tree: tree, files: map[string]string{}}
+	t := &overlaid{Tree: tree, files: map[string]rollout.Entry{}, blobs: map[string]string{}}
 	for _, f := range files {
-		t.files[f.Path] = f.Content
+		id := fmt.Sprintf("new:%x", sha256.Sum256([]byte(f.Content)))
+		t.files[f.Path] = rollout.Entry{Name: path.Base(f.Path), ID: id, Kind: rollout.File}
+		t.blobs[id] = f.Content
 	}
 	return t
 }
 
 type overlaid struct {
 	rollout.Tree
-	files map[string]string
+	files map[string]rollout.Entry
+	blobs map[string]string // by ID
 }
 
-// newID is the prefix of an added file's ID.
-const newID = "new:"
+// names returns the entries of a folder that are new files, or that contain new files.
+func (t *overlaid) names(dir string) map[string]bool {
+	names := map[string]bool{}
+	for file := range t.files {
+		if below, is := strings.CutPrefix("/"+file, strings.TrimSuffix("/"+dir, "/")+"/"); is {
+			first, _, _ := strings.Cut(below, "/")
+			names[first] = true
+		}
+	}
+	return names
+}
 
 // Lookup implements rollout.Tree.
 func (t *overlaid) Lookup(name string) (rollout.Entry, bool, error) {
-	if _, is := t.files[name]; is {
-		return rollout.Entry{Name: path.Base(name), ID: newID + name, Kind: rollout.File}, true, nil
+	if e, is := t.files[name]; is {
+		return e, true, nil
 	}
-	e, found, err := t.Tree.Lookup(name)
-	if err != nil || found {
-		return e, found, err
+	if len(t.names(name)) > 0 {
+		return rollout.Entry{Name: path.Base(name), Kind: rollout.Dir}, true, nil
 	}
-	for file := range t.files {
-		if strings.HasPrefix(file, name+"/") {
-			return rollout.Entry{Name: path.Base(name), Kind: rollout.Dir}, true, nil
-		}
-	}
-	return e, false, nil
+	return t.Tree.Lookup(name)
 }
 
 // ReadDir implements rollout.Tree.
@@ -52,18 +60,9 @@ func (t *overlaid) ReadDir(name string) ([]rollout.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	for file := range t.files {
-		below, is := strings.CutPrefix(file, name+"/")
-		if name == "" {
-			below, is = file, true
-		}
-		if !is {
-			continue
-		}
-		first, _, _ := strings.Cut(below, "/")
-		if slices.ContainsFunc(entries, func(e rollout.Entry) bool { return e.Name == first }) {
-			continue
-		}
+	names := t.names(name)
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e rollout.Entry) bool { return names[e.Name] })
+	for first := range names {
 		e, _, err := t.Lookup(path.Join(name, first))
 		if err != nil {
 			return nil, err
@@ -76,7 +75,7 @@ func (t *overlaid) ReadDir(name string) ([]rollout.Entry, error) {
 
 // ReadBlob implements rollout.Tree.
 func (t *overlaid) ReadBlob(id string) ([]byte, error) {
-	if content, is := t.files[strings.TrimPrefix(id, newID)]; is && strings.HasPrefix(id, newID) {
+	if content, is := t.blobs[id]; is {
 		return []byte(content), nil
 	}
 	return t.Tree.ReadBlob(id)
