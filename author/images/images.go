@@ -1,0 +1,306 @@
+// Package images edits the line of a repository that sets an image of an app. Package console commits the edited file.
+package images
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"gitrollout.dev/gitrollout/author/scaffold"
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Order asks for another version of an image, and perhaps for another repository.
+type Order struct {
+	name    string // a container, or the repository of an image
+	repo    string // the new repository; "" for the present one
+	version string // ":TAG" or "@DIGEST"
+}
+
+var order = regexp.MustCompile(`^([^=]+)=([\w.-]+(?::\d+)?(?:/[\w.-]+)*)?(:\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})$`)
+
+// Parse reads NAME=TAG, NAME=REPOSITORY:TAG, NAME=@DIGEST or NAME=REPOSITORY@DIGEST.
+func Parse(text string) (Order, error) {
+	full := text
+	if _, value, _ := strings.Cut(text, "="); !strings.ContainsAny(value, ":@/") {
+		full = strings.Replace(text, "=", "=:", 1)
+	}
+	if m := order.FindStringSubmatch(full); m != nil {
+		return Order{m[1], m[2], m[3]}, nil
+	}
+	return Order{}, fmt.Errorf("%q is not NAME=TAG, NAME=REPOSITORY:TAG or NAME=@sha256:DIGEST, such as web=v2", text)
+}
+
+// split returns an image's repository, and its version with the separator.
+func split(image string) (repo, version string) {
+	end := strings.IndexByte(image+"@", '@')
+	if colon := strings.LastIndexByte(image[:end], ':'); colon > strings.LastIndexByte(image[:end], '/') {
+		end = colon
+	}
+	return image[:end], image[end:]
+}
+
+// Names returns an app's images by repository and by container. A name that is both is a repository.
+func Names(r *rollout.Render) map[string][]string {
+	repos, names := map[string][]string{}, map[string][]string{}
+	for _, o := range r.Objects {
+		each(map[string]any(o), func(container map[string]any, name, image string) {
+			repo, _ := split(image)
+			repos[repo], names[name] = append(repos[repo], image), append(names[name], image)
+		})
+	}
+	maps.Copy(names, repos)
+	for name, images := range names {
+		names[name] = slices.Compact(slices.Sorted(slices.Values(images)))
+	}
+	return names
+}
+
+// each calls a function for each map with a name and an image. These are containers and init containers.
+func each(value any, do func(container map[string]any, name, image string)) {
+	list, _ := value.([]any)
+	for _, below := range list {
+		each(below, do)
+	}
+	fields, _ := value.(map[string]any)
+	name, isNamed := fields["name"].(string)
+	if image, is := fields["image"].(string); is && isNamed {
+		do(fields, name, image)
+	}
+	for _, below := range fields {
+		each(below, do)
+	}
+}
+
+// App is an app at a commit. Set adds its edits to the tree.
+type App struct {
+	Tree   rollout.Tree
+	Config string // the path of the configuration
+	Render func(rollout.Tree) (*rollout.Render, error)
+}
+
+// Edit is a file with a new image. Path is "" if the app has this image already.
+type Edit struct{ Path, Content, From, To string }
+
+// Set returns the edit that gives an app another image. The edit changes one line, or two lines for a new repository.
+// Set renders the app with each possible edit, until the only difference is the images with the repository.
+func (a *App) Set(o Order) (Edit, error) {
+	r, err := a.Render(a.Tree)
+	if err != nil {
+		return Edit{}, err
+	}
+	t, err := targetOf(r, o)
+	e := Edit{From: strings.Join(t.was, ", "), To: t.repo + t.version}
+	if err != nil || reflect.DeepEqual(r.ByRef(), t.after) {
+		return e, err
+	}
+	const most = 10
+	var refused []string
+	for _, file := range append(slices.Clone(r.Files), a.Config) {
+		data, _, err := source.ReadFile(a.Tree, file)
+		if err != nil {
+			return e, err
+		}
+		barred, err := a.barred(r.App, file, string(data))
+		if err != nil {
+			return e, err
+		}
+		for _, p := range t.places(string(data)) {
+			edited := scaffold.With(a.Tree, []scaffold.File{{Path: file, Content: p.content}})
+			why, err := a.try(t, p, edited)
+			if why = cmp.Or(why, barred); err != nil || why == "" {
+				e.Path, e.Content, a.Tree = file, p.content, edited
+				return e, err
+			}
+			if line := fmt.Sprintf("%s:%d: %s", file, p.line, why); why != noEffect && !slices.Contains(refused, line) {
+				refused = append(refused, line)
+			}
+		}
+	}
+	return Edit{}, fmt.Errorf("no line that gitrollout may edit sets the image %s; change it by hand, or list the image "+
+		"in the field images of a kustomization:\n%s", e.From, strings.Join(refused[:min(len(refused), most)], "\n"))
+}
+
+// target is an Order for one app.
+type target struct {
+	Order
+	from   string   // the present repository
+	was    []string // the present images with this repository
+	rules  []rule
+	before *rollout.Render
+	after  map[rollout.Ref]rollout.Object
+}
+
+// rule replaces a part of a line that may set the image.
+type rule struct {
+	pattern *regexp.Regexp
+	by      string
+}
+
+func targetOf(r *rollout.Render, o Order) (t target, err error) {
+	t = target{Order: o, before: r, after: r.ByRef()}
+	names := Names(r)
+	known := slices.Sorted(maps.Keys(names))
+	for i, image := range names[o.name] {
+		repo, _ := split(image)
+		if i > 0 && t.from != repo {
+			return t, fmt.Errorf("containers %s have several images; name one of them instead: %s", o.name,
+				strings.Join(names[o.name], ", "))
+		}
+		t.from = repo
+	}
+	if t.from == "" {
+		return t, fmt.Errorf("no container or image is named %q; %s", o.name,
+			cmp.Or(rollout.DidYouMean(o.name, known), "the app has "+strings.Join(known, ", ")))
+	}
+	t.was, t.repo = names[t.from], cmp.Or(t.repo, t.from)
+	for ref, object := range t.after {
+		t.after[ref] = object.Copy()
+		each(map[string]any(t.after[ref]), func(container map[string]any, _, image string) {
+			if repo, _ := split(image); repo == t.from {
+				container["image"] = t.repo + t.version
+			}
+		})
+	}
+	t.addRules()
+	return t, nil
+}
+
+// addRules adds rules for each present image: for the whole image, for the version behind a name that kustomize
+// replaces, and for the version alone. A kustomization has one field for a tag, and another for a digest.
+func (t *target) addRules() {
+	const end = `(["'\s,)}\]]|$)`
+	add := func(pattern, by string) { t.rules = append(t.rules, rule{regexp.MustCompile(pattern), by}) }
+	is := t.version[1:]
+	value, field := is, map[byte]string{':': "newTag: ", '@': "digest: "}[t.version[0]]
+	if yaml.IsValueNonString(is) {
+		value = `"` + is + `"`
+	}
+	for _, image := range t.was {
+		add(`(^|[\s"'=])`+regexp.QuoteMeta(image)+end, "${1}"+t.repo+t.version+"${2}")
+		_, version := split(image)
+		if version == "" {
+			continue
+		}
+		was := regexp.QuoteMeta(version[1:])
+		add(`([\w}])`+regexp.QuoteMeta(version)+end, "${1}"+t.version+"${2}")
+		if version[0] == t.version[0] {
+			add(`([:-] +(?:&\w+ +)?)`+was+`([\s,}]|$)`, "${1}"+value+"${2}")
+			add(`(["'=])`+was+end, "${1}"+is+"${2}")
+		} else {
+			add(`\b(?:newTag|digest): *["']?`+was+`\b["']?`, field+value)
+		}
+	}
+	add(`(\btag: *)(?:""|'')`, `${1}"`+is+`"`)
+}
+
+// place is a line that may set the image. content is the whole file after the edit; "" if the line has no version.
+type place struct {
+	line    int
+	content string
+	why     string // why the line must stay
+}
+
+var (
+	isIgnored = regexp.MustCompile(`^\s*(?:#|apiVersion:)`) // these lines set no image
+	hasAnchor = regexp.MustCompile(`[:-] +&\w`)
+)
+
+// places returns the places of a file, at most 100.
+func (t *target) places(file string) (all []place) {
+	lines := strings.SplitAfter(file, "\n")
+	for i, line := range lines {
+		p := place{line: i + 1}
+		switch {
+		case hasAnchor.MatchString(line):
+			p.why = "has an anchor, which sets other fields as well"
+		case strings.HasPrefix(line, "appVersion:"):
+			p.why = "is the version of the chart; set the tag in its values instead"
+		}
+		found := len(all)
+		for _, r := range t.rules {
+			for _, m := range r.pattern.FindAllStringSubmatchIndex(line, -1) {
+				p.content = t.with(lines, i, line[:m[0]]+string(r.pattern.ExpandString(nil, r.by, line, m))+line[m[1]:])
+				all = append(all, p)
+			}
+		}
+		switch {
+		case isIgnored.MatchString(line):
+			all = all[:found]
+		case len(all) == found && strings.Contains(line, t.from+":"):
+			all = append(all, place{line: i + 1, why: "has the name of the image, but not its tag"})
+		}
+	}
+	return all[:min(len(all), 100)]
+}
+
+// with returns a file with a changed line. A new repository also replaces the present one up to three lines away.
+func (t *target) with(lines []string, i int, changed string) string {
+	lines = slices.Clone(lines)
+	lines[i] = changed
+	near := lines[max(0, i-3):min(len(lines), i+4)]
+	name := regexp.MustCompile(`\b((?:newName|repository): *["']?)` + regexp.QuoteMeta(t.from) + `\b`)
+	if j := slices.IndexFunc(near, name.MatchString); j >= 0 && !strings.Contains(changed, t.repo) {
+		near[j] = name.ReplaceAllString(near[j], "${1}"+t.repo)
+	}
+	return strings.Join(lines, "")
+}
+
+// noEffect is the result of an edit that changes no image.
+const noEffect = "has no effect"
+
+// try renders the app with the edit of a place. It returns why the edit is refused, or "".
+func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error) {
+	if p.content == "" {
+		return p.why, nil
+	}
+	switch r, err := a.Render(edited); {
+	case err != nil && !rollout.IsInvalid(err):
+		return "", err
+	case err != nil && rollout.ReasonOf(err) == rollout.HeldInvalidInput:
+		return noEffect, nil
+	case err != nil: // the policy forbids the image
+		return err.Error(), nil
+	case slices.Equal(Names(r)[t.from], t.was):
+		return noEffect, nil
+	case !reflect.DeepEqual(r.ByRef(), t.after) || !reflect.DeepEqual(r.Specs, t.before.Specs):
+		return "sets not all of the images, or sets other fields as well", nil
+	}
+	return p.why, nil
+}
+
+// barred returns why a file must stay, or "".
+func (a *App) barred(app rollout.App, file, content string) (why string, err error) {
+	isOf := func(values string) bool { return path.Join(app.Path, values) == file }
+	switch {
+	case strings.Contains(content, "\nsops:"):
+		return "is in a file that SOPS has signed", nil
+	case !strings.HasPrefix(file, app.Path+"/") && !slices.ContainsFunc(app.Helm.Files(), isOf):
+		return "is outside of the app's folder, so other apps may use it", nil
+	}
+	for dir := path.Dir(file); ; dir = path.Dir(dir) {
+		by := path.Join(dir, rollout.VendorFile)
+		data, _, err := source.ReadFile(a.Tree, by)
+		sources, _ := rollout.ParseVendor(by, data) // gitrollout vendor reports errors
+		for _, s := range sources {
+			into := path.Join(dir, s.Into) + "/"
+			if s.Chart != nil { // the folder may end with the chart's version
+				into += s.Chart.Name
+			}
+			if strings.HasPrefix(file, into) {
+				return "comes from " + by + ", so the next gitrollout vendor would remove the change", nil
+			}
+		}
+		if err != nil || dir == "." {
+			return "", err
+		}
+	}
+}
