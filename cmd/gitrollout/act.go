@@ -33,10 +33,15 @@ For several apps, it pushes one commit. If an app that you name refuses, it push
 nothing; --selector skips such apps, and lists them.`
 
 func (c *pushCommand) register(cmd *cobra.Command) {
-	register(cmd, &c.source, &c.vouch, &c.apps)
+	c.registerPush(cmd)
+	register(cmd, &c.apps)
+	cmd.Long += aboutSeveral
+}
+
+func (c *pushCommand) registerPush(cmd *cobra.Command) {
+	register(cmd, &c.source, &c.vouch)
 	registerAuthor(cmd, &c.author)
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the commit and its files, and push nothing")
-	cmd.Long += aboutSeveral
 }
 
 // run pushes the changes of the selected apps as one commit.
@@ -101,6 +106,7 @@ func drawChange(tree propose.Tree, o propose.Change) (string, error) {
 			fmt.Fprintf(&b, "D %s\n", path)
 		case found && !bytes.Equal(old, content):
 			fmt.Fprintf(&b, "M %s\n", path)
+			b.WriteString(changedLines(o, string(old), string(content)))
 		}
 	}
 	fmt.Fprintf(&b, "\nnothing was pushed to %s (--dry-run)", o.Branch)

@@ -12,6 +12,16 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
+// completion completes the values of a function. It completes nothing if the repository cannot be read.
+func completion(values func(w *console.Session, args []string) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
+		if w := quietWorld(cmd); w != nil {
+			found = values(w, args)
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 func completeApps() cobra.CompletionFunc { return completeNames((*console.Session).Names, 1) }
 
 // completeSeveral completes the names of apps that are not on the command line yet.
@@ -19,29 +29,18 @@ func completeSeveral() cobra.CompletionFunc {
 	return completeNames((*console.Session).Names, math.MaxInt)
 }
 
-// completeNames completes a command's first arguments. It completes nothing if the repository cannot be read.
+// completeNames completes a command's first arguments with the names that are not on the command line yet.
 func completeNames(names func(*console.Session) []string, most int) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		w := quietWorld(cmd)
-		if len(args) >= most || w == nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+	return completion(func(w *console.Session, args []string) []string {
+		if len(args) >= most {
+			return nil
 		}
-		isGiven := func(name string) bool { return slices.Contains(args, name) }
-		return slices.DeleteFunc(names(w), isGiven), cobra.ShellCompDirectiveNoFileComp
-	}
+		return slices.DeleteFunc(names(w), func(name string) bool { return slices.Contains(args, name) })
+	})
 }
 
 func complete(cmd *cobra.Command, flag string, values func(w *console.Session, args []string) []string) {
-	// RegisterFlagCompletionFunc fails only for an unknown flag.
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) (
-		[]string, cobra.ShellCompDirective,
-	) {
-		w := quietWorld(cmd)
-		if w == nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return values(w, args), cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc(flag, completion(values)) // fails only for an unknown flag
 }
 
 // quietWorld opens a session with a command's flags, without output. It returns nil on an error.

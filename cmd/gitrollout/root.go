@@ -51,10 +51,11 @@ step, and writes each step back to Git.
 
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
 commands only read Git and the cluster, except promote, abort, hold and retry,
-which push one small file to your branch, undo, which pushes a proposal to merge,
-state, which mends the record, remove, which deletes the objects of an app
-that left Git, notify test, which sends a sample, sync, which posts a webhook, and
-doctor, which tests its push rights. init writes files, and pushes nothing.`,
+which push one small file to your branch, set image, which pushes a changed line,
+undo, which pushes a proposal to merge, state, which mends the record, remove,
+which deletes the objects of an app that left Git, notify test, which sends a
+sample, sync, which posts a webhook, and doctor, which tests its push rights.
+init writes files, and pushes nothing.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
   gitrollout promote shop              # let it pass the step it waits at
@@ -78,7 +79,8 @@ doctor, which tests its push rights. init writes files, and pushes nothing.`,
 	)
 	inGroup(root, "look", newGet(s), newList(s), newLogs(s), newEvents(s), newHistory(s), newStatus(s), newRender(s),
 		newDiff(s), newValidate(s), newSimulate(s), newDashboard(s), newPlan(s), newSchema(s))
-	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newRemove(s), newState(s))
+	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newSet(s), newRemove(s),
+		newState(s))
 	inGroup(root, "serve", newInit(s), newVendor(s), newDoctor(s), newRun(s), newSync(s), newOnce(s), newNotify(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment(), newRenderWorker(s))
 	asCalled(root, programName())

@@ -96,7 +96,7 @@ var table = map[string]rule{
 		others: []string{"github.com/coreos/go-oidc/v3/", "golang.org/x/oauth2", "sigs.k8s.io/yaml"}},
 	"views/console": {own: []string{
 		"cluster", "git", "publish/forge", "reconciler/propose", "reconciler/source", "render", "rollout", "strategies",
-		"views/dashboard", "author/plan", "views/status", "views/terminal",
+		"views/dashboard", "author/images", "author/plan", "views/status", "views/terminal",
 	}},
 	"publish/metrics": {own: []string{"reconciler/report", "rollout", "strategies"},
 		others: []string{"github.com/prometheus/client_golang/prometheus", "sigs.k8s.io/yaml"}},
@@ -115,7 +115,8 @@ var table = map[string]rule{
 			"reconciler", "reconciler/adapters", "reconciler/measure", "reconciler/propose", "reconciler/report", "reconciler/source",
 			"render", "render/policy", "author/scaffold", "render/schema", "render/sops", "author/vendoring",
 			"render/worker", "render/worktree", "rollout", "simulate", "strategies",
-			"views/console", "views/dashboard", "views/doctor", "author/plan", "views/status", "views/terminal",
+			"views/console", "views/dashboard", "views/doctor", "author/images", "author/plan", "views/status",
+			"views/terminal",
 		},
 		others: append([]string{
 			"github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",

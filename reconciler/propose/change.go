@@ -18,6 +18,8 @@ type Change struct {
 	Subject string            // the action without the cluster, such as "Promote shop past step 2"
 	Effect  string            // the effect for the user
 	uses    []string          // the files of the version that an undo restores
+
+	Again func() (Change, error) // decides again after another push; nil if the edits do not depend on other files
 }
 
 // Target is the destination of a Change.

@@ -50,7 +50,17 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	}
 	// The commit cannot approve newer releases on the branch, because the edits contain the hashes of these releases.
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
-		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
+		again, id := o, now.Commit().ID
+		if o.Again != nil && id != w.Tip.Tree.Commit().ID {
+			err := w.At(ctx, id)
+			if err == nil {
+				again, err = o.Again()
+			}
+			if err != nil {
+				return rollout.Update{}, err
+			}
+		}
+		return rollout.Update{Edits: again.Edits, Message: again.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
 	})
 	switch {
 	case err != nil:

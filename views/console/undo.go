@@ -143,7 +143,8 @@ func (w *Session) pushProposal(ctx context.Context, who rollout.Identity, o prop
 		Edits: o.Edits, Message: o.Message, When: o.When, Author: who,
 	}})
 	if errors.Is(err, git.ErrConflict) {
-		return "", fmt.Errorf("%s: %s was changed by another push; check the branch, and try again: %w", o.App, o.Branch, err)
+		return "", fmt.Errorf("%s: %s exists, or another push has changed it; check the branch, and try again: %w",
+			o.App, o.Branch, err)
 	}
 	if err != nil {
 		return "", err

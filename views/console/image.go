@@ -1,0 +1,60 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/author/images"
+	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// edited is a commit with edits of files.
+type edited struct {
+	rollout.Tree
+	commit rollout.Commit
+}
+
+func (e edited) Commit() rollout.Commit { return e.commit }
+
+// SetImages returns the change that sets images of an app. The default of the branch is the users' branch.
+func SetImages(w *Session, name string, orders []images.Order, branch string) (propose.Change, error) {
+	o := propose.Change{App: name, Branch: cmp.Or(branch, w.Branch), Edits: map[string][]byte{}, When: w.Now()}
+	app, err := w.App(name)
+	if err != nil {
+		return o, err
+	}
+	if _, listed := w.Tip.Find(name); !listed {
+		return o, fmt.Errorf("%s: %w", name, w.Tip.Removed(app))
+	}
+	a := images.App{Tree: w.Tip.Tree, Config: rollout.ConfigPath(w.Cluster)}
+	a.Render = func(tree rollout.Tree) (*rollout.Render, error) {
+		head := edited{tree, w.Tip.Tree.Commit()}
+		return w.reader.RenderHead(head, w.reader.AppAt(head, app))
+	}
+	var all []string
+	for _, order := range orders {
+		e, err := a.Set(order)
+		if err != nil {
+			return o, fmt.Errorf("%s: %w", name, err)
+		}
+		if all = append(all, rollout.ShortImage(e.To)); e.Path != "" {
+			o.Edits[e.Path] = []byte(e.Content)
+			o.Message += fmt.Sprintf("%s becomes %s in %s\n", e.From, e.To, e.Path)
+		}
+	}
+	to := strings.Join(all, " and ")
+	o.Subject = fmt.Sprintf("Set the image of %s to %s", name, to)
+	o.Message = o.Subject + "\n\n" + o.Message
+	switch o.Effect = fmt.Sprintf("%s goes to %s", name, to); {
+	case len(o.Edits) == 0:
+		o.Effect = fmt.Sprintf("nothing to push: %s already has %s at %s", w.Branch, name, to)
+	case branch != "":
+		o.Effect += " when the branch is merged"
+	default:
+		o.Effect += "; watch: " + w.Command("gitrollout get "+name+" -w")
+	}
+	o.Again = func() (propose.Change, error) { return SetImages(w, name, orders, branch) }
+	return o, nil
+}
