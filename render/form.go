@@ -77,7 +77,6 @@ type canaryForm struct {
 	_                          any             `field:"antiAffinity" notYet:"put the affinity into the pod template"`
 	_                          any             `field:"canaryMetadata" notYet:"leave it out, or put the labels into the pod template"`
 	_                          any             `field:"stableMetadata" notYet:"leave it out, or put the labels into the pod template"`
-	_                          any             `field:"replicaProgressThreshold" notYet:"leave it out: a step is done when all of its pods serve"`
 	_                          any             `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves at most one old ReplicaSet with pods"`
 }
 

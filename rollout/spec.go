@@ -54,6 +54,14 @@ type Canary struct {
 	MinPodsPerReplicaSet       int            // minimum number of pods, if a version has pods; 0 or 1: no minimum
 	AbortScaleDownDelaySeconds int            // with Surge: seconds to keep canary pods after all traffic is on stable
 	ScaleDownDelaySeconds      int            // with Surge and Services: seconds to keep old pods after promotion
+	// how many of a step's new pods must serve; nil: all
+	ReplicaProgressThreshold *ProgressThreshold `json:"replicaProgressThreshold"`
+}
+
+// ProgressThreshold is a percentage or a number of a step's new pods.
+type ProgressThreshold struct {
+	Type  string `json:"type" needs:"give Percent or Pods" oneOf:"Percent Pods Pod"`
+	Value int    `json:"value" needs:"give a percentage, or a number of pods"`
 }
 
 // NodeSelector selects nodes by labels.

@@ -168,15 +168,15 @@ func (c *forecaster) wait(w plan.Wait, s *ForecastStage) {
 
 func (c *forecaster) waitForPods(s *ForecastStage) {
 	s.Wait = WaitPods
-	n := c.in.Replicas
-	missing := s.Canary - c.last.Canary
+	n, at := c.in.Replicas, rollout.Progress{Step: c.step}
+	missing := enough(workloads.Staged{Compiled: c.plan, Progress: at, N: n}, s.Canary) - c.last.Canary
 	switch spec := c.in.Spec; {
 	case missing > 0 && spec.Scaling == rollout.InPlace:
 		s.AtLeast = rollingUpdate(spec, n, missing, s.Canary+s.Stable-n)
 	case missing > 0:
 		s.AtLeast = plan.MinReady(spec)
 	}
-	before := workloads.Staged{Compiled: c.plan, Progress: rollout.Progress{Step: c.step}}
+	before := workloads.Staged{Compiled: c.plan, Progress: at}
 	if c.step > 0 {
 		before.Routed = &rollout.Routing{Step: c.step - 1, Weight: c.plan.RoutedWeight(c.plan.Stages[c.step-1])}
 	}

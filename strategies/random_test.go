@@ -48,6 +48,9 @@ func randomSpec(rng *rand.Rand, name string) rollout.Spec {
 	if rng.IntN(4) == 0 {
 		spec.Canary.MinPodsPerReplicaSet = rng.IntN(4)
 	}
+	if n := spec.ProgressDeadlineSeconds; n%4 == 0 {
+		spec.Canary.ReplicaProgressThreshold = &rollout.ProgressThreshold{Type: []string{"Percent", "Pods"}[n/4%2], Value: n % 101}
+	}
 	if rng.IntN(2) == 0 {
 		spec.Canary.StableService, spec.Canary.CanaryService = name, name+"-canary"
 	}

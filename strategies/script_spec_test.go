@@ -34,6 +34,8 @@ type scriptSpec struct {
 		Settle                     string          `json:"settle"`   // an HTTPRoute splits the requests
 		Background                 *scriptAnalysis `json:"background"`
 		Steps                      []scriptStep    `json:"steps"`
+
+		Threshold *rollout.ProgressThreshold `json:"threshold"`
 	} `json:"canary"`
 	BlueGreen     *rollout.BlueGreen `json:"blueGreen"`
 	PrePromotion  *scriptAnalysis    `json:"prePromotion"`
@@ -141,7 +143,7 @@ func readSpec(t *testing.T, data []byte, name string) rollout.Spec {
 		*spec.Canary = rollout.Canary{
 			StableService: c.StableService, CanaryService: c.CanaryService, MinPodsPerReplicaSet: c.MinPodsPerReplicaSet,
 			AbortScaleDownDelaySeconds: c.AbortScaleDownDelaySeconds, ScaleDownDelaySeconds: c.ScaleDownDelaySeconds,
-			Steps: readSteps(t, c.Steps), Analysis: c.Background.read(t),
+			Steps: readSteps(t, c.Steps), Analysis: c.Background.read(t), ReplicaProgressThreshold: c.Threshold,
 		}
 		if c.Settle != "" {
 			spec.Scaling, spec.Canary.DynamicStableScale = rollout.Surge, c.DynamicStableScale

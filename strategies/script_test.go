@@ -308,6 +308,14 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	case "heal": // pods of v2 become ready now
 		delete(s.life, arg(0))
 		s.pods(arg(0), func(p *kube.Pod) bool { p.Never, p.Due = false, s.kube.Now; return true })
+	case "ready": // two pods of v2 become ready, although the others never do: ready v2 2
+		left := readInt(t, arg(1))
+		s.pods(arg(0), func(p *kube.Pod) bool {
+			if p.Never {
+				p.Never, p.Due, left = false, s.kube.Now, left-1
+			}
+			return left > 0
+		})
 	case "kill": // kill 2 pods of v2: kill v2 2
 		left := readInt(t, arg(1))
 		s.pods(arg(0), func(p *kube.Pod) bool { left--; p.Terminating = true; return left > 0 })

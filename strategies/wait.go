@@ -20,12 +20,15 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	if routes {
 		ready = max(ready, workloads.Learnt(m.Routing))
 	}
-	serving := m.Fresh.Serving(in.Now, ready)
+	serving, needed := m.Fresh.Serving(in.Now, ready), enough(m, want.Canary)
 	switch {
 	case !m.Exists:
 		return verdict{text: m.Workload.Title() + " to exist"}
-	case serving < want.Canary:
+	case serving < needed:
 		text := fmt.Sprintf("pods of the new version: %d of %d serve", serving, want.Canary)
+		if needed < want.Canary {
+			text += fmt.Sprintf(", %d must", needed)
+		}
 		v := verdict{text: withProblem(text, m.Problem())}
 		v.due = workloads.ServesNext(in.Now, ready, m.Fresh)
 		return v
@@ -42,6 +45,21 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	default:
 		return verdict{done: true}
 	}
+}
+
+// enough returns how many of a step's new pods must serve: all, or the share in replicaProgressThreshold. At least one
+// must serve. If all users get new pods, at most maxUnavailable pods may be missing, and the same share at any weight.
+func enough(m workloads.Staged, pods int) int {
+	if m.Spec.Canary == nil || m.Spec.Canary.ReplicaProgressThreshold == nil {
+		return pods
+	}
+	t := m.Spec.Canary.ReplicaProgressThreshold
+	share := rollout.Amount{Value: t.Value, Percent: t.Type == "Percent"}.RoundUp(pods)
+	least := available(m.Spec, m.N)
+	if pods < m.N {
+		least = (least*m.Stage().Weight + m.Full() - 1) / m.Full()
+	}
+	return min(pods, max(1, share, least))
 }
 
 func withProblem(text, problem string) string {
