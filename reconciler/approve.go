@@ -45,14 +45,15 @@ func newApprovals(ask Approver, touch func(app string), wanted func()) *approval
 func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
-	// Only an approved promotion is used, and only for the release at the head or in flight. The result refused says why
-	// a promotion for the release at the head is ignored.
+	// Only an approved promotion is used, and only for the release at the head or in flight, or a restart for stable. The
+	// result refused says why a promotion for the release at the head is ignored.
 	p = a.promotion.File
 	if p == nil || q.ask == nil {
 		return p, nil, nil
 	}
 	forHead := head != nil && p.Release == head.Release()
-	if !forHead && (s.Release == nil || p.Release != s.Release.Hash) {
+	isFor := func(r *rollout.Release) bool { return r != nil && r.Hash == p.Release }
+	if !forHead && !isFor(s.Release) && (p.Decision != rollout.Restart || !isFor(s.Stable)) {
 		return nil, nil, nil
 	}
 	said, err := q.said(a.Name, question{

@@ -60,6 +60,10 @@ func TestApprovals(t *testing.T) {
 	counts("a newer commit may have signed it", v, state, "", source.ErrNotReady)
 	q.answer(t.Context())
 	counts("approved", viewAt("third"), state, "ann", nil)
+	state = rollout.State{Stable: state.Release}
+	counts("a promotion of the stable version", viewAt("third"), state, "", nil)
+	a.promotion.File.Decision = rollout.Restart
+	counts("a restart of the stable version", viewAt("third"), state, "ann", nil)
 	if before := asked; q.answer(t.Context()) || asked != before {
 		t.Error("a question is asked without a need")
 	}

@@ -216,10 +216,6 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	switch {
 	case ask.Heal:
 		s.err = r.apply(ctx, s.transition, s.cache, s.input.State, s.input.Now)
-		if !errors.Is(s.err, source.ErrNotReady) {
-			s.cache.health = s.cache.health.Applied(errors.Join(s.err, s.cache.kept, s.cache.fought), s.input.Now)
-			s.input.Health = s.cache.health
-		}
 		r.gatherer(r.renders).Look(&s.input)
 		if strategies.OrdersNodes(s.input) {
 			var nodes error
@@ -228,6 +224,10 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		}
 		for _, e := range strategies.Evictions(s.input) {
 			s.err = errors.Join(s.err, r.Applier.Evict(ctx, e.Namespace, e.Pod))
+		}
+		if !errors.Is(s.err, source.ErrNotReady) {
+			s.cache.health = s.cache.health.Applied(errors.Join(s.err, s.cache.kept, s.cache.fought), s.input.Now)
+			s.input.Health = s.cache.health
 		}
 		answers.Healed = new(s.err == nil) // a request that stays stops no release
 		if r.Annotations != nil {

@@ -276,11 +276,10 @@ func TestWarnings(t *testing.T) {
 		want    []string // without the prefix "Rollout/shop/web: spec."
 	}{
 		"ignored fields": {
-			"  analysis: {successfulRunHistoryLimit: 1}\n  restartAt: \"2026-01-01T00:00:00Z\"\n" +
+			"  analysis: {successfulRunHistoryLimit: 1}\n" +
 				"  strategy: {canary: {scaleDownDelayRevisionLimit: 1}}\n",
 			[]string{
 				"analysis is ignored: there are no AnalysisRuns whose number could be limited",
-				"restartAt is ignored: to restart pods, change an annotation of the pod template: the change starts a release",
 				"strategy.canary.scaleDownDelayRevisionLimit is ignored: a promotion leaves at most one old ReplicaSet with pods",
 			},
 		},

@@ -37,7 +37,6 @@ type specForm struct {
 	Template                map[string]any  `json:"template" argo:"put it into the Deployment that spec.workloadRef names"`
 	Selector                map[string]any  `json:"selector" argo:"put it into the Deployment that spec.workloadRef names"`
 	Analysis                *historyForm    `json:"analysis" ignored:"there are no AnalysisRuns whose number could be limited"`
-	_                       any             `field:"restartAt" ignored:"to restart pods, change an annotation of the pod template: the change starts a release"`
 	Strategy                *strategyForm   `json:"strategy" needs:"give canary or blueGreen"`
 }
 
@@ -87,7 +86,7 @@ type blueGreenForm struct {
 	_             any           `field:"antiAffinity" notYet:"put the affinity into the pod template"`
 	_             any           `field:"previewMetadata" notYet:"leave it out, or put the labels into the pod template"`
 	_             any           `field:"activeMetadata" notYet:"leave it out, or put the labels into the pod template"`
-	_             any           `field:"maxUnavailable" ignored:"it only affects restarts, and all new pods are started at the same time"`
+	_             any           `field:"maxUnavailable" ignored:"restarts use the maxUnavailable of the Deployment"`
 	_             any           `field:"scaleDownDelayRevisionLimit" ignored:"a promotion leaves at most one old ReplicaSet with pods"`
 }
 

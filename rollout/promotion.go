@@ -20,10 +20,11 @@ const (
 	Hold    Verb = "hold"    // no workload advances while the file has this decision
 	Abort   Verb = "abort"   // roll back to the stable version, and reject the release's hash
 	Retry   Verb = "retry"   // try a rejected hash again, from the first step
+	Restart Verb = "restart" // replace the pods of the stable version that were created before RestartAt
 )
 
 // Verbs lists all decisions.
-func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry} }
+func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry, Restart} }
 
 // Full is the value of Through that opens all gates and skips the remaining weights.
 const Full = "full"
@@ -41,9 +42,10 @@ type Promotion struct {
 	// Workloads replaces Through with a separate value for each workload to promote.
 	Workloads map[Workload]string `json:"workloads,omitempty"`
 	Since     time.Time           `json:"since,omitzero"` // start of the attempt, as in Release.Since; zero: any
-	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
-	Reason    string              `json:"reason,omitempty"` // for users
-	At        string              `json:"at,omitempty"`     // time of the decision; a second retry needs a later time
+	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry restart" default:"promote"`
+	Reason    string              `json:"reason,omitempty"`   // for users
+	At        string              `json:"at,omitempty"`       // time of the decision; a second retry needs a later time
+	RestartAt time.Time           `json:"restartAt,omitzero"` // for the decision "restart" only
 	// AdoptAnyway lets gitrollout take over an app that another controller manages. It applies to this release only.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
@@ -75,6 +77,10 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 	}
 	if wire.Workloads == nil {
 		p.Through = cmp.Or(p.Through, Full)
+	}
+	if p.RestartAt.IsZero() == (p.Decision == Restart) {
+		return nil, Invalidf(file, "restartAt", "and decision: restart need each other").
+			WithFix("give both, as in restartAt: %s", "2026-01-02T15:04:05Z")
 	}
 	sum := sha256.Sum256(data)
 	p.Digest = hex.EncodeToString(sum[:5])

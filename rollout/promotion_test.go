@@ -26,6 +26,8 @@ func TestParsePromotion(t *testing.T) {
 		"hold":                  {"decision: hold\nreason: lunch\n", Promotion{Through: Full, Decision: Hold, Reason: "lunch"}},
 		"abort":                 {"decision: abort\n", Promotion{Through: Full, Decision: Abort}},
 		"retry, made different": {"decision: retry\nat: \"2026-11-20\"\n", Promotion{Through: Full, Decision: Retry, At: "2026-11-20"}},
+		"restart": {"decision: restart\nrestartAt: \"2026-11-20T10:00:00Z\"\n",
+			Promotion{Through: Full, Decision: Restart, RestartAt: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}},
 	} {
 		got, err := ParsePromotion("p.yaml", []byte(promotionHead+"release: h1-1\n"+tc.data))
 		must(t, err)
@@ -48,6 +50,9 @@ func TestParsePromotionRefuses(t *testing.T) {
 		"another kind":                {"apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nrelease: h1-1\n", "kind", "not Promotion"},
 		"a step and workloads":        {release + "through: 1\nworkloads: {shop/web: 2}\n", "workloads", "exclude each other"},
 		"a workload has a namespace":  {release + "workloads: {web: 2}\n", "workloads[web]", "namespace"},
+		"a restart at no time":        {release + "decision: restart\n", "restartAt", "need each other"},
+		"a time for another decision": {release + "restartAt: \"2026-11-20T10:00:00Z\"\n", "restartAt", "need each other"},
+		"not a time":                  {release + "decision: restart\nrestartAt: now\n", "restartAt", "not a time"},
 		"another version":             {"apiVersion: gitrollout.dev/v2\nkind: Promotion\nrelease: h1-1\n", "apiVersion", "not known"},
 		"two values":                  {release + "release: h1-2\n", "", "already set"},
 		"a second, approved document": {release + "---\n" + promotionHead + "release: h1-2\n", "", "more than one document"},
@@ -168,6 +173,8 @@ func TestPromotionEncode(t *testing.T) {
 		// The file has the older APIVersion, so that an older reconciler also obeys it.
 		"Abort": {Promotion{Release: "h1-1", Decision: Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"},
 		"Full":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote}, before + promote + "through: full\n"},
+		"Restart": {Promotion{Release: "h1-1", Decision: Restart, RestartAt: began},
+			before + "decision: restart\nkind: Promotion\nrelease: h1-1\nrestartAt: \"2026-11-22T10:00:00Z\"\n"},
 	} {
 		data, err := tc.p.Encode()
 		must(t, err)

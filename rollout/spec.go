@@ -26,8 +26,9 @@ type Spec struct {
 	ProgressDeadlineAbort bool `json:"progressDeadlineAbort"`
 	// how many versions before the stable version skip the steps when they are released again; nil: all
 	RollbackWindow *int
-	Paused         bool    `json:"paused"` // spec.paused of the document: while true, no step ends
-	Scaling        Scaling // where the capacity for canary pods comes from
+	Paused         bool      `json:"paused"`             // spec.paused of the document: while true, no step ends
+	RestartAt      time.Time `json:"restartAt,omitzero"` // pods created before are deleted; zero: none
+	Scaling        Scaling   // where the capacity for canary pods comes from
 }
 
 // Scaling selects where the capacity for canary pods comes from.

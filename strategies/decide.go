@@ -91,6 +91,7 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withDraining,  // a release that has all users becomes stable
 	withIgnored,   // compares the promotion with the recorded release
 	withHealth,    // applies only to an app at rest
+	withRestart,   // applies only to an app at rest
 	withHooks,     // observes a Job only if nothing else changes
 	withMark,      // compares the finished state with the recorded state
 	withSubject,   // names a transition that has no subject yet

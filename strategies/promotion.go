@@ -69,7 +69,8 @@ func isSpent(in Input) bool {
 
 // withoutLate drops a promotion file for the stable version, and records it as spent, so that no later release uses it.
 func withoutLate(in Input) Input {
-	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash && p.Decision != rollout.Retry {
+	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash &&
+		p.Decision != rollout.Retry && p.Decision != rollout.Restart {
 		in.State.Spent, in.Promotion = p.Digest, nil
 	}
 	return in

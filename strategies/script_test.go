@@ -240,7 +240,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		s.push(args)
 	case "revert":
 		s.revert()
-	case "promote", "hold", "abort", "retry":
+	case "promote", "hold", "abort", "retry", "restart":
 		s.decide(rollout.Verb(verb), arg(0))
 	case "merge": // merges the proposal that opens the shut gates
 		p := Key(s.input(s.state, s.settled))
@@ -425,6 +425,10 @@ func (s *script) decide(verb rollout.Verb, through string) {
 		Digest: fmt.Sprint(s.config)}
 	if verb == rollout.Retry {
 		p.At = rollout.Second(s.kube.Now).Format(time.RFC3339)
+	}
+	if verb == rollout.Restart { // restart 1m: in a minute
+		delay, _ := time.ParseDuration(through)
+		p.RestartAt = rollout.Second(s.kube.Now).Add(delay)
 	}
 	s.git.push(func(x *source) { x.promotion = &p })
 }

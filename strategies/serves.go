@@ -112,10 +112,10 @@ func rollingBackText(spec rollout.Spec, live rollout.ObservedWorkload, stable ro
 		"%d of %d stable pods are ready", spec.Workload, others, stable.Ready(), live.Replicas), stable.Problem)
 }
 
-// Evictions returns the pods that gitrollout must delete now.
+// Evictions returns the pods that gitrollout must delete now, for a release or a restart.
 func Evictions(in Input) []workloads.Eviction {
 	if in.State.Release == nil {
-		return nil
+		return restarted(in)
 	}
 	v := workloads.View{Now: in.Now, Source: in.Source, Observed: in.Observed, Plans: in.plans}
 	return workloads.Evictions(workloads.Evicting{View: v, State: in.State, Release: in.renderOf(in.State.Release.Hash)})

@@ -341,6 +341,9 @@ func (l *loop) answer(in Input, ask Ask) Input {
 	case ask.Heal:
 		l.settled = l.apply(in.State)
 		in.Answers.Healed, in.Observed = new(l.settled), l.observe()
+		for _, e := range Evictions(in) {
+			l.kube.Evict(e.Namespace, e.Pod)
+		}
 	case ask.Foreign != nil:
 		in.Answers.Foreign = &[]rollout.Foreign{}
 	case ask.Adoptable != nil:
@@ -543,7 +546,7 @@ func (l *loop) fingerprint() string {
 		d := l.kube.Deployments[w]
 		all += fmt.Sprint(w, d.Generation, d.Observed, d.Annotations)
 		for _, rs := range d.Sets {
-			all += fmt.Sprint(rs.Name, rs.Version, len(rs.Pods))
+			all += fmt.Sprint(rs.Name, rs.Version, len(rs.Pods), len(rs.Live()))
 		}
 	}
 	return all

@@ -273,13 +273,15 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 // Evict deletes a pod, unless the pod with this name has another uid now.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	for w, d := range k.Deployments {
-		if w.Namespace != namespace || d.sets == nil {
+		if w.Namespace != namespace {
 			continue
 		}
-		for _, m := range d.members() {
-			if m.Pod != nil && m.uid == pod.UID && m.Name == pod.Name && !m.Terminating {
-				m.Terminating = true
-				k.OnChange("pod " + m.Name + " evicted")
+		for _, rs := range d.Sets {
+			for _, p := range rs.Pods {
+				if p.uid == pod.UID && p.Name == pod.Name && !p.Terminating {
+					p.Terminating = true
+					k.OnChange("pod " + p.Name + " evicted")
+				}
 			}
 		}
 	}

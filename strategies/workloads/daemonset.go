@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
-	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
@@ -32,7 +31,7 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 
 // evict returns the old pods on a stage's next nodes. The next nodes are the first nodes in inNodeOrder that still have
 // an old pod. Ready pods are evicted only within maxUnavailable.
-func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (all []Eviction) {
+func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
 	spec, staged := in.spec(w)
 	if !IsHeld(in.State) || i < 0 || !staged || live.Hash != in.State.Release.Templates[w] {
@@ -40,7 +39,7 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	}
 	m := New(in.State, in.Plans.OrNew().Of(spec), in.State.Progress[i], in.Observed)
 	var old []rollout.Pod
-	room := roomOnNodes(spec, live, in.Now)
+	spare := room(spec, live, in.Now)
 	for _, r := range live.Revisions {
 		if !r.Current {
 			old = append(old, slices.DeleteFunc(slices.Clone(r.Members), func(p rollout.Pod) bool { return p.Terminating })...)
@@ -49,25 +48,8 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	if len(spec.Canary.NodeOrder) > 0 && in.Observed.Nodes == nil {
 		return nil
 	}
-	first := inNodeOrder(old, spec.Canary.NodeOrder, in, room < 1)
-	for _, p := range first[:min(len(first), max(0, m.Want().Canary-m.Fresh.Desired))] {
-		if p.Ready {
-			room--
-		}
-		if !p.Ready || room >= 0 {
-			all = append(all, Eviction{Namespace: w.Namespace, Pod: p})
-		}
-	}
-	return all
-}
-
-// roomOnNodes returns how many more nodes may be without a serving pod. It is negative if too many nodes lack a pod.
-func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
-	room := max(1, spec.MaxUnavailable.RoundUp(live.Replicas)) - live.Replicas
-	for _, r := range live.Revisions {
-		room += r.Serving(now, plan.MinReady(spec))
-	}
-	return room
+	first := inNodeOrder(old, spec.Canary.NodeOrder, in, spare < 1)
+	return within(spare, w, first[:min(len(first), max(0, m.Want().Canary-m.Fresh.Desired))])
 }
 
 // inNodeOrder sorts pods by the first selector that matches their node, and then by a digest, so that each release

@@ -27,7 +27,7 @@ func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 			told = max(told, m.N-m.Live.Floor)
 		}
 		if m.Fresh.Desired == told {
-			told += max(0, roomOnNodes(m.Spec, m.Live, v.Now))
+			told += max(0, room(m.Spec, m.Live, v.Now))
 		}
 		k = min(k, told)
 	}

@@ -263,7 +263,8 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 		as("", "", "", "nodes", "list", "watch")
 	}
 	p := spec.Partition
-	if spec.Workload.Kind != "" && (p == nil || p.Ordered) { // the workload's controller does not replace unready pods
+	// Controllers of these workloads do not replace unready pods, and a restart deletes pods of any workload.
+	if spec.Workload.Kind != "" && (p == nil || p.Ordered) || !spec.RestartAt.IsZero() {
 		as("", namespace, "", "pods", "delete")
 	}
 	for _, m := range spec.Metrics() {

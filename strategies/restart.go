@@ -1,0 +1,77 @@
+package strategies
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
+	"gitrollout.dev/gitrollout/strategies/workloads"
+)
+
+// A restart deletes the pods of an app at rest that were created before the requested time. Kubernetes starts pods of
+// the same version. The pods' creation times show the progress, so a restart has no record.
+
+// restart is the restart of one workload, in progress or to come.
+type restart struct {
+	spec rollout.Spec
+	live rollout.ObservedWorkload
+	at   time.Time
+	left []rollout.Pod        // the pods to replace
+	now  []workloads.Eviction // the pods to delete now
+}
+
+// restarts returns the restarts that the Rollout documents or the promotion file request. It returns none unless the
+// app is at rest and all watches work.
+func restarts(in Input) (all []restart) {
+	s := in.State
+	if in.Source == nil || s.Draining != nil || in.Observed.Unseen != "" || !isResting(s) {
+		return nil
+	}
+	for _, spec := range in.Source.Specs {
+		r := restart{spec: spec, live: in.Observed.Workloads[spec.Workload], at: spec.RestartAt}
+		if s.Stable != nil && in.Promotion.Says(rollout.Restart, s.Stable.Hash) {
+			r.at = rollout.Later(r.at, in.Promotion.RestartAt)
+		}
+		if r.left, r.now = workloads.Restart(spec, r.live, r.at, in.Now); r.live.Synced && len(r.left) > 0 {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func restarted(in Input) (all []workloads.Eviction) {
+	for _, r := range restarts(in) {
+		all = append(all, r.now...)
+	}
+	return all
+}
+
+// Restarting describes the restarts in progress or to come. It also returns when the next pod may be deleted, or zero
+// if that depends on other pods. The text is empty without a restart, or once all pods are newer.
+func Restarting(in Input) (text string, due time.Time) {
+	var all []string
+	for _, r := range restarts(in) {
+		all = append(all, fmt.Sprintf("the restart of %s: %s created before %s", r.spec.Workload,
+			rollout.Count(len(r.left), "pod"), r.at.Format(time.RFC3339)))
+		next := r.at
+		if !in.Now.Before(r.at) {
+			next = workloads.ServesNext(in.Now, plan.MinReady(r.spec), r.live.Revisions...)
+		}
+		due = rollout.Soonest(due, next)
+	}
+	return strings.Join(all, "; "), due
+}
+
+// withRestart adds a restart to the decision's waits and timers.
+func withRestart(in, given Input, d Decision) Decision {
+	if d.Stale {
+		return d
+	}
+	in.State, in.Promotion = d.State, given.Promotion
+	text, due := Restarting(in)
+	d.Waiting, d.Requeue = cmp.Or(d.Waiting, text), rollout.Soonest(d.Requeue, due)
+	return d
+}

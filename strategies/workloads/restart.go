@@ -1,0 +1,62 @@
+package workloads
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/plan"
+)
+
+// Restart returns the pods that were created before a restart, and the pods to delete now. Ready pods go within
+// maxUnavailable, and at least one at a time.
+func Restart(spec rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) (old []rollout.Pod, all []Eviction) {
+	if old = outdated(live, at); now.Before(at) {
+		return old, nil
+	}
+	return old, within(room(spec, live, now), spec.Workload, old)
+}
+
+// outdated returns the pods from before a restart in the order of their deletion: first pods that are not ready, then
+// the highest ordinal, then the oldest pod.
+func outdated(live rollout.ObservedWorkload, restart time.Time) (pods []rollout.Pod) {
+	for _, r := range live.Revisions {
+		pods = append(pods, slices.DeleteFunc(slices.Clone(r.Members), func(p rollout.Pod) bool {
+			return p.Terminating || !p.Created.Before(restart)
+		})...)
+	}
+	slices.SortFunc(pods, func(a, b rollout.Pod) int {
+		ready := map[bool]int{true: 1}
+		return cmp.Or(ready[a.Ready]-ready[b.Ready], ordinal(b)-ordinal(a), a.Created.Compare(b.Created),
+			cmp.Compare(a.Name, b.Name))
+	})
+	return pods
+}
+
+// within returns the pods to delete now: pods that are not ready, and as many ready pods as there is room for.
+func within(room int, w rollout.Workload, pods []rollout.Pod) (all []Eviction) {
+	for _, p := range pods {
+		if p.Ready {
+			room--
+		}
+		if !p.Ready || room >= 0 {
+			all = append(all, Eviction{Namespace: w.Namespace, Pod: p})
+		}
+	}
+	return all
+}
+
+// room returns how many more pods may be unavailable, as if maxUnavailable was at least 1. It is negative if too many
+// pods are unavailable.
+func room(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
+	most := spec.MaxUnavailable.RoundDown(live.Replicas)
+	if spec.OnNodes() {
+		most = spec.MaxUnavailable.RoundUp(live.Replicas)
+	}
+	spare := max(1, most) - live.Replicas
+	for _, r := range live.Revisions {
+		spare += r.Serving(now, plan.MinReady(spec))
+	}
+	return spare
+}
