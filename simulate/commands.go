@@ -34,7 +34,7 @@ func (s *Story) command(verb string, args []string) error {
 		return s.revert(args)
 	case "merge":
 		return s.merge(args)
-	case "promote", "hold", "abort", "retry":
+	case "promote", "hold", "abort", "retry", "restart":
 		return s.decide(rollout.Verb(verb), args)
 	case "withdraw":
 		app, _, err := s.appOf(args)
@@ -320,7 +320,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, as the commands "promote", "hold", "abort" and "retry" of gitrollout do.
+// decide pushes a promotion file, as the commands of gitrollout with the names of the verbs do.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

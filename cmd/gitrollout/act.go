@@ -113,7 +113,7 @@ func drawChange(tree propose.Tree, o propose.Change) (string, error) {
 	return b.String(), nil
 }
 
-// actCommand is the common part of the commands "promote", "abort", "hold" and "retry".
+// actCommand is the common part of the commands that push a promotion file.
 type actCommand struct {
 	pushCommand
 	action propose.Action
@@ -212,6 +212,21 @@ first step.
 It pushes the app's promotion file to your branch.`,
 		Example: `  gitrollout retry shop`,
 	}, rollout.Retry)
+	return cmd
+}
+
+func newRestart(s streams) *cobra.Command {
+	cmd, _ := newAct(s, &cobra.Command{
+		Use:   "restart APP...",
+		Short: "Replace the pods of an app without a release in flight",
+		Long: `Replace the pods of an app at rest by new pods of the same version.
+
+It pushes the app's promotion file to your branch, with restartAt. The reconciler
+then deletes the pods that were created before this time, at most maxUnavailable at
+once, and always at least one. The reconciler needs the right to delete pods.`,
+		Example: `  gitrollout restart shop
+  gitrollout restart -l team=pay --dry-run`,
+	}, rollout.Restart)
 	return cmd
 }
 

@@ -41,7 +41,7 @@ func (o *dashOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.address, "dashboard-address", dashAddress, "`host:port` of the dashboard; \"\" for none")
 	flags.BoolVar(&o.actions, "dashboard-actions", false,
-		"let signed-in users promote, hold, abort, retry and undo releases in the dashboard")
+		"let signed-in users promote, hold, abort, retry and undo releases, and restart apps, in the dashboard")
 	flags.StringVar(&o.tokens, "dashboard-tokens", "", "with --dashboard-actions: `file` of people and their rights")
 	flags.StringVar(&o.url, "dashboard-url", "", "the dashboard's URL in browsers, if it differs from --dashboard-address")
 	flags.StringVar(&o.issuer, "dashboard-oidc-issuer", "", "`URL` of the OpenID Connect provider that people sign in at")
@@ -102,7 +102,7 @@ It reads Git, and the cluster if that can be reached, like get. "gitrollout run"
 serves the same page, with the current measurements.
 
 The page is read-only. With --dashboard-actions, people who sign in can promote,
-hold, abort, retry and undo: each action is a commit under their name.
+hold, abort, retry, undo and restart: each action is a commit under their name.
 --dashboard-tokens names the file of people and their rights.`,
 		Example: `  gitrollout dashboard
   gitrollout dashboard --cluster prod-eu --dashboard-address 127.0.0.1:8080`,

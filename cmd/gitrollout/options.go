@@ -129,8 +129,8 @@ func newEnvironment() *cobra.Command {
                                      OTEL_ variables count, too)
   GITROLLOUT_OIDC_CLIENT_SECRET      of the dashboard, where people sign in
   HTTPS_PROXY, NO_PROXY              proxy for https, and the hosts without it
-  GIT_AUTHOR_NAME                    author of the commits of promote, abort, hold and
-  GIT_AUTHOR_EMAIL                   retry (default: user.name and user.email of git)
+  GIT_AUTHOR_NAME                    author of the commits of promote, abort, hold, retry
+  GIT_AUTHOR_EMAIL                   and restart (default: user.name and user.email of git)
   KUBECONFIG                         default of --kubeconfig
   NO_COLOR                           any value: no colours
 

@@ -50,9 +50,9 @@ step, and writes each step back to Git.
   push to release, merge to promote, revert to roll back
 
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
-commands only read Git and the cluster, except promote, abort, hold and retry,
-which push one small file to your branch, set image, which pushes a changed line,
-undo, which pushes a proposal to merge, state, which mends the record, remove,
+commands only read Git and the cluster, except promote, abort, hold, retry and
+restart, which push one small file to your branch, set image, which pushes a changed
+line, undo, which pushes a proposal to merge, state, which mends the record, remove,
 which deletes the objects of an app that left Git, notify test, which sends a
 sample, sync, which posts a webhook, and doctor, which tests its push rights.
 init writes files, and pushes nothing.`,
@@ -79,8 +79,8 @@ init writes files, and pushes nothing.`,
 	)
 	inGroup(root, "look", newGet(s), newList(s), newLogs(s), newEvents(s), newHistory(s), newStatus(s), newRender(s),
 		newDiff(s), newValidate(s), newSimulate(s), newDashboard(s), newPlan(s), newSchema(s))
-	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newUndo(s), newSet(s), newRemove(s),
-		newState(s))
+	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newRestart(s), newUndo(s),
+		newSet(s), newRemove(s), newState(s))
 	inGroup(root, "serve", newInit(s), newVendor(s), newDoctor(s), newRun(s), newSync(s), newOnce(s), newNotify(s))
 	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment(), newRenderWorker(s))
 	asCalled(root, programName())

@@ -39,7 +39,8 @@ SCRIPT is a file, or - for the standard input. Commands stand at the margin:
   push files NAME          the files below NAME/ in the script
   revert [APP]             the newest commit that was another release, again
   promote [APP] [STEP]     as the command: the gate that is shut opens, or all up
-                           to STEP; also hold, abort, retry; withdraw undoes it
+                           to STEP; also hold, abort, retry, restart; withdraw
+                           undoes it
   merge [APP] [promote]    merge the open proposal (or: revert)
   +30s                     time passes, with all that is due on the way
   never v2, slow v2 30s    pods of a version never become ready, or late

@@ -44,6 +44,8 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	switch coming := strategies.Coming(in); {
 	case verb == rollout.Retry && in.Head.Render != nil:
 		return in.Head.Render.Release()
+	case verb == rollout.Restart && in.State.Stable != nil:
+		return in.State.Stable.Hash
 	case verb != Undo && coming != nil:
 		return coming.Hash
 	case in.State.Release != nil:
@@ -56,7 +58,7 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 func Possible(in strategies.Input) (out []Action) {
 	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
-		{Verb: rollout.Abort}, {Verb: rollout.Retry}, {Verb: Undo}} {
+		{Verb: rollout.Abort}, {Verb: rollout.Retry}, {Verb: rollout.Restart}, {Verb: Undo}} {
 		a.Release = about(in, a.Verb)
 		_, err := decide(in, a)
 		if a.Verb == Undo && (in.State.Release != nil || in.State.Stable != nil) || err == nil {
@@ -88,7 +90,8 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.At == "" && in.State.Spent != "" {
+	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.Decision != rollout.Restart && p.At == "" &&
+		in.State.Spent != "" {
 		p.At = rollout.Second(in.Now).Format(time.RFC3339) // the file must differ from an old file that has no effect
 	}
 	about := in.State
@@ -125,6 +128,8 @@ func decide(in strategies.Input, a Action) (decision, error) {
 		return abort(in, a.Reason)
 	case a.Verb == rollout.Retry:
 		return retry(in)
+	case a.Verb == rollout.Restart:
+		return restart(in)
 	}
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }

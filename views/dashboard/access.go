@@ -34,7 +34,7 @@ type Access struct{ File string }
 //	- claim: groups                 # a claim of the OIDC token
 //	  value: release-managers
 //	  apps: ["*"]
-//	  verbs: [promote, hold, abort, retry, undo]
+//	  verbs: [promote, hold, abort, retry, undo, restart]
 type rules struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`

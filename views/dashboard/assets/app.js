@@ -66,6 +66,7 @@ const means = {
   hold: 'It keeps the release where it is until the hold is ended.',
   abort: 'It takes the release back to stable at once, and rejects it.',
   retry: 'It tries the rejected release again, from its first step.',
+  restart: 'It replaces all pods by new pods of the same version, within maxUnavailable.',
   undo: 'It pushes a proposal that takes the release back in Git.',
 };
 

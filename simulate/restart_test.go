@@ -1,0 +1,87 @@
+package simulate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestRestart restarts one of two apps by the command, with a crash of the process after each second. All pods of the app are replaced one
+// at a time, pods of the other app stay, and nothing is recorded.
+func TestRestart(t *testing.T) {
+	p := newStory(t, twoApps("v1"))
+	p.start()
+	p.settle()
+	p.tick(1)
+	was, commits := p.pods(), p.git.Head(stateBranch)
+	must(t, p.command("slow", []string{"v1", "3s"}))
+	must(t, p.command("restart", []string{"shop"}))
+	least := 2
+	for range 10 {
+		p.settle()
+		for w, d := range p.cluster.Kube.Deployments {
+			ready := 0
+			for _, set := range d.Sets {
+				ready += set.Ready()
+			}
+			if w.Name == "till" && ready < 2 {
+				t.Errorf("%d pods of %s are ready", ready, w)
+			}
+			least = min(least, ready)
+		}
+		p.start()
+		must(t, p.wait(time.Second))
+	}
+	p.settle()
+	if least != 1 {
+		t.Errorf("at least %d pods were ready, want 1 of 2", least)
+	}
+	for _, name := range strings.Fields(was) {
+		if is, want := strings.Contains(p.pods(), name), strings.HasPrefix(name, "till"); is != want {
+			t.Errorf("pod %s exists: %t, want %t", name, is, want)
+		}
+	}
+	if now := p.git.Head(stateBranch); now != commits {
+		t.Errorf("the restart made a commit on the state branch: %v", p.git.commits[now])
+	}
+	p.checkPhase("shop", rollout.Healthy)
+
+	// Another request restarts the pods again, and a request for a version that does not serve has no effect.
+	again := p.pods()
+	must(t, p.command("restart", []string{"shop"}))
+	p.tick(1)
+	if p.pods() == again {
+		t.Error("the second restart has no effect")
+	}
+	again = p.pods()
+	p.files("a restart of another version", promotionOf("h1-0000000000", "decision: restart\nrestartAt: \"2030-01-01T00:00:00Z\"\n"))
+	p.tick(1)
+	if p.pods() != again {
+		t.Error("a restart of another version deletes pods")
+	}
+}
+
+// TestRestartInADocument restarts a workload by its Rollout document, also at a later time.
+func TestRestartInADocument(t *testing.T) {
+	p := newStory(t, twoApps("v1"))
+	p.start()
+	p.settle()
+	p.tick(1)
+	was := p.pods()
+	later := p.cluster.Kube.Now.Add(5 * time.Minute).Format(time.RFC3339)
+	p.files("restart", map[string]string{shopFile: strings.Replace(appFile("shop", "v1"), "  strategy: {canary",
+		"  restartAt: \""+later+"\"\n  strategy: {canary", 1)})
+	p.tick(4)
+	if p.pods() != was {
+		t.Error("the restart came too early")
+	}
+	p.tick(3)
+	for _, name := range strings.Fields(was) {
+		if is, want := strings.Contains(p.pods(), name), strings.HasPrefix(name, "till"); is != want {
+			t.Errorf("pod %s exists: %t, want %t", name, is, want)
+		}
+	}
+	p.checkPhase("shop", rollout.Healthy)
+}
