@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAHeldAppNamesTheCommitThatChangedIt pushes three commits together, of which the second causes a hold. The hold names that commit.
-// After a restart without history, the hold names no commit.
+// TestAHeldAppNamesTheCommitThatChangedIt pushes three commits together, of which the second causes a hold. The hold names that commit and
+// its author. After a restart without history, the hold names no commit.
 func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 	broken := map[string]string{"apps/shop/app.yaml": strings.Replace(version("v2"), "setWeight: 50", "setWeight: 500", 1)}
 	in := func(namespace string) string {
@@ -42,7 +42,9 @@ func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 				"apps/shop/app.yaml":           version("v1"),
 			}, nil)
 			w.commit("before", map[string]string{"README.md": "before\n"})
+			w.git.author = "Bob"
 			made := w.commit("changes", c.changes)
+			w.git.author = "Cid"
 			w.commit("after", readme)
 			if c.restart != never {
 				past := &pastOf{origin: w.git, then: func() error { return nil }}
@@ -53,8 +55,9 @@ func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 			}
 			w.settle()
 			held := w.state().Held
-			if held == nil || held.Reason != c.reason || held.Commit != map[string]string{"made": made}[c.want] {
-				t.Fatalf("it is held by %+v, want %s of commit %q, which is %s", held, c.reason, c.want, made)
+			if held == nil || held.Reason != c.reason || held.Commit != map[string]string{"made": made}[c.want] ||
+				held.Author != map[string]string{"made": "Bob"}[c.want] {
+				t.Fatalf("it is held by %+v, want %s of commit %q by Bob, which is %s", held, c.reason, c.want, made)
 			}
 			w.follow("once more", map[string]string{"README.md": "once more\n"})
 			if again := w.state().Held; again == nil || *again != *held {

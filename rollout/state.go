@@ -91,6 +91,7 @@ type Held struct {
 	Reason  HeldReason `json:"reason"`
 	Message string     `json:"message"`          // one sentence with file, field, value and the fix
 	Commit  string     `json:"commit,omitempty"` // the commit that is not followed
+	Author  string     `json:"author,omitempty"` // of Commit
 }
 
 // HeldReason is the reason why an app is held, as one word for programs.

@@ -97,7 +97,7 @@ func (s State) Printable() State {
 	s.Kept, s.Ignored = Printable(s.Kept), Printable(s.Ignored)
 	if s.Held != nil {
 		held := *s.Held
-		held.Message, s.Held = Printable(held.Message), &held
+		held.Message, held.Author, s.Held = Printable(held.Message), Printable(held.Author), &held
 	}
 	for _, r := range []**Release{&s.Stable, &s.Release} {
 		if *r != nil {

@@ -159,7 +159,7 @@ func decideHeld(in Input) Decision {
 	if reason := mustRetreat(in); reason != "" && s.Stable != nil {
 		return rollback(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
-	d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)
+	d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit)
 	d.Requeue = heldUntil(in)
 	if job, runs := hookInFlight(in); runs {
 		if job.Subject != "" {
@@ -197,13 +197,13 @@ func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
 			"push the newer commit again, or continue from the older record: gitrollout state repair %s",
-		rollout.StatePath(s.App), s.Serial, live, s.App), "")
+		rollout.StatePath(s.App), s.Serial, live, s.App), rollout.Commit{})
 	d.Stale = true
 	return d
 }
 
-func hold(s rollout.State, reason rollout.HeldReason, message, commit string) Decision {
-	s.Held = &rollout.Held{Reason: reason, Message: message, Commit: commit}
+func hold(s rollout.State, reason rollout.HeldReason, message string, by rollout.Commit) Decision {
+	s.Held = &rollout.Held{Reason: reason, Message: message, Commit: by.ID, Author: by.Author}
 	return Decision{State: s, Waiting: message, Subject: fmt.Sprintf("%s held: %s", s.App, message)}
 }
 

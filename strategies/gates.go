@@ -242,7 +242,7 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 		until = "for " + shut.Cause()
 	}
 	message := fmt.Sprintf("%s of %s by %s waits %s", what, head.Short(), head.Author, until)
-	d := hold(s, rollout.HeldClosed, message, head.ID)
+	d := hold(s, rollout.HeldClosed, message, head)
 	d.Subject = fmt.Sprintf("%s: %s", s.App, d.Waiting)
 	d.Waiting, d.Requeue = waits, shut.Until
 	return d, true

@@ -88,8 +88,8 @@ func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	} else if by := keptBack(in); by != "" {
 		d.Waiting += ", and then the end of " + by + reasonOf(in, by)
 	}
-	s.Held = &rollout.Held{Reason: rollout.HeldHook, Commit: in.Head.Commit.ID, Message: fmt.Sprintf(
-		"%s by %s waits for its hooks", what, in.Head.Commit.Author)}
+	message := fmt.Sprintf("%s by %s waits for its hooks", what, in.Head.Commit.Author)
+	s.Held = hold(*s, rollout.HeldHook, message, in.Head.Commit).State.Held
 	d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s: release %s waits for hooks", s.App, release.Hash))
 	return d
 }
@@ -228,12 +228,12 @@ func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 		beforeRelease(&in.State)
 		return hold(in.State, rollout.HeldHookFailed, reason+"; the hook runs again when it changes in Git, or after "+
 			"gitrollout retry "+in.App.Name+", and is skipped when Git restores it; nothing else of the commit "+
-			"is applied until then", in.Head.Commit.ID)
+			"is applied until then", in.Head.Commit)
 	case run.When == rollout.HookBefore:
 		return refuse(in, release, cause{reason: reason, hook: run})
 	case in.State.Stable == nil:
 		return hold(in.State, rollout.HeldNoStable, reason+"; there is no stable version yet: push a version that works, "+
-			"or change the hook, or run it again without a change: gitrollout retry "+in.App.Name, in.Head.Commit.ID)
+			"or change the hook, or run it again without a change: gitrollout retry "+in.App.Name, in.Head.Commit)
 	}
 	return rollback(in, cause{reason: reason, to: in.State.Stable.Commit, reject: true, hook: run})
 }
@@ -257,7 +257,7 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 // notBegun holds an app without a stable version after the failure of a hook before its release.
 func notBegun(in Input, why rollout.Rejection) Decision {
 	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s did not begin: %s; change the hook and push, "+
-		"or run the hook again without a change: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit.ID)
+		"or run the hook again without a change: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit)
 	d.State.Phase = cmp.Or(d.State.Phase, rollout.Pending)
 	return d
 }

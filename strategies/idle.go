@@ -71,7 +71,7 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	if rejection, is := s.IsRejected(in.Head.Render.Release()); is && s.Stable != nil {
 		return degraded(in, rejection)
 	}
-	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit.ID)
+	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit)
 }
 
 // standing returns the running version of an app that had no documents, or nil if it is unknown. If the head has hooks

@@ -38,17 +38,17 @@ func decideInFlight(in Input) Decision {
 	case isLost:
 		return withoutDocument(in, hold(s, rollout.HeldRolloutRemoved, fmt.Sprintf("the Rollout document of %s was "+
 			"removed while its release %s is in flight; restore it, revert the release, or promote it fully first",
-			missing.Title(), s.Release.Hash), in.Head.Commit.ID))
+			missing.Title(), s.Release.Hash), in.Head.Commit))
 	case isRenamed:
 		return withoutDocument(in, hold(s, rollout.HeldRenamed, fmt.Sprintf("%s while release %s is in flight, and all its "+
 			"pods would start together; restore its name and kind, abort the release, or promote the release fully",
-			name, s.Release.Hash), in.Head.Commit.ID))
+			name, s.Release.Hash), in.Head.Commit))
 	case target != s.Release.Hash:
 		return leave(in, target)
 	}
 	if goesBack {
 		reason += "; there is no stable version yet: push a version that works"
-		return hold(s, rollout.HeldNoStable, reason, in.Head.Commit.ID)
+		return hold(s, rollout.HeldNoStable, reason, in.Head.Commit)
 	}
 	if in.Source == nil || in.Source.Digest != head.Digest {
 		return adopt(in)
@@ -76,7 +76,7 @@ func leave(in Input, target rollout.Hash) Decision {
 				"it would have no steps; to replace all pods together: gitrollout promote %s --full", target, s.Release.Hash, s.App)
 		}
 		if is && !in.Promotion.OpensAll(target) {
-			return finishFirst(in, hold(s, rollout.HeldAdoption, why, head.ID))
+			return finishFirst(in, hold(s, rollout.HeldAdoption, why, head))
 		}
 		if d, shut := waitForWindow(in, "release "+string(target)); shut {
 			return finishFirst(in, d)

@@ -152,7 +152,7 @@ func finishRollback(in Input) (Decision, bool) {
 		if rejection, is := s.IsRejected(s.Release.Hash); is {
 			s.Reason = rejectedText(rejection)
 		}
-		d := hold(s.AtRest(rollout.Degraded, s.Reason), rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)
+		d := hold(s.AtRest(rollout.Degraded, s.Reason), rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit)
 		d.Subject = s.App + " back at " + string(s.Stable.Hash)
 		return d, true
 	}

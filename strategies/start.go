@@ -22,7 +22,7 @@ func decideFirst(in Input) Decision {
 		in.State.Phase = rollout.Pending
 		return hold(in.State, rollout.HeldForeign, fmt.Sprintf(
 			"%s; %s, or take the app over unchanged: gitrollout promote %s --adopt-anyway",
-			other, other.Fix, in.App.Name), in.Head.Commit.ID)
+			other, other.Fix, in.App.Name), in.Head.Commit)
 	}
 	d, settled := adoption(in, release)
 	if !settled {
@@ -91,7 +91,7 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 		return Decision{State: s, Subject: fmt.Sprintf("%s adopted at %s", s.App, rollout.ShortID(release.Commit))}, true
 	}
 	s.Phase = rollout.Pending
-	return hold(s, rollout.HeldAdoption, problem, in.Head.Commit.ID), true
+	return hold(s, rollout.HeldAdoption, problem, in.Head.Commit), true
 }
 
 // firstDeployment follows the head immediately, because there is no stable version to protect.

@@ -83,7 +83,7 @@ func describeRelease(e *rollout.Event, about, after rollout.State) {
 		e.Stable = after.Stable.Hash
 	}
 	if after.Held != nil && after.Held.Commit != "" && after.Release == nil {
-		e.Commit = after.Held.Commit
+		e.Commit, e.Author, e.Subject = after.Held.Commit, after.Held.Author, ""
 	}
 	for i, p := range about.Progress {
 		if step := min(p.Step+1, p.Of); i == 0 || step < e.Step {

@@ -57,7 +57,9 @@ func degraded() rollout.State {
 }
 
 func held(reason rollout.HeldReason, message string) func(*rollout.State) {
-	return func(s *rollout.State) { s.Held = &rollout.Held{Reason: reason, Message: message, Commit: "abc"} }
+	return func(s *rollout.State) {
+		s.Held = &rollout.Held{Reason: reason, Message: message, Commit: "abc", Author: "Bob"}
+	}
 }
 
 func run(phase rollout.AnalysisPhase) func(*rollout.State) {
@@ -233,6 +235,7 @@ func TestEventSaysWhatToDo(t *testing.T) {
 			func(e *rollout.Event) { e.Text, e.Analyses = "", e.Analyses[:1:1] }},
 		"a window is shut": {healthy("v1"), with(healthy("v1"), held(rollout.HeldClosed, "until Monday")), func(e *rollout.Event) {
 			e.Text, e.Waiting, e.Commit, e.Stable, e.Release = "until Monday", "until Monday", "abc", "v1", "v1"
+			e.Author, e.Subject = "Bob", ""
 		}},
 		"Git is wrong": {stalled, with(stalled, held("InvalidInput", "x.yaml: bad")), func(e *rollout.Event) {
 			e.Text, e.Waiting, e.Commit, e.Trouble, e.Release = "x.yaml: bad", "", ofCommit, "prod/shop/held", "v2"

@@ -128,8 +128,9 @@ func drawHead(a status.App, k Look) string {
 		b.WriteString(drawVersion("Applied", a.ImagesText(), person(a.Source.Author), applied, k))
 	}
 	if r := a.Rejected; r != nil {
-		rejected := status.Release{Hash: r.Hash, Commit: r.Commit}
-		b.WriteString(drawVersion("Rejected", a.ImagesBeside(r.Images), age(k.Now.Sub(r.At))+" ago", rejected, k))
+		rejected := status.Release{Images: r.Images, Hash: r.Hash, Commit: r.Commit, Author: r.Author, Subject: r.Subject,
+			Since: r.At}
+		b.WriteString(drawRelease("Rejected", &rejected, a, k))
 		b.WriteString(k.field("", r.Reason, dim, red))
 	}
 	if a.Reason != "" && (a.Rejected == nil || (a.Phase != rollout.Degraded && a.Reason != a.Rejected.Reason)) {
@@ -142,7 +143,8 @@ func drawHead(a status.App, k Look) string {
 	if a.Held != nil {
 		text := a.Held.Message
 		if a.Held.Commit != "" {
-			text += " (commit " + rollout.ShortID(a.Held.Commit) + ")"
+			by := strings.TrimSuffix(" by "+person(a.Held.Author), " by ")
+			text += " (commit " + rollout.ShortID(a.Held.Commit) + by + ")"
 		}
 		label, _, _ := strings.Cut(a.HeldText(), " ") // the label has room only for the first word of "running hooks"
 		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
@@ -166,7 +168,7 @@ func drawRelease(label string, r *status.Release, a status.App, k Look) string {
 	}
 	by := ""
 	if !r.Since.IsZero() { // zero if Git was not read
-		by = fmt.Sprintf("%s, %s ago", person(r.Author), age(k.Now.Sub(r.Since)))
+		by = strings.TrimPrefix(fmt.Sprintf("%s, %s ago", person(r.Author), age(k.Now.Sub(r.Since))), ", ")
 	}
 	if r.Fast {
 		by += ", verified before"

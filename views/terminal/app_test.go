@@ -171,6 +171,7 @@ func degradedRejected() status.App {
 		App: "shop", Cluster: "prod-eu", Namespace: "shop", Phase: rollout.Degraded, Stable: shopStable(),
 		Reason: "Git asks for h1-7b4e2a91d0, which was rejected: aborted by Ann Lee <ann@example.com>: errors in checkout",
 		Rejected: &status.Rejected{Images: []string{"ghcr.io/acme/checkout:v2"}, Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8",
+			Author: "Ann Lee <ann@example.com>", Subject: "A bigger cache for the checkout",
 			Reason: "aborted by Ann Lee <ann@example.com>: errors in checkout", At: before(25 * time.Minute)},
 		Waiting: "a revert of h1-2c9d0f1b77 in Git, a new version, or decision: retry",
 		Workloads: []status.Workload{{
@@ -194,7 +195,7 @@ func idle(list []status.Step) []status.Step {
 func heldByInput() status.App {
 	a := degradedRejected()
 	a.Phase, a.Reason, a.Rejected, a.Waiting, a.Next = rollout.Healthy, "", nil, "", nil
-	a.Held = &rollout.Held{Reason: "InvalidInput", Commit: "8812aa07b3c4",
+	a.Held = &rollout.Held{Reason: "InvalidInput", Commit: "8812aa07b3c4", Author: "Ann Lee <ann@example.com>",
 		Message: "apps/shop/base/rollout.yaml: spec.strategy.canary.steps[1].setWeight: 120 is not within 0..100 (Rollout/shop/checkout)"}
 	return a
 }

@@ -48,7 +48,7 @@ function title() {
     app.reason && h('p', { class: 'dim' }, app.reason),
     app.held && h('div', { class: 'card alert' }, h('h2', {}, held === 'held' ? 'It is held' : 'It waits'),
       h('p', {}, paths(app.held.message)), app.held.commit && h('p', { class: 'dim' }, 'at commit ',
-      commitLink(links, app.held.commit))),
+      commitLink(links, app.held.commit), app.held.author && ' by ' + person(app.held.author))),
     app.rejected && h('div', { class: 'card alert' }, h('h2', {}, 'What Git asks for was rejected'),
       h('p', {}, app.rejected.reason), h('p', {}, versionOf({ ...app.rejected, since: app.rejected.at }))),
     h('dl', { class: 'facts' }, release('Release', app.release), release('Stable', app.stable),
