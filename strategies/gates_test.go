@@ -42,35 +42,36 @@ func TestGatesAskInOrder(t *testing.T) {
 	}
 }
 
-// TestTimedPause checks which waits a promotion may end early.
-func TestTimedPause(t *testing.T) {
+// TestEarly checks which waits a promotion may end early.
+func TestEarly(t *testing.T) {
 	at := func(step int) Input {
 		_, in := atStep(nil, step)
 		in.Now = in.Now.Add(time.Second)
 		return in
 	}
 	cases := map[string]struct {
-		reason string
-		in     Input
-		change func(*Input)
-		step   int
-		found  bool
+		reason  string
+		in      Input
+		change  func(*Input)
+		through string
 	}{
-		"Timer":    {"a pause by the clock", at(2), nil, 2, true},
-		"Over":     {"one that is over has no time left", at(2), func(in *Input) { in.Now = in.Now.Add(time.Hour) }, 0, false},
-		"Gate":     {"a gate is not a timed pause", at(1), nil, 0, false},
-		"Pods":     {"nor is a weight", at(0), nil, 0, false},
-		"Through":  {"nor the end of the steps", at(3), nil, 0, false},
-		"Aborting": {"nor a rollback", at(2), func(in *Input) { in.State.Phase = rollout.Aborting }, 0, false},
-		"AtRest":   {"nor an app at rest", world(twoVersions(nil)), nil, 0, false},
+		"Timer":    {"a pause by the clock", at(2), nil, "3"},
+		"Over":     {"one that is over has no time left", at(2), func(in *Input) { in.Now = in.Now.Add(time.Hour) }, ""},
+		"Gate":     {"a gate is not a timed pause", at(1), nil, ""},
+		"Pods":     {"nor is a weight", at(0), nil, ""},
+		"Through":  {"nor the end of the steps", at(3), nil, ""},
+		"Aborting": {"nor a rollback", at(2), func(in *Input) { in.State.Phase = rollout.Aborting }, ""},
+		"AtRest":   {"nor an app at rest", world(twoVersions(nil)), nil, ""},
 	}
 	for name, tc := range cases {
 		if tc.change != nil {
 			tc.change(&tc.in)
 		}
-		if step, found := TimedPause(tc.in); step != tc.step || found != tc.found {
-			t.Errorf("%s, %s: got %d, %t, want %d, %t", name, tc.reason, step, found, tc.step, tc.found)
+		through := ""
+		if key := Early(tc.in); key != nil {
+			through = key.Through
 		}
+		compare.CheckNamed(t, name+", "+tc.reason, tc.through, through)
 	}
 }
 

@@ -178,14 +178,8 @@ func namesNoStep(in Input) string {
 }
 
 // Gate returns the furthest step that waits for a promotion. It returns false if no step waits.
-func Gate(in Input) (step int, shut bool) { return furthest(shutGates(in.prepared())) }
-
-// TimedPause returns the furthest step in a timed pause that a promotion can end. It returns false if there is none.
-func TimedPause(in Input) (step int, found bool) {
-	return furthest(early(in.prepared(), func(w plan.Wait) bool { _, is := w.(plan.TimerWait); return is }))
-}
-
-func furthest(all []workloads.Staged) (step int, found bool) {
+func Gate(in Input) (step int, shut bool) {
+	all := shutGates(in.prepared())
 	for _, m := range all {
 		step = max(step, m.Step)
 	}
@@ -201,7 +195,7 @@ func Key(in Input) *rollout.Promotion {
 // Early returns the promotion that ends all present timed pauses, analyses and experiments, or nil if none is present.
 func Early(in Input) *rollout.Promotion {
 	in = in.prepared()
-	return keyTo(in, early(in, endsEarly))
+	return keyTo(in, early(in))
 }
 
 func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
@@ -278,10 +272,10 @@ func shutGates(in Input) []workloads.Staged {
 	})
 }
 
-// early returns the workloads in a wait of the given kind. The wait must be in progress and must not need a user.
-func early(in Input, kind func(plan.Wait) bool) []workloads.Staged {
+// early returns the workloads in a wait that a promotion can end early, and that needs no user.
+func early(in Input) []workloads.Staged {
 	return slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool {
-		if m.IsThrough() || in.State.Phase == rollout.Aborting || !kind(m.Stage().Wait) {
+		if m.IsThrough() || in.State.Phase == rollout.Aborting || !endsEarly(m.Stage().Wait) {
 			return true
 		}
 		v := gates.verdict(in, m)

@@ -58,15 +58,18 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 func Possible(in strategies.Input) (out []Action) {
 	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
-		{Verb: rollout.Abort}, {Verb: rollout.Retry}, {Verb: rollout.Restart}, {Verb: Undo}} {
+		{Verb: rollout.Retry}, {Verb: rollout.Restart}, {Verb: Undo}, {Verb: rollout.Abort}} {
 		a.Release = about(in, a.Verb)
 		_, err := decide(in, a)
-		if a.Verb == Undo && (in.State.Release != nil || in.State.Stable != nil) || err == nil {
+		if a.Verb == Undo && in.State.Stable != nil || err == nil {
 			out = append(out, a)
 		}
 	}
 	return out
 }
+
+// MergeCommand merges the proposal on a branch (%s). Its merge commit records who promoted the release.
+const MergeCommand = "git fetch && git merge --no-ff origin/%s && git push"
 
 // UnknownStepError is returned if the field Through is not the name or number of a step.
 type UnknownStepError struct {

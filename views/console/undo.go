@@ -153,7 +153,7 @@ func (w *Session) pushProposal(ctx context.Context, who rollout.Identity, o prop
 	if page := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String()).Pull(w.Branch, o.Branch); page != "" {
 		said += "  " + page + "\n"
 	}
-	said += fmt.Sprintf("  git fetch && git merge --no-ff origin/%s && git push", o.Branch)
+	said += "  " + fmt.Sprintf(propose.MergeCommand, o.Branch)
 	if strings.Contains(o.Branch, "+") { // the reconciler removes only the branches of single apps
 		said += " && git push --delete origin " + o.Branch
 	}

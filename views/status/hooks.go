@@ -17,10 +17,7 @@ func hooksOf(s rollout.State) []rollout.HookRun {
 func IsRunning(h rollout.HookRun) bool { return h.Phase == rollout.HookRunning }
 
 // nextOfHooks returns commands to look at a running Job, or at a failed Job that stopped a release.
-func nextOfHooks(s rollout.State, coming *rollout.Release, canRetry bool, app string) (out []Next) {
-	if canRetry {
-		defer func() { out = append(out, Next{To: "try it again", Command: "gitrollout retry " + app}) }()
-	}
+func nextOfHooks(s rollout.State, coming *rollout.Release) (out []Next) {
 	isWhy := func(h rollout.HookRun) bool {
 		switch {
 		case s.Held != nil:

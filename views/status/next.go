@@ -1,6 +1,9 @@
 package status
 
 import (
+	"fmt"
+	"slices"
+
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -10,78 +13,99 @@ import (
 type Next struct {
 	To      string `json:"to"`
 	Command string `json:"command"`
+	Back    bool   `json:"back,omitempty"`   // the command leaves the new version for the stable version
 	Branch  string `json:"branch,omitempty"` // the proposal that the command merges
 	URL     string `json:"url,omitempty"`    // the pull request of Branch, if a forge is configured
 }
 
-func nextSteps(in strategies.Input, cluster string, proposals map[string]string) (out []Next) {
-	app, s := in.App.Name, in.State
-	merge := func(to string, kind rollout.ProposalKind) {
-		branch := rollout.ProposalBranch(kind, cluster, app)
-		if _, exists := proposals[branch]; exists {
-			out = append(out, Next{To: to, Branch: branch,
-				Command: "git fetch && git merge --no-ff origin/" + branch + " && git push"})
+// nextSteps returns commands for the possible actions that have a purpose. The ways on come before the ways back.
+func nextSteps(in strategies.Input, cluster string, possible []propose.Action, proposals map[string]string) []Next {
+	out := nextOfHooks(in.State, strategies.Coming(in))
+	for _, a := range possible {
+		n := Next{To: purpose(in, a), Command: "gitrollout " + string(a.Verb) + " " + in.App.Name}
+		for flag, is := range map[string]bool{" --full": a.Full, " --adopt-anyway": a.AdoptAnyway, " --off": a.Off} {
+			if is {
+				n.Command += flag
+			}
 		}
-	}
-	add := func(to string, commands ...string) {
-		out = append(out, rollout.Mapped(commands, func(c string) Next { return Next{To: to, Command: c} })...)
-	}
-	out = append(out, nextOfHooks(s, strategies.Coming(in), strategies.FailedHook(in) != "", app)...)
-	switch {
-	case s.Held.Waits() && in.Head.Render != nil && in.Promotion.Says(rollout.Hold, in.Head.Render.Release()):
-		add("end the hold", "gitrollout hold "+app+" --off")
-		if strategies.Coming(in) != nil {
-			add("reject it", "gitrollout abort "+app)
+		kind := rollout.ProposePromotion
+		if n.Back = a.Verb == propose.Undo || a.Verb == rollout.Abort; n.Back {
+			kind = rollout.ProposeRevert
 		}
-	case strategies.Coming(in) != nil:
-		add("reject it", "gitrollout abort "+app)
-	case s.Held.Is(rollout.HeldAdoption):
-		add("replace the running version", "gitrollout promote "+app+" --full")
-	case s.Held.Is(rollout.HeldRenamed) && s.Release == nil:
-		add("start all its pods at once", "gitrollout promote "+app+" --full")
-	case s.Held.Is(rollout.HeldForeign):
-		add("take it over anyway", "gitrollout promote "+app+" --adopt-anyway")
-	case s.Phase == rollout.Degraded:
-		merge("go back in Git too", rollout.ProposeRevert)
-		if strategies.CanRetry(in) {
-			add("try it again", "gitrollout retry "+app)
+		merge := Next{To: n.To, Back: n.Back, Branch: rollout.ProposalBranch(kind, cluster, in.App.Name)}
+		merge.Command = fmt.Sprintf(propose.MergeCommand, merge.Branch)
+		_, isProposed := proposals[merge.Branch]
+		if isProposed && (a.Verb == propose.Undo || n.To == goOn) {
+			out = append(out, merge)
 		}
-	case s.Phase == rollout.Aborting:
-		merge("go back in Git too", rollout.ProposeRevert)
-		if s.Rollback.Late && strategies.CanOvertake(in) {
-			add("replace all pods by Git's version at once, without steps", "gitrollout promote "+app+" --full")
+		if n.To != "" && (a.Verb != propose.Undo || isUndoable(in, isProposed)) {
+			out = append(out, n)
 		}
-	case s.Release == nil || s.Stable == nil:
-		merge("go back", rollout.ProposeRevert)
-	default:
-		nextInFlight(in, merge, add)
 	}
 	return out
 }
 
-// nextInFlight adds the commands for a release in flight. The app must have a stable version.
-func nextInFlight(in strategies.Input, merge func(to string, kind rollout.ProposalKind),
-	add func(to string, commands ...string)) {
-	app, s, head := in.App.Name, in.State, in.Head.Render
+// goOn is the purpose of a promotion at a gate.
+const goOn = "go on"
+
+// purpose returns the purpose of an action. It is "" if the action is possible but not suggested.
+func purpose(in strategies.Input, a propose.Action) string {
+	s, head, coming := in.State, in.Head.Render, strategies.Coming(in)
+	isBack := s.Phase == rollout.Degraded || s.Phase == rollout.Aborting
+	isOnHold := in.Promotion.Says(rollout.Hold, a.Release) ||
+		s.Held.Waits() && head != nil && in.Promotion.Says(rollout.Hold, head.Release())
 	switch {
-	case in.Promotion.Says(rollout.Hold, s.Release.Hash):
-		add("end the hold", "gitrollout hold "+app+" --off")
+	case a.Verb == propose.Undo && isBack:
+		return "go back in Git too"
+	case a.Verb == rollout.Abort && coming != nil:
+		return "reject it"
+	case a.Verb == propose.Undo, a.Verb == rollout.Abort:
+		return "go back"
+	case a.Verb == rollout.Retry && (isBack || strategies.FailedHook(in) != ""):
+		return "try it again"
+	case a.Off && isOnHold:
+		return "end the hold"
+	case a.AdoptAnyway:
+		return "take it over anyway"
+	case a.Verb != rollout.Promote || isOnHold || coming != nil || head == nil:
+		return ""
+	case a.Full:
+		return purposeOfFull(s, strategies.Key(in) != nil || strategies.IsOpen(in) || strategies.Early(in) != nil)
+	case strategies.Key(in) != nil:
+		return goOn
+	case strategies.IsOpen(in): // the promotion file already has the effect
+		return ""
+	}
+	return "skip the wait"
+}
+
+// purposeOfFull returns the purpose of a full promotion. It is "" if the command without --full has an effect.
+func purposeOfFull(s rollout.State, hasGate bool) string {
+	hasSteps := func(p rollout.Progress) bool { return p.Step < p.Of }
+	switch {
+	case s.Held.Is(rollout.HeldAdoption):
+		return "replace the running version"
+	case s.Held.Is(rollout.HeldRenamed) && s.Release == nil:
+		return "start all its pods at once"
 	case s.Held.Is(rollout.HeldRolloutRemoved, rollout.HeldRenamed):
-		add("promote it fully", "gitrollout promote "+app+" --full")
-	case s.Held != nil || head == nil: // a promotion would be refused, or have no effect
-	case propose.WantedBy(in).Promotion != nil:
-		merge("go on", rollout.ProposePromotion)
-		add("go on", "gitrollout promote "+app)
-	default:
-		if _, timed := strategies.TimedPause(in); timed {
-			add("skip the wait", "gitrollout promote "+app)
-		}
+		return "promote it fully"
+	case s.Phase == rollout.Aborting && s.Rollback.Late:
+		return "replace all pods by Git's version at once, without steps"
+	case s.Held == nil && (s.Phase == rollout.Progressing || s.Phase == rollout.Stalled) && !hasGate &&
+		slices.ContainsFunc(s.Progress, hasSteps):
+		return "skip all steps"
 	}
-	merge("go back", rollout.ProposeRevert)
-	stands := s.Phase == rollout.Paused || s.Phase == rollout.Stalled
-	// An undo needs a readable head. If the head has a newer release that waits, an undo would revert this newer release.
-	if head != nil && (stands || head.Release() == s.Release.Hash) {
-		add("go back", "gitrollout undo "+app) // not git revert: the release's commits may also have changed other apps
+	return ""
+}
+
+// isUndoable reports whether gitrollout undo is suggested. It must not revert a newer release that waits.
+func isUndoable(in strategies.Input, isProposed bool) bool {
+	s, head := in.State, in.Head.Render
+	switch {
+	case s.Phase == rollout.Degraded || s.Phase == rollout.Aborting:
+		return !isProposed && strategies.CanRetry(in)
+	case s.Release == nil || strategies.Coming(in) != nil || head == nil:
+		return false
 	}
-	add("go back", "gitrollout abort "+app)
+	return s.Phase == rollout.Paused || s.Phase == rollout.Stalled || head.Release() == s.Release.Hash
 }

@@ -123,7 +123,8 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	a.Analyses = strategies.Runs(in)
 	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)
-	a.Next, a.Actions = nextSteps(in, cluster, proposals), propose.Possible(in)
+	a.Actions = propose.Possible(in)
+	a.Next = nextSteps(in, cluster, a.Actions, proposals)
 	return a
 }
 

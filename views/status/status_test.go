@@ -113,6 +113,7 @@ func TestOf(t *testing.T) {
 	const merge = "git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"
 	const asksForRejected = "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\n"
 	const retry = "to try it again: gitrollout retry shop"
+	const inGitToo = "\nto go back in Git too: "
 	const waitsForRevert = "waits: a revert of RELEASE in Git, a new version, or decision: retry"
 	const notFollowed = "phase: Healthy\nreason: the objects applied last stay, and new commits are not applied while the app is held\n"
 	const goingBack = "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\n" +
@@ -191,24 +192,25 @@ func TestOf(t *testing.T) {
 			atRest(in)
 		}, nil, "phase: Healthy\n" + idle},
 		"a rejected release": {reject, reverting, asksForRejected + "rejected: RELEASE too many errors\n" + idle + "\n" +
-			waitsForRevert + "\nto go back in Git too: " + merge + "\n" + retry},
+			waitsForRevert + "\n" + retry + inGitToo + merge},
 		"a commit that scales the rejected release": {func(in *strategies.Input) {
 			reject(in)
 			in.Head.Commit.ID = "c3"
 		}, reverting, asksForRejected + "rejected: RELEASE too many errors\n" + idle + "\n" + waitsForRevert +
-			"; until then, a push can only change replicas\nto go back in Git too: " + merge + "\n" + retry},
+			"; until then, a push can only change replicas\n" + retry + inGitToo + merge},
 		"content that was rejected, and a later commit elsewhere": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.Head.Render.Hooked, in.Head.Render.Content = nil, true, in.State.Release.Hash
 			reject(in)
 			in.State.Stable.Templates, in.Head.Commit.ID = nil, "c3"
-		}, nil, asksForRejected + "rejected: RELEASE too many errors\nshop/web: plain \n" + waitsForRevert + "\n" + retry},
+		}, nil, asksForRejected + "rejected: RELEASE too many errors\nshop/web: plain \n" + waitsForRevert + "\n" + retry +
+			inGitToo + "gitrollout undo shop"},
 		"another version that waits for its hooks": {func(in *strategies.Input) {
 			reject(in)
 			in.State.Rejected[0].Hash = "h1-0000000001"
 			held(rollout.HeldHook, "waits for its hooks")(in)
 		}, nil, "phase: Degraded\nrunning hooks: HookRuns waits for its hooks\n" + idle + "\nto reject it: gitrollout abort shop"},
-		"a rollback": {aborting, nil, goingBack},
-		"a rollback that Git does not agree with": {aborting, reverting, goingBack + "\nto go back in Git too: " + merge},
+		"a rollback": {aborting, nil, goingBack + "\n" + retry + inGitToo + "gitrollout undo shop"},
+		"a rollback that Git does not agree with": {aborting, reverting, goingBack + "\n" + retry + inGitToo + merge},
 		"a Deployment without a Rollout": {plain(""), nil,
 			"phase: Progressing\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
 		"a workload unhealthy for long": {plain("Deployment shop/web: 0 of 5 pods are ready"), nil,
@@ -223,14 +225,15 @@ func TestOf(t *testing.T) {
 			in.Observed = rollout.Observed{Troubled: []rollout.Trouble{{Ref: job, Failed: true, Message: "Job failed"}}}
 		}, nil, "phase: Progressing\nreason: Job shop/move: Job failed"},
 		"a workload that runs already": {held(rollout.HeldAdoption, "it runs already"), nil,
-			"phase: Paused\nheld: Adoption it runs already\n" + steps + "to replace the running version: gitrollout promote shop --full"},
+			"phase: Paused\nheld: Adoption it runs already\n" + steps + "to replace the running version: gitrollout promote shop --full\n" +
+				back},
 		"a renamed workload": {func(in *strategies.Input) {
 			held(rollout.HeldRenamed, "it was web")(in)
 			in.State.Release, in.State.Phase, in.Observed.Workloads = nil, rollout.Healthy, nil
 		}, nil, notFollowed + "held: Renamed it was web\n" + idle + "\nto start all its pods at once: gitrollout promote shop --full"},
 		"another controller's workload": {held(rollout.HeldForeign, "Flux has it"), nil,
 			"phase: Paused\nheld: ForeignController Flux has it\n" + steps +
-				"to take it over anyway: gitrollout promote shop --adopt-anyway"},
+				"to take it over anyway: gitrollout promote shop --adopt-anyway\n" + back},
 		"a release that lost its Rollout document": {held(rollout.HeldRolloutRemoved, "it is gone"), nil,
 			"phase: Paused\nheld: RolloutRemoved it is gone\n" + steps + "to promote it fully: gitrollout promote shop --full\n" + back},
 		"a release held for another reason": {held(rollout.HeldInvalidInput, "it is wrong"), proposed,
@@ -245,7 +248,7 @@ func TestOf(t *testing.T) {
 		"under way": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Progress[0].Step = rollout.Progressing, 2
 		}, nil, "phase: Progressing\nshop/web: canary setWeight 20 done, pause done, setWeight 60 current\n" +
-			"waits: pods of the new version: 1 of 3 serve\n" + back},
+			"waits: pods of the new version: 1 of 3 serve\nto skip all steps: gitrollout promote shop --full\n" + back},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := paused()
@@ -266,6 +269,56 @@ func TestOf(t *testing.T) {
 			got := strings.ReplaceAll(inLines(a), hash, "RELEASE")
 			compare.Check(t, c.want, got)
 		})
+	}
+}
+
+// TestWaysOnAndBack checks that each phase of a release in flight has a way on and a way back.
+func TestWaysOnAndBack(t *testing.T) {
+	crashes := func(in *strategies.Input) { in.State.Progress[0].Step = 2 }
+	for name, c := range map[string]struct {
+		phase    rollout.Phase
+		change   func(*strategies.Input)
+		on, back string
+	}{
+		"moving":    {rollout.Progressing, crashes, "promote shop --full", "undo shop, abort shop"},
+		"a gate":    {rollout.Paused, nil, "promote shop", "undo shop, abort shop"},
+		"late":      {rollout.Stalled, crashes, "promote shop --full", "undo shop, abort shop"},
+		"promoting": {rollout.Promoting, func(in *strategies.Input) { in.State.Progress[0].Step = 3 }, "", "undo shop, abort shop"},
+		"rollback": {rollout.Aborting, func(in *strategies.Input) {
+			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2"}}
+			in.State.Rollback = &rollout.Rollback{Reject: true, To: "c1"}
+		}, "retry shop", "undo shop"},
+		"on hold": {rollout.Paused, func(in *strategies.Input) {
+			in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold}
+		}, "hold shop --off", "undo shop, abort shop"},
+		"an analysis": {rollout.Progressing, func(in *strategies.Input) {
+			in.Head.Render.Specs[0].Canary.Steps[1] = rollout.Step{Analysis: &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors"}}}}
+		}, "promote shop", "undo shop, abort shop"},
+		"paused in its document": {rollout.Paused, func(in *strategies.Input) {
+			crashes(in)
+			in.Head.Render.Specs[0].Paused = true
+		}, "", "undo shop, abort shop"},
+		"a newer version waits": {rollout.Progressing, func(in *strategies.Input) {
+			crashes(in)
+			in.Source = new(*in.Head.Render)
+			in.Head.Render.Templates = map[rollout.Workload]rollout.Hash{web: "h1-3"}
+		}, "promote shop --full", "abort shop"},
+		"a first deployment": {rollout.Progressing, func(in *strategies.Input) { in.State.Stable = nil }, "", ""},
+	} {
+		in := paused()
+		in.State.Phase = c.phase
+		if c.change != nil {
+			c.change(&in)
+		}
+		var on, back []string
+		for _, n := range Of(in, "prod", nil).Next {
+			if command := strings.TrimPrefix(n.Command, "gitrollout "); n.Back {
+				back = append(back, command)
+			} else {
+				on = append(on, command)
+			}
+		}
+		compare.CheckNamed(t, name, c.on+"; "+c.back, strings.Join(on, ", ")+"; "+strings.Join(back, ", "))
 	}
 }
 

@@ -133,7 +133,7 @@ func TestVersions(t *testing.T) {
 	now := time.Now()
 	rejected := some(now)[1]
 	rejected.Rejected.Author, rejected.Rejected.Subject = "Kim <kim@example.com>", "Faster search"
-	rejected.Next = []status.Next{{To: "go back in Git too", Command: "git merge --no-ff origin/x"},
+	rejected.Next = []status.Next{{To: "go back in Git too", Command: "git merge --no-ff origin/x", Back: true},
 		{To: "try it again", Command: "gitrollout retry search"}}
 	first := shop(now, 4)
 	first.App, first.Stable, first.Waiting = "first", nil, ""

@@ -136,8 +136,9 @@ func shop(now time.Time, ready int) status.App {
 		Stable:  released("1", "Bob Ray <bob@example.com>", "shop 1.41", now.Add(-26*time.Hour)),
 		Waiting: "promotion of h1-2222222222 at step 3/6",
 		Next: []status.Next{
-			{To: "go on", Command: "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push"},
-			{To: "go on", Command: "gitrollout promote shop"}, {To: "go back", Command: "gitrollout abort shop"},
+			{To: "go on", Command: "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push",
+				Branch: "gitrollout/promote/prod-eu/shop"},
+			{To: "go on", Command: "gitrollout promote shop"}, {To: "go back", Command: "gitrollout abort shop", Back: true},
 		},
 		Actions:  actionsOn("h1-2222222222"),
 		Warnings: []string{"Deployment shop mounts ConfigMap shop-settings, which has no hash in its name"},

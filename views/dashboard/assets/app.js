@@ -60,7 +60,7 @@ function title() {
       app.note && [h('dt', {}, 'Note'), h('dd', {}, app.note)])];
 }
 
-const danger = { abort: true, undo: true };
+const danger = { abort: true, undo: true }; // the ways back
 const means = {
   promote: 'It lets the release pass the step that it waits at.',
   hold: 'It keeps the release where it is until the hold is ended.',
@@ -70,13 +70,10 @@ const means = {
   undo: 'It pushes a proposal that takes the release back in Git.',
 };
 
-// goesBack is about a command or verb that leaves the release for the stable version.
-const goesBack = (text) => /^(go back|reject|abort$|undo$)/.test(text);
-
 function next() {
   const verbs = (who.may || []).filter((verb) => (app.actions || []).some((a) => a.verb === verb));
   const groups = ['To go on', 'To go back'].map((title, i) => group(title,
-    (app.next || []).filter((n) => goesBack(n.to) === !!i), verbs.filter((verb) => goesBack(verb) === !!i)));
+    (app.next || []).filter((n) => !!n.back === !!i), verbs.filter((verb) => !!danger[verb] === !!i)));
   return groups.some(Boolean) && h('div', { class: 'pair' }, groups);
 }
 
@@ -94,8 +91,7 @@ function group(title, commands, verbs) {
 
 // page links to the pull request that a command merges.
 function page(n) {
-  const branch = n.branch || (/git merge --no-ff origin\/(\S+)/.exec(n.command) || [])[1];
-  const address = n.url || (branch && links.branch ? links.branch.replaceAll('{}', encodeURIComponent(branch)) : '');
+  const address = n.url || (n.branch && links.branch ? links.branch.replaceAll('{}', encodeURIComponent(n.branch)) : '');
   return /^https?:/.test(address)
     ? h('a', { class: 'button', href: address, rel: 'noreferrer' }, 'Pull request') : null;
 }
