@@ -101,6 +101,8 @@ func Ignored(in Input) string {
 	switch {
 	case isSpent(in) && !isFor(s.Release):
 		return ""
+	case !isFor(s.Release) && !head && (s.Release == nil || !p.Since.IsZero() && p.Since.Before(s.Release.Since)):
+		return "" // the named release is over
 	case !isFor(s.Release) && !isFor(s.Stable) && !head && !rejected && !slices.Contains(s.Verified, p.Release):
 		return fmt.Sprintf("it names release %s, which is neither in flight nor the version in Git", p.Release)
 	case refusal(in) != "" && (isFor(s.Release) || !isFor(s.Stable)):

@@ -40,6 +40,7 @@ func TestIgnored(t *testing.T) {
 		"NoStep":     {of("99"), "", `through "99" names no step of shop/web, which has 3 steps`},
 		"NoName":     {of("smok"), "", `through "smok" names no step`},
 		"OtherHash":  {fileFor("h1-other", "2"), "", "it names release h1-other, which is neither in flight"},
+		"Superseded": {with(fileFor("h1-other", "2"), func(p *rollout.Promotion) { p.Since = since.Add(-time.Hour) }), "", ""},
 		"OtherAbort": {&rollout.Promotion{Release: "h1-other", Decision: rollout.Abort, Digest: "d"}, "", "neither in flight"},
 		"OfStable":   {fileFor(in.State.Stable.Hash, "2"), "", ""},
 		"ThisTry":    {with(of("2"), func(p *rollout.Promotion) { p.Since = since }), "", ""},
@@ -67,6 +68,16 @@ func TestIgnored(t *testing.T) {
 				t.Errorf("it goes to step %d: %s", d.State.Progress[0].Step, d.Subject)
 			}
 		})
+	}
+}
+
+// TestIgnoredAtRest checks that a promotion file without a release in flight is no warning.
+func TestIgnoredAtRest(t *testing.T) {
+	_, in := atStep(nil, 1)
+	in.Promotion, in.State.Release = fileFor("h1-other", "2"), nil
+	for _, decision := range rollout.Verbs() {
+		in.Promotion.Decision = decision
+		compare.CheckNamed(t, string(decision), "", Ignored(in))
 	}
 }
 
