@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -12,6 +13,7 @@ type Observed struct {
 	Troubled  []Trouble                     // sorted by reference; an object without a status is treated as healthy
 	Nodes     map[string]map[string]string  // labels by node name; nil if they are unknown, or if no Spec has a NodeOrder
 	Unseen    string                        // error of a watch: the observation may be outdated; "" while all watches work
+	Unread    []Workload                    // not in Workloads, because the user may not read their namespaces
 }
 
 // Trouble is a live object that its controller has not reconciled. The rules are from kstatus, which Flux uses, too.
@@ -26,6 +28,9 @@ type ObservedRoute struct {
 	Generation int64          // metadata.generation, which the API server increments when the spec changes
 	Status     map[string]any // nil without a status
 }
+
+// Read reports whether a workload was observed, even if it does not exist.
+func (o Observed) Read(w Workload) bool { return o.Workloads != nil && !slices.Contains(o.Unread, w) }
 
 // Serial returns the highest value of LabelSerial on the app's workloads.
 func (o Observed) Serial() int {

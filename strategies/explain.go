@@ -122,7 +122,7 @@ func (e *Explanation) at(in Input, m workloads.Staged) {
 		e.Weight = m.Weight
 	default:
 		v := gates.verdict(in, m)
-		if in.Observed.Workloads == nil {
+		if !in.Observed.Read(m.Workload) {
 			v = unseen(in, m)
 		}
 		e.Surplus = m.Surplus()

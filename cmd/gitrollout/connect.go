@@ -90,8 +90,8 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	if failed != nil {
 		return err
 	}
-	w.Client, w.Within, w.Note = client, o.Namespaces, fmt.Sprintf("the cluster is not verified, and pods are shown "+
-		"only for namespace %s: %v", strings.Join(o.Namespaces, ", "), err)
+	w.Client, w.Within, w.Note = client, o.Namespaces, fmt.Sprintf("cluster not verified, and pods are shown only "+
+		"for namespace %s: %v", strings.Join(o.Namespaces, ", "), err)
 	return nil
 }
 
@@ -103,7 +103,7 @@ func tryConnect(
 		return err
 	}
 	if err := lookAt(ctx, w, target, changed, s); err != nil {
-		w.Note = "shown from Git alone, without pods: " + err.Error()
+		w.Note = "shown from Git alone; pods are not observed: " + err.Error()
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func TestLogsWithoutTheRight(t *testing.T) {
 	w.edit(stateBranch, map[string]string{rollout.ClusterPath: encoded(t, elsewhere)})
 	viewer := w.viewer()
 	text := wantExit(t, exitOK, "logs", w.app, "--cluster", "test", "--repo", w.server.URL, "--kubeconfig", viewer)
-	w.wantText(text, "the cluster is not verified", " app | begun v1\n")
+	w.wantText(text, "cluster not verified", " app | begun v1\n")
 	text = wantExit(t, exitOK, "logs", w.app, "--stable", "--cluster", "test", "--repo", "http://127.0.0.1:1/x.git", "--kubeconfig", viewer,
 		"--namespaces", w.ns)
 	w.wantText(text, "shown from the cluster alone", "connection refused", " app | begun v1\n")

@@ -58,7 +58,7 @@ func TestAViewerOfOneNamespace(t *testing.T) {
 		out := wantExit(t, want, append(args, "--kubeconfig", kubeconfig, "--cluster", "test")...)
 		return strings.Join(strings.Fields(out), " ") // notes are wrapped
 	}
-	const unverified = "the cluster is not verified"
+	const unverified = "cluster not verified"
 	pods := string(s.Release.Hash)
 	w.wantText(look(exitOK, "get", w.app, "--repo", w.server.URL), unverified, w.ns, pods, "3/3 ready", "ready pods")
 	w.wantText(look(exitOK, "get", w.app, "--repo", w.server.URL, "--namespaces", w.ns), unverified, "3/3 ready")

@@ -55,7 +55,7 @@ func (w *Session) look(ctx context.Context, app rollout.App, now time.Time) (sta
 	a, err := w.status(ctx, app, now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err == nil && a.Phase == rollout.Healthy && a.Held == nil && w.touched[app.Name] == before {
+	if err == nil && a.Phase == rollout.Healthy && a.Held == nil && a.Note == w.Note && w.touched[app.Name] == before {
 		w.seen[app.Name] = a
 	}
 	return a, err
@@ -94,6 +94,9 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	a.Note = w.Note
 	if w.Detail && a.Waiting == "" && a.Held == nil && isUnseen(in) {
 		a.Waiting = "the next poll: " + Polling(w)
+	}
+	if why := in.Observed.Unseen; why != "" {
+		a.Note = strings.TrimPrefix(a.Note+"; not observed at present, and the last state is shown: "+why, "; ")
 	}
 	remote := w.Repo.Remote().String()
 	for i, n := range a.Next {

@@ -247,14 +247,17 @@ func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed boo
 	if w.Client != nil {
 		g.Know = w.Client.Know
 		g.Observe = func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
-			isBeyond := func(o rollout.Workload) bool { return !slices.Contains(w.Within, o.Namespace) }
-			if w.Within != nil && slices.ContainsFunc(workloads, isBeyond) {
+			isUnread := func(o rollout.Workload) bool { return w.Within != nil && !slices.Contains(w.Within, o.Namespace) }
+			read := slices.DeleteFunc(slices.Clone(workloads), isUnread)
+			if len(read) == 0 && len(workloads) > 0 {
 				return rollout.Observed{}
 			}
 			if err := w.Client.WatchRoutes(ctx, routes); err != nil && !cluster.IsForbidden(err) {
 				*failed = err
 			}
-			return w.Client.Observe(app, workloads, routes)
+			observed := w.Client.Observe(app, read, routes)
+			observed.Unread = slices.DeleteFunc(workloads, func(o rollout.Workload) bool { return !isUnread(o) })
+			return observed
 		}
 	}
 	return g

@@ -46,7 +46,7 @@ func (m *moves) add(now time.Time, a status.App) *moves {
 	}
 	m.last = now
 	for _, w := range a.Workloads {
-		if w.Strategy == "plain" {
+		if w.Strategy == "plain" || w.Unread {
 			continue
 		}
 		m.of[w.Workload] = appended(m.of[w.Workload], sampleOf(now, w, moving))

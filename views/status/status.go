@@ -181,6 +181,7 @@ func (a App) HeldText() string {
 // waitingOf returns the condition for which the app waits, and the due time. It returns "" if the app does not wait.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
+	isUnread := in.Observed.Workloads == nil || len(in.Observed.Unread) > 0
 	var due *time.Time
 	for _, w := range a.Workloads {
 		if w.Due != nil && (due == nil || w.Due.Before(*due)) {
@@ -201,7 +202,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // only a wait for a Job is known
+		(in.State.Release != nil && isUnread && !isBusy): // only a wait for a Job is known
 		return "", nil
 	}
 	d := strategies.Decide(in)

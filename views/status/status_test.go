@@ -450,8 +450,8 @@ func TestWaitingOfSeveral(t *testing.T) {
 	compare.Check(t, "a until <nil>", waits([]Workload{{Waiting: "a"}}))
 }
 
-// TestOfWhatWasNotRead checks that the JSON has nothing about pods or requests if the cluster was not read. If the cluster was read, the
-// JSON has the number of ready pods, even 0.
+// TestOfWhatWasNotRead checks that the JSON has nothing about pods or requests if the cluster or the namespace was not read. If the cluster
+// was read, the JSON has the number of ready pods, even 0.
 func TestOfWhatWasNotRead(t *testing.T) {
 	of := func(change func(*strategies.Input)) string {
 		in := paused()
@@ -471,6 +471,10 @@ func TestOfWhatWasNotRead(t *testing.T) {
 		"none": {of(func(in *strategies.Input) { clear(in.Observed.Workloads) }), []string{`"ready":0`, `"realWeight":0`}, []string{"unread"}},
 		"not read": {of(func(in *strategies.Input) { in.Observed.Workloads = nil }), []string{`"unread":true`, `"step":2`},
 			[]string{`"ready"`, `"realWeight"`}},
+		"a namespace that was not read": {of(func(in *strategies.Input) {
+			in.Observed = rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}, Unread: []rollout.Workload{web}}
+			in.State.Progress[0].Step, in.Head.Render.Specs[0].Replicas = 2, nil
+		}), []string{`"unread":true`}, []string{`"ready"`, `"realWeight"`, `"replicas"`, `"waiting"`}},
 	} {
 		compare.Contains(t, c.json, c.want...)
 		for _, not := range c.not {
@@ -528,7 +532,8 @@ func TestOfCluster(t *testing.T) {
 			}
 			for _, w := range a.Workloads {
 				got += fmt.Sprintf("; %s %d/%d", w.Workload, w.Ready, w.Replicas)
-				if data, err := json.Marshal(w); err != nil || strings.Contains(string(data), "realWeight") {
+				data, err := json.Marshal(w)
+				if err != nil || strings.Contains(string(data), `"weight"`) || strings.Contains(string(data), "realWeight") {
 					t.Errorf("the weight of users is not known: %v %s", err, data)
 				}
 				if w.Moving {

@@ -72,7 +72,11 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 	w := Workload{
 		Workload: e.Workload.String(), Strategy: string(e.Strategy), Replicas: e.Replicas, Ready: e.Ready,
 		Weight: e.Weight, Pods: e.Pods, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed,
-		Unread: in.Observed.Workloads == nil, Routes: e.Routes, Surplus: e.Surplus, Waiting: e.Waiting, Due: timeOrNil(e.Due),
+		Unread: !in.Observed.Read(e.Workload), Routes: e.Routes, Surplus: e.Surplus, Waiting: e.Waiting,
+		Due: timeOrNil(e.Due),
+	}
+	if w.Unread {
+		w.RealWeight = 0 // the recorded routes may not be applied
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
@@ -149,16 +153,24 @@ func timeOrNil(t time.Time) *time.Time {
 // Full returns the weight of all requests.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// MarshalJSON omits ready and realWeight if the cluster was not read. Without Git, it also omits realWeight.
+// MarshalJSON omits numbers that are unknown, because the cluster or Git was not read.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	shown := struct {
 		all
+		Replicas   *int `json:"replicas,omitempty"` // an autoscaler's number is only in the cluster
 		Ready      *int `json:"ready,omitempty"`
+		Weight     *int `json:"weight,omitempty"`
 		RealWeight *int `json:"realWeight,omitempty"`
 	}{all: all(w)}
+	if !w.Unread || w.Replicas > 0 {
+		shown.Replicas = &w.Replicas
+	}
 	if !w.Unread {
 		shown.Ready = &w.Ready
+	}
+	if w.Strategy != "" {
+		shown.Weight = &w.Weight
 	}
 	if !w.Unread && w.Strategy != "" {
 		shown.RealWeight = &w.RealWeight

@@ -196,10 +196,10 @@ func drawWorkload(a status.App, w status.Workload, k Look) string {
 	if w.Current() != nil {
 		kind += fmt.Sprintf(", step %d/%d", w.Step, len(w.Steps))
 	}
-	ready := span{}
-	if a.Note == "" || len(w.Revisions) > 0 {
-		want := w.Desired()
-		ready = span{fmt.Sprintf("%d/%d ready", w.Ready, want), readyColor(w.Ready, want)}
+	want := w.Desired()
+	ready := span{fmt.Sprintf("%d/%d ready", w.Ready, want), readyColor(w.Ready, want)}
+	if w.Unread {
+		ready = span{"not observed", yellow}
 	}
 	b.WriteString(k.apart(ready, span{"  " + w.Workload, bold}, span{"  " + kind, dim}))
 	if w.Strategy == "canary" && w.Moving {
@@ -239,9 +239,10 @@ func drawWeight(w status.Workload, k Look) string {
 	asked = max(asked, done)
 	text := "  " + w.Asked() + " asked"
 	switch {
+	case w.Unread:
 	case w.Routed:
 		text += fmt.Sprintf(", %d%% of the requests", w.RealWeight)
-	case len(w.Revisions) > 0:
+	default:
 		text += fmt.Sprintf(", %d%% of the ready pods", w.RealWeight)
 	}
 	return k.line(span{"  " + strings.Repeat("█", done), cyan}, span{strings.Repeat("▒", asked-done), cyan},

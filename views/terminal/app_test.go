@@ -250,8 +250,8 @@ func wideCharacters() status.App {
 
 func gitOnly() status.App {
 	a := canaryPaused()
-	a.Note = "shown from Git alone, without pods: no cluster is configured: name a kubeconfig with --kubeconfig or KUBECONFIG"
-	a.Workloads[0].Revisions, a.Workloads[0].Ready, a.Workloads[0].RealWeight = nil, 0, 0
+	a.Note = "shown from Git alone; pods are not observed: no cluster is configured: name a kubeconfig with --kubeconfig or KUBECONFIG"
+	a.Workloads[0].Revisions, a.Workloads[0].Ready, a.Workloads[0].RealWeight, a.Workloads[0].Unread = nil, 0, 0, true
 	return a
 }
 
@@ -328,10 +328,10 @@ func TestViewsOfSeveralApps(t *testing.T) {
 	golden(t, "list-80", List(l, Look{Width: 80, Now: at()}))
 	golden(t, "list", List(l, Look{Now: at()}))
 	golden(t, "list-empty", List(status.Listing{Cluster: "prod-eu"}, Look{Now: at()}))
-	l.SetNote("shown from Git alone, without pods: no answer in 15s")
+	l.SetNote("shown from Git alone; pods are not observed: no answer in 15s")
 	for _, a := range l.Apps {
 		for i := range a.Workloads {
-			a.Workloads[i].Revisions = nil
+			a.Workloads[i].Revisions, a.Workloads[i].Unread = nil, true
 		}
 	}
 	golden(t, "list-git-only", List(l, Look{Now: at()}))
@@ -408,6 +408,7 @@ func TestListingsWithoutMuch(t *testing.T) {
 	unknown.Source = &rollout.Commit{Author: "Ann Lee <ann@example.com>"}
 	healthy := unknown
 	healthy.Phase, healthy.Reason, healthy.Source, healthy.Note = rollout.Healthy, "all is well", &rollout.Commit{ID: "1"}, "no cluster"
+	healthy.Workloads = []status.Workload{{Strategy: "canary", Replicas: 3, Unread: true}}
 	one := mixed
 	one.Note, one.Workloads = "no cluster", append([]status.Workload{{Replicas: 5}}, mixed.Workloads[0])
 	l.Apps = []status.App{mixed, unknown, healthy, one}

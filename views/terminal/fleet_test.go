@@ -80,7 +80,7 @@ func TestListInAWindow(t *testing.T) {
 			golden(t, "list-window", text)
 		}
 	}
-	l.SetNote("shown from Git alone, without pods: no answer in 15s")
+	l.SetNote("shown from Git alone; pods are not observed: no answer in 15s")
 	if text := List(l, Look{Width: 100, Rows: 10, Now: at()}); strings.Count(text, "\n") > 10 || !strings.Contains(text, "and 4") {
 		t.Errorf("in 10 lines:\n%s", text)
 	}

@@ -39,7 +39,7 @@ func Line(a status.App) string {
 func watchLine(a status.App) string {
 	line := Line(a)
 	_, _, _, ready := summary(a)
-	if a.Note == "" {
+	if ready != "-" {
 		line += ", " + ready + " ready"
 	}
 	for _, r := range a.Analyses {

@@ -69,7 +69,7 @@ func TestNews(t *testing.T) {
 	over := app("shop", rollout.Healthy, 2)
 	over.Analyses = analysed.Analyses
 	unseen := app("shop", rollout.Healthy, 0)
-	unseen.Note = "the cluster is away"
+	unseen.Note, unseen.Workloads[0].Unread = "the cluster is away", true
 	var n News
 	for i, step := range []struct {
 		l    status.Listing

@@ -3,7 +3,6 @@ package terminal
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -109,10 +108,6 @@ func listRow(a status.App, k Look) []span {
 		phase += "," + a.HeldText()
 	}
 	strategy, step, weight, ready := summary(a)
-	observed := func(w status.Workload) bool { return len(w.Revisions) > 0 }
-	if a.Note != "" && !slices.ContainsFunc(a.Workloads, observed) {
-		ready = "-" // unknown
-	}
 	old := "-"
 	if since := sinceOf(a); !since.IsZero() {
 		old = age(k.Now.Sub(since))
@@ -132,13 +127,17 @@ func sinceOf(a status.App) time.Time {
 	return time.Time{}
 }
 
-// summary adds up an app's workloads. It shows the step and weight of the moving workload with the lowest weight.
+// summary adds up an app's observed workloads. Without any, ready is "-". It shows the step and weight of the moving
+// workload with the lowest weight.
 func summary(a status.App) (strategy, step, weight, ready string) {
-	strategy, step, weight = "-", "-", "-"
+	strategy, step, weight, ready = "-", "-", "-", "-"
 	have, want := 0, 0
 	var least *status.Workload
 	for i, w := range a.Workloads {
-		have, want = have+w.Ready, want+w.Desired()
+		if !w.Unread {
+			have, want = have+w.Ready, want+w.Desired()
+			ready = fmt.Sprintf("%d/%d", have, want)
+		}
 		switch {
 		case (w.Strategy == "plain" || w.Strategy == "experiment") && strategy != "-":
 		case w.Strategy == "":
@@ -155,7 +154,7 @@ func summary(a status.App) (strategy, step, weight, ready string) {
 		step = fmt.Sprintf("%d/%d", least.Step, len(least.Steps))
 		weight = least.Asked()
 	}
-	return strategy, step, weight, fmt.Sprintf("%d/%d", have, want)
+	return strategy, step, weight, ready
 }
 
 func releaseText(r *status.Release) string {

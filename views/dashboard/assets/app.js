@@ -132,7 +132,7 @@ function workload(w) {
   const samples = (app.samples || {})[w.workload] || [];
   return h('section', { class: 'card', 'aria-label': w.workload },
     h('div', { class: 'titleline' }, h('h2', {}, w.workload), h('span', { class: 'dim' },
-    w.strategy + (w.unread ? '' : ', ' + w.ready + '/' + ((w.revisions || []).reduce((n, r) => n + r.desired, 0)
+    w.strategy + (w.unread ? ', not observed' : ', ' + w.ready + '/' + ((w.revisions || []).reduce((n, r) => n + r.desired, 0)
       || w.replicas) + ' ready'))),
     stepsOf(w),
     w.moving && h('div', { class: 'weights' }, w.strategy === 'blueGreen'
