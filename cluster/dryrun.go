@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,7 +37,8 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
 }
 
-// Compare returns the live object (or nil) and its state after an apply. A CreateOnly Secret's data never changes.
+// Compare returns the live object (or nil) and its state after an apply. A CreateOnly Secret's data never changes. If
+// the user may not apply the object, the error is Forbidden, and the state has the object's fields without defaults.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -48,13 +52,43 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	}
 	made, err := objects.Apply(ctx, o.Name(), &unstructured.Unstructured{Object: o.Copy()},
 		metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
-	if err != nil && o.Kind() == "Secret" {
-		err = explain(err, o.Ref(), "patch") // hides the Secret's content, which the server's error quotes
+	if err == nil {
+		return found.Object, made.Object, nil
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("the dry run of an apply: %w", err)
+	refused := explain(err, o.Ref(), "patch")
+	if o.Kind() == "Secret" {
+		err = refused // hides the Secret's content, which the server's error quotes
 	}
-	return found.Object, made.Object, nil
+	err = fmt.Errorf("the dry run of an apply: %w", err)
+	if e := new(Error); errors.As(refused, &e) && e.Reason == Forbidden {
+		return found.Object, overlaid(found.Object, map[string]any(o)).(map[string]any), err
+	}
+	return found.Object, nil, err
+}
+
+// overlaid returns a live value with the fields of a desired value. It merges lists of equal length item by item.
+func overlaid(live, desired any) any {
+	switch want := desired.(type) {
+	case map[string]any:
+		have, _ := live.(map[string]any)
+		merged := map[string]any{}
+		maps.Copy(merged, have)
+		for name, value := range want {
+			if have[name] != nil || value != any(false) { // the API server omits false
+				merged[name] = overlaid(have[name], value)
+			}
+		}
+		return merged
+	case []any:
+		if have, _ := live.([]any); len(have) == len(want) {
+			merged := slices.Clone(want)
+			for i, value := range want {
+				merged[i] = overlaid(have[i], value)
+			}
+			return merged
+		}
+	}
+	return desired
 }
 
 // Get returns an object if it exists and has the app's label, else nil.

@@ -879,3 +879,26 @@ func TestDeploymentsAreRead(t *testing.T) {
 		t.Errorf("%q and %q, %v, %v; labels %v", one, two, err, err2, labelled.Labels)
 	}
 }
+
+// TestOverlaid checks an object's state after an apply without the API server: defaults and other fields stay, and lists of another length
+// are replaced.
+func TestOverlaid(t *testing.T) {
+	parsed := func(text string) (value any) {
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	for name, c := range map[string]struct{ live, desired, want string }{
+		"a field":       {"{a: 1, b: 2}", "{a: 3}", "{a: 3, b: 2}"},
+		"false":         {"{a: 1, b: true}", "{b: false, c: false}", "{a: 1, b: false}"},
+		"a new map":     {"{a: 1}", "{b: {c: 1}}", "{a: 1, b: {c: 1}}"},
+		"another type":  {"{a: [1]}", "{a: {b: 1}}", "{a: {b: 1}}"},
+		"a list":        {"[{port: 80, protocol: TCP}, 1]", "[{port: 81}, 1]", "[{port: 81, protocol: TCP}, 1]"},
+		"a longer list": {"[{port: 80, protocol: TCP}]", "[{port: 80}, {port: 81}]", "[{port: 80}, {port: 81}]"},
+	} {
+		live := parsed(c.live)
+		compare.CheckNamed(t, name, parsed(c.want), overlaid(live, parsed(c.desired)))
+		compare.CheckNamed(t, name+": the live object", parsed(c.live), live)
+	}
+}

@@ -20,6 +20,7 @@ type diffCommand struct {
 	source sourceOptions
 	target clusterOptions
 	color  colorOption
+	missed bool // the user may not read an object
 }
 
 func newDiff(s streams) *cobra.Command {
@@ -34,7 +35,11 @@ For each object it asks the API server for the changes of an apply (a dry run), 
 defaults and other controllers' fields are no differences. The values of Secrets are
 never shown.
 
-The exit code is 1 if there are differences, 0 if there are none.`,
+The right to read objects is enough. Without the right to apply an object, a field
+that Git no longer has is no difference, and another spelling of a value is one.
+
+The exit code is 1 if there are differences, 0 if there are none, and 4 if there are
+none but an object cannot be read.`,
 		Example: `  gitrollout diff
   gitrollout diff shop --context prod-eu`,
 		Args:              atMostOne("app"),
@@ -78,8 +83,11 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 		}
 		differences += n
 	}
-	if differences > 0 {
+	switch {
+	case differences > 0:
 		return silent(exitFailed)
+	case c.missed:
+		return silent(exitCluster)
 	}
 	return nil
 }
@@ -106,7 +114,14 @@ func (c *diffCommand) app(
 			fmt.Fprintf(c.err, "%s is create-only: its content is not compared\n", o.Ref())
 		}
 		live, after, err := server.Compare(ctx, o)
-		if err != nil {
+		switch {
+		case after != nil && err != nil:
+			fmt.Fprintf(c.err, "%s is compared without a dry run, which finds no removed fields: %v\n", o.Ref(), err)
+		case live == nil && cluster.IsForbidden(err):
+			c.missed = true
+			fmt.Fprintf(c.err, "%s is not observed: %v\n", o.Ref(), err)
+			continue
+		case err != nil:
 			return differences, fmt.Errorf("%s: %w", o.Ref(), err)
 		}
 		n, err := c.print(o.Ref(), live, after)

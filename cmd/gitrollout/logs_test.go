@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -152,11 +151,7 @@ func TestLogsOverABrokenConnection(t *testing.T) {
 func TestLogsWithoutTheRight(t *testing.T) {
 	w, p := newHealthyWorld(t, talking("v1"))
 	p.end()
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{"", "apps"}, Verbs: []string{"get", "list", "watch"}, Resources: []string{
-			"pods", "deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions", "namespaces"}}}}
-	must(t, errorOf(w.kube.Kube.RbacV1().Roles(w.ns).Create(t.Context(), role, metav1.CreateOptions{})))
-	kubeconfig := w.reader("limited", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "pods"})
+	kubeconfig := w.limited()
 	for _, more := range []string{"", " -f", " --stable -f --tail 3"} {
 		line := "logs " + w.app + " --cluster test --repo " + w.server.URL + " --kubeconfig " + kubeconfig + more
 		w.wantText(wantExit(t, exitCluster, strings.Fields(line)...),

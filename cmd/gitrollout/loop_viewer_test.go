@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -18,6 +19,16 @@ import (
 func (w *loopWorld) viewer() string {
 	w.Helper()
 	return w.reader("viewer", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"})
+}
+
+// limited returns a kubeconfig of a ServiceAccount that may read only workloads and pods, and only in the test's namespace.
+func (w *loopWorld) limited() string {
+	w.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"", "apps"}, Verbs: []string{"get", "list", "watch"}, Resources: []string{
+			"pods", "deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions", "namespaces"}}}}
+	must(w, errorOf(w.kube.Kube.RbacV1().Roles(w.ns).Create(w.Context(), role, metav1.CreateOptions{})))
+	return w.reader("limited", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "pods"})
 }
 
 // reader returns a kubeconfig of a ServiceAccount that has a role only in the test's namespace.
@@ -43,8 +54,8 @@ func (w *loopWorld) reader(name string, role rbacv1.RoleRef) string {
 	return file
 }
 
-// TestAViewerOfOneNamespace checks that a user with the ClusterRole view in one namespace sees the pods there, and a note that the cluster
-// is not verified. The state branch is from a reconciler with access to the whole cluster.
+// TestAViewerOfOneNamespace checks that a user with the ClusterRole view in one namespace sees the pods and changed objects there, and a
+// note that the cluster is not verified. The state branch is from a reconciler with access to the whole cluster.
 func TestAViewerOfOneNamespace(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	kubeconfig := w.viewer()
@@ -65,11 +76,20 @@ func TestAViewerOfOneNamespace(t *testing.T) {
 	w.wantText(look(exitOK, "list", "--repo", w.server.URL), unverified, "3/3")
 	w.wantText(look(exitOK, "get", w.app, "--cluster-only"), unverified, pods, "3/3 ready")
 	w.wantText(look(exitOK, "list", "--cluster-only"), unverified, "3/3")
-	w.wantText(look(exitFailed, "diff", w.app, "--repo", w.server.URL), unverified, "cannot patch resource")
+	const withoutDryRun = "is compared without a dry run"
+	w.wantText(look(exitOK, "diff", w.app, "--repo", w.server.URL), unverified, withoutDryRun, "cannot patch resource")
+	services, merge := w.kube.Kube.CoreV1().Services(w.ns), types.MergePatchType
+	must(t, errorOf(services.Patch(t.Context(), w.app, merge, []byte(`{"spec": {"ports": [{"port": 81}]}}`), metav1.PatchOptions{})))
+	w.wantText(look(exitFailed, "diff", w.app, "--repo", w.server.URL), withoutDryRun, "- - port: 81", "+ - port: 80")
+
+	// An object that the user may not read is not observed. The others are compared.
+	text := wantExit(t, exitCluster, "diff", w.app, "--repo", w.server.URL, "--kubeconfig", w.limited(), "--cluster", "test")
+	w.wantText(text, "core/Service/"+w.ns+"/"+w.app+" is not observed", "apps/Deployment/"+w.ns+"/"+w.app+" "+withoutDryRun)
+
 	// Objects in another namespace must not be reported as missing.
 	w.configure(strings.Replace(w.config("- path: apps/*"), "namespace: ", "namespaces: ["+w.ns+"]\n  namespace: other-", 1))
-	text := look(exitOK, "list", "--repo", w.server.URL)
-	w.wantText(text, unverified, w.app)
+	text = look(exitOK, "list", "--repo", w.server.URL) + look(exitOK, "get", w.app, "--repo", w.server.URL)
+	w.wantText(text, unverified, w.app, "3/3 ready")
 	if strings.Contains(text, "to exist") {
 		t.Errorf("objects that were not read are missed:\n%s", text)
 	}
