@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
@@ -50,11 +51,36 @@ func shownFleet() status.Listing {
 	}
 	run := rollout.AnalysisRun{Name: "background", Phase: rollout.AnalysisRunning, Metrics: []rollout.MetricProgress{metric}}
 	return status.Listing{Cluster: "prod-eu", Apps: []status.App{
-		{App: "shop", Cluster: "prod-eu", Phase: rollout.Paused, Analyses: []rollout.AnalysisRun{run}, Workloads: []status.Workload{
-			{Workload: "shop/checkout", Strategy: "canary", Moving: true, Opened: "Carl Fey <carl@example.com>"}}},
+		{App: "shop", Cluster: "prod-eu", Phase: rollout.Paused, Release: &status.Release{Hash: "h1-1"},
+			Analyses: []rollout.AnalysisRun{run}, Workloads: []status.Workload{
+				{Workload: "shop/checkout", Strategy: "canary", Moving: true, Opened: "Carl Fey <carl@example.com>"}}},
 		{App: "shop-eu", Cluster: "prod-eu", Phase: rollout.Degraded},
 		{App: "web", Cluster: "prod-eu", Phase: rollout.Stalled},
 	}}
+}
+
+// TestMeasurementsOfTheReconciler checks that get shows the measurements of the reconciler's page for the same release only.
+func TestMeasurementsOfTheReconciler(t *testing.T) {
+	page := shownFleet().Apps[0]
+	for name, c := range map[string]struct {
+		change func(*status.App) // of the app in Git
+		page   string
+		want   int // measurements
+	}{
+		"the same release": {func(*status.App) {}, "/base", 6},
+		"another release":  {func(a *status.App) { a.Release = &status.Release{Hash: "h1-2"} }, "/base", 0},
+		"another cluster":  {func(a *status.App) { a.Cluster = "prod-us" }, "/base", 0},
+		"no release":       {func(a *status.App) { a.Release = nil }, "/base", 0},
+		"another program":  {func(*status.App) {}, "", 0},
+	} {
+		recorded := page
+		recorded.Analyses = []rollout.AnalysisRun{{Name: "background", Metrics: []rollout.MetricProgress{{Metric: "success-rate"}}}}
+		c.change(&recorded)
+		v := measuredView{&listings{{recorded}}, reconcilerPage(t).URL + c.page}
+		l, err := v.Listing(t.Context(), []string{"shop"}, time.Now())
+		must(t, err)
+		compare.CheckNamed(t, name, c.want, len(l.Apps[0].Analyses[0].Metrics[0].Measurements))
+	}
 }
 
 func TestServerView(t *testing.T) {

@@ -54,7 +54,31 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	if _, err := w.Selected(args); err != nil {
 		return nil, err
 	}
-	return w, tryConnect(ctx, w, c.target, func(app string) { w.Touch(app); told() }, c.streams)
+	changed := func(app string) { w.Touch(app); told() }
+	return measuredView{w, "http://" + dashAddress}, tryConnect(ctx, w, c.target, changed, c.streams)
+}
+
+// measuredView adds the measurements that are not in Git yet, if the reconciler's page at this address answers.
+type measuredView struct {
+	viewer
+	page string
+}
+
+// Listing implements viewer.
+func (v measuredView) Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
+	l, err := v.viewer.Listing(ctx, args, now)
+	if err != nil || len(args) != 1 || l.Apps[0].Release == nil || len(l.Apps[0].Analyses) == 0 {
+		return l, err
+	}
+	ctx, stop := context.WithTimeout(ctx, time.Second) // another program may listen at the address
+	defer stop()
+	if page, err := dashboard.NewClient(ctx, v.page, args); err == nil {
+		a, live := &l.Apps[0], page.Listing().Apps[0]
+		if r := live.Release; r != nil && live.Cluster == a.Cluster && r.Hash == a.Release.Hash {
+			a.Analyses = live.Analyses
+		}
+	}
+	return l, nil
 }
 
 func openClusterView(ctx context.Context, source sourceOptions, target clusterOptions, told func(), why string,

@@ -85,7 +85,7 @@ func metricCounts(m rollout.MetricProgress) []string {
 		counts = append(counts, rollout.Count(m.Errors, "error"))
 	}
 	if len(counts) == 0 {
-		return []string{"not measured yet"}
+		return []string{"not recorded yet"}
 	}
 	return counts
 }

@@ -185,10 +185,10 @@ func TestTextsOfPeople(t *testing.T) {
 	}
 }
 
-// TestMetricCounts checks the counts of verdicts. The text is "not measured yet" only if the metric has no measurements.
+// TestMetricCounts checks the counts of verdicts. The text is "not recorded yet" only if the metric has no measurements.
 func TestMetricCounts(t *testing.T) {
 	for want, m := range map[string]rollout.MetricProgress{
-		"not measured yet":               {},
+		"not recorded yet":               {},
 		"4 without a verdict":            {Count: 4},
 		"1 ok, 2 failed, 3 inconclusive": {Count: 6, Successful: 1, Failed: 2, Inconclusive: 3},
 		"2 ok, 1 without a verdict":      {Count: 3, Successful: 2},

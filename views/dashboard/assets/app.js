@@ -184,7 +184,7 @@ function hooks() {
 
 const counted = (m) => [[m.successful, 'ok'], [m.failed, 'failed'], [m.inconclusive, 'inconclusive'],
   [m.count - (m.successful || 0) - (m.failed || 0) - (m.inconclusive || 0), 'without a verdict'],
-  [m.errors, 'errors']].filter(([n]) => n > 0).map(([n, what]) => n + ' ' + what).join(', ') || '0 measured';
+  [m.errors, 'errors']].filter(([n]) => n > 0).map(([n, what]) => n + ' ' + what).join(', ') || 'not recorded yet';
 
 function draw() {
   if (!app) return;
