@@ -1,10 +1,13 @@
 package render
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -28,21 +31,25 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	if invalid.About != (rollout.Ref{}) {
 		ref = invalid.About
 	}
-	invalid.File, _ = o.source(ref)
+	invalid.File, _, _ = o.source(ref, "")
 	invalid.About, invalid.Msg = rollout.Ref{}, invalid.Msg+" ("+shortRef(ref)+")"
 	return invalid
 }
 
-// source returns the file that most likely defines ref, and the object's name in that file. Kustomize may have added a
-// prefix or suffix. So source looks for objects of ref's kind whose name is part of ref's name, and picks the longest.
-func (o origins) source(ref rollout.Ref) (file, name string) {
+// place is like blame for an error without a file, and also adds the field's line.
+func (o origins) place(invalid *rollout.InvalidError, ref rollout.Ref) {
+	file, _, line := o.source(ref, invalid.Field)
+	invalid.File, invalid.Line, invalid.Msg = file, line, invalid.Msg+" ("+shortRef(ref)+")"
+}
+
+// source returns the file that most likely defines ref, the object's name in that file, and the field's line or 0.
+// Kustomize may have added a prefix or suffix. So source looks for objects of ref's kind whose name is part of ref's
+// name, and picks the longest. Among equal names, it picks the document with the field, which may be a patch.
+func (o origins) source(ref rollout.Ref, field string) (file, name string, line int) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
-		docs, err := decodeDocuments(o.fs.blobs[candidate])
-		if err != nil {
-			continue // probably data of a generator
-		}
-		for _, doc := range docs {
+		docs := kyaml.NewDecoder(bytes.NewReader(o.fs.blobs[candidate]))
+		for doc := new(kyaml.Node); docs.Decode(doc) == nil; doc = new(kyaml.Node) {
 			var head struct {
 				Kind     string
 				Metadata struct{ Name string }
@@ -50,12 +57,36 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 			if doc.Decode(&head) != nil || head.Kind != ref.Kind {
 				continue
 			}
-			if n := head.Metadata.Name; strings.Contains(ref.Name, n) && len(n) > len(name) {
-				file, name = candidate, n
+			n, at := head.Metadata.Name, lineOf(doc.Content[0], field)
+			isCloser := len(n) > len(name) || len(n) == len(name) && line == 0 && at > 0
+			if strings.Contains(ref.Name, n) && isCloser {
+				file, name, line = candidate, n, at
 			}
 		}
 	}
-	return file, name
+	return file, name, line
+}
+
+// lineOf returns the line of a field such as spec.ports[1].name, or 0 without the field.
+func lineOf(n *kyaml.Node, field string) (line int) {
+	if n.Kind == kyaml.AliasNode {
+		n = n.Alias
+	}
+	step := map[kyaml.Kind]int{kyaml.MappingNode: 2, kyaml.SequenceNode: 1}[n.Kind]
+	for i := 0; step > 0 && i+step <= len(n.Content) && line == 0; i += step {
+		name := fmt.Sprintf("[%d]", i)
+		if step == 2 {
+			name = n.Content[i].Value
+		}
+		rest, is := strings.CutPrefix(field, name)
+		switch {
+		case is && rest == "":
+			line = n.Content[i].Line
+		case is && strings.ContainsAny(rest[:1], ".["):
+			line = lineOf(n.Content[i+step-1], strings.TrimPrefix(rest, "."))
+		}
+	}
+	return line
 }
 
 // renamed returns the name that kustomize gave to an object. Kustomize does not rewrite names in a Rollout or scaler.
@@ -72,7 +103,7 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 
 // affixed returns a name with the same prefix and suffix that kustomize has added to the name of the object like.
 func (o origins) affixed(like rollout.Ref, name string) string {
-	_, source := o.source(like)
+	_, source, _ := o.source(like, "")
 	if source == "" {
 		return name
 	}

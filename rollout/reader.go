@@ -22,6 +22,8 @@ type Reader struct {
 	Partial  bool          // a field is unknown, missing or has the wrong type
 	Warnings []string      // each one begins with the path of a field
 
+	Place func(*InvalidError) // adds the file and line to each error; nil to leave both out
+
 	failed   []string // paths of the fields with an error
 	misnamed bool     // a field is unknown: it may be the misspelt name of a missing field
 	forms    map[reflect.Type][]Field
@@ -43,9 +45,13 @@ func (r *Reader) Read(at string, raw, into any) {
 // Fail records an error, unless the field or a field below it already has an error.
 func (r *Reader) Fail(field, fix, format string, args ...any) {
 	e := &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
-	if !slices.ContainsFunc(r.failed, func(f string) bool { return strings.HasPrefix(f+".", field+".") }) {
-		r.failed, r.Err = append(r.failed, field), r.Err.And(e)
+	if slices.ContainsFunc(r.failed, func(f string) bool { return strings.HasPrefix(f+".", field+".") }) {
+		return
 	}
+	if r.Place != nil {
+		r.Place(e)
+	}
+	r.failed, r.Err = append(r.failed, field), r.Err.And(e)
 }
 
 // Warn records a warning about an accepted value that is probably a mistake.

@@ -154,6 +154,7 @@ type InvalidError struct {
 	// About is the invalid object if its file is unknown. It is empty if the error is in the document being read.
 	About Ref    `json:"about,omitzero"`
 	File  string `json:"file,omitempty"`  // path in the repository, "" without a single file
+	Line  int    `json:"line,omitempty"`  // line of the field in File, 0 if unknown
 	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" if none
 	Msg   string `json:"message"`         // the problem, with the value
 	Fix   string `json:"fix,omitempty"`   // how to fix the error; "" if the message says how
@@ -167,7 +168,8 @@ type InvalidError struct {
 func ProblemOf(err error) *InvalidError {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) {
-		return &InvalidError{File: invalid.File, Field: invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix, Also: invalid.Also}
+		return &InvalidError{File: invalid.File, Line: invalid.Line, Field: invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix,
+			Also: invalid.Also}
 	}
 	return &InvalidError{Msg: err.Error()}
 }
@@ -178,13 +180,16 @@ func IsInvalid(err error) bool {
 	return errors.As(err, &invalid)
 }
 
-// Error returns "file: object: field: message; fix" without empty parts, then the further errors in Also.
+// Error returns "file:line: object: field: message; fix" without empty parts, then the further errors in Also.
 func (e *InvalidError) Error() string {
-	var about string
+	file, about := e.File, ""
+	if e.Line > 0 {
+		file = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
 	if e.About != (Ref{}) {
 		about = e.About.String()
 	}
-	parts := slices.DeleteFunc([]string{e.File, about, e.Field, e.Msg}, func(s string) bool { return s == "" })
+	parts := slices.DeleteFunc([]string{file, about, e.Field, e.Msg}, func(s string) bool { return s == "" })
 	text := strings.Join(parts, ": ")
 	if e.Fix != "" {
 		text += "; " + e.Fix
@@ -195,12 +200,12 @@ func (e *InvalidError) Error() string {
 // mostAlso limits the field Also in bytes: beyond it, the method And adds no error. alsoText precedes each error.
 const mostAlso, alsoText = 4000, "; also "
 
-// And adds the text of another error to e.Also, and returns e. If e is nil, it returns the other error.
+// And adds the text of another error to e.Also, and returns e. If one of them is nil, it returns the other error.
 func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	switch {
 	case e == nil:
 		return more
-	case len(e.Also) < mostAlso:
+	case more != nil && len(e.Also) < mostAlso:
 		e.Also += alsoText + more.Error()
 	}
 	return e
