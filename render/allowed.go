@@ -143,20 +143,29 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 
 // Blame adds the file that defines the object to an error.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
+	o, err := originsOf(tree, r)
+	if err != nil {
+		return err
+	}
+	return o.blame(invalid, ref)
+}
+
+// originsOf reads the files of a render.
+func originsOf(tree rollout.Tree, r *rollout.Render) (origins, error) {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {
 		entry, found, err := tree.Lookup(name)
 		if err != nil {
-			return err
+			return origins{}, err
 		}
 		if !found {
 			continue
 		}
 		if fs.blobs[name], err = tree.ReadBlob(entry.ID); err != nil {
-			return err
+			return origins{}, err
 		}
 	}
-	return origins{fs, fs.kustomizationIn(r.App.Path, r.App.Path)}.blame(invalid, ref)
+	return origins{fs, fs.kustomizationIn(r.App.Path, r.App.Path)}, nil
 }
 
 func distinct(texts []string) []string {

@@ -23,26 +23,35 @@ const newest = 36
 // checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x". The API server's error
 // for such an object looks temporary. Unknown fields are allowed if kubernetes.version is after the constant newest.
 func (a *assembly) checkReadable() error {
-	var minor int
-	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)
-	isNewer := err == nil && minor > newest
-	for _, object := range a.objects {
-		typed, err := scheme.Scheme.New(runtime.FromAPIVersionAndKind(object.APIVersion(), object.Kind()))
-		if err != nil {
-			continue // not a built-in kind of Kubernetes
-		}
-		fields := maps.Clone(object)
-		delete(fields, "status") // never applied
-		r := typeReader{ref: object.Ref(), isNewer: isNewer}
-		if r.read("", reflect.TypeOf(typed), map[string]any(fields)); r.Err == nil {
-			continue
-		}
+	return a.readAll(a.objects, func(r *typeReader, object rollout.Object) {
 		if d, _ := rollout.Find(a.documents, func(d *document) bool { return d.workload.Ref() == r.ref }); d != nil {
 			r.ref = originOf(d)
 		}
-		return a.blame(r.Err, r.ref)
+		r.minor = max(newest, minorOf(a.app))
+		r.readBuiltIn(object)
+	})
+}
+
+// minorOf returns the minor version in kubernetes.version.
+func minorOf(app rollout.App) int {
+	minor := newest
+	_, _ = fmt.Sscanf(strings.TrimPrefix(app.Kubernetes, "v"), "1.%d", &minor) // ParseConfig has checked the version
+	return minor
+}
+
+// readAll reads objects and returns all errors, each with its file.
+func (o origins) readAll(objects []rollout.Object, read func(*typeReader, rollout.Object)) error {
+	var refused *rollout.InvalidError
+	for _, object := range objects {
+		r := typeReader{ref: object.Ref()}
+		r.Place = func(e *rollout.InvalidError) { o.place(e, r.ref) }
+		read(&r, object)
+		refused = refused.And(r.Err)
 	}
-	return nil
+	if refused == nil {
+		return nil
+	}
+	return refused
 }
 
 // kindsByGroup lists the known kinds of each API group.
@@ -86,8 +95,24 @@ func (o origins) checkSpelling(object rollout.Object) error {
 // typeReader reads an object as an API server does. It refuses fields and values that the kind's Go type does not have.
 type typeReader struct {
 	rollout.Reader
-	ref     rollout.Ref
-	isNewer bool // the API server is newer than this program, and may know more fields
+	ref   rollout.Ref
+	minor int // the API server's minor version; after the constant newest, it may know more fields
+}
+
+// readBuiltIn reads an object of a built-in kind. It returns false for another kind.
+func (r *typeReader) readBuiltIn(object rollout.Object) bool {
+	typed, err := scheme.Scheme.New(runtime.FromAPIVersionAndKind(object.APIVersion(), object.Kind()))
+	if err == nil {
+		r.read("", reflect.TypeOf(typed), appliedFields(object))
+	}
+	return err == nil
+}
+
+// appliedFields returns the fields of an object without its status.
+func appliedFields(object rollout.Object) map[string]any {
+	fields := maps.Clone(object)
+	delete(fields, "status")
+	return fields
 }
 
 func (r *typeReader) read(at string, t reflect.Type, v any) {
@@ -106,13 +131,18 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 		known := rollout.Fields(t)
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			f, is := rollout.Find(known, func(f rollout.Field) bool { return f.Name == name })
-			switch field := strings.TrimPrefix(at+"."+name, "."); {
+			field := strings.TrimPrefix(at+"."+name, ".")
+			fact := fieldFacts[strings.TrimPrefix(t.PkgPath(), "k8s.io/")+"."+t.Name()+"."+name]
+			switch {
+			case is && fact.since > r.minor:
+				r.Fail(field, "leave it out"+orVersion, "is not a field of Kubernetes 1.%d, but of 1.%d and later",
+					r.minor, fact.since)
 			case is:
-				r.unique(field, f.Tag.Get("patchMergeKey"), fields[name])
+				r.unique(field, fact.keys, fields[name])
 				r.read(field, f.Type, fields[name])
-			case !r.isNewer:
-				near := rollout.DidYouMean(name, rollout.Mapped(known, func(f rollout.Field) string { return f.Name }))
-				r.Fail(field, cmp.Or(near, "leave it out, or write another field"), "is not a field of Kubernetes 1.%d", newest)
+			case r.minor <= newest:
+				r.unknown(field, rollout.Mapped(known, func(f rollout.Field) string { return f.Name }),
+					fmt.Sprintf("Kubernetes 1.%d", newest))
 			}
 		}
 	case kind == reflect.Map && isMapping:
@@ -130,26 +160,45 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 		}
 		if err != nil {
 			why := otherType.ReplaceAllString(err.Error(), "it is of type $1, and not of type $2$3")
-			r.Fail(at, "write the field as `kubectl explain` describes it",
+			r.Fail(at, asExplained,
 				"%s cannot be read by an API server: %s", shown(r.ref, v), why)
 		}
 	}
 }
 
-// unique refuses list entries with the same merge key, as server-side apply does. A port's key includes the protocol.
-func (r *typeReader) unique(at, key string, v any) {
+// unknown refuses a field that its parent, of a kind or version, does not have.
+func (r *typeReader) unknown(at string, known []string, of string) {
+	near := rollout.DidYouMean(at[strings.LastIndex(at, ".")+1:], known)
+	r.Fail(at, cmp.Or(near, "leave it out, or write another field"), "is not a field of %s", of)
+}
+
+// defaultKeys has the defaults of keys.
+var defaultKeys = map[string]any{"protocol": "TCP"}
+
+// unique refuses list entries with the same keys, as server-side apply does. The items of a "set" are their own keys.
+func (r *typeReader) unique(at string, keys []string, v any) {
 	list, _ := v.([]any)
 	seen := map[string]bool{}
 	for i, item := range list {
-		m, _ := item.(map[string]any)
-		id := fmt.Sprint(m[key], cmp.Or[any](m["protocol"], "TCP"), m["whenUnsatisfiable"])
-		if key != "" && m[key] != nil && seen[id] {
-			r.Fail(fmt.Sprintf("%s[%d].%s", at, i, key), "keep one: an API server refuses both", "%s is there twice",
-				shown(r.ref, m[key]))
+		if len(keys) == 0 {
+			return
+		}
+		field, first, id := fmt.Sprintf("%s[%d]", at, i), item, fmt.Sprint(item)
+		if keys[0] != "set" {
+			m := asMap(item)
+			field, first, id = field+"."+keys[0], m[keys[0]], ""
+			for _, key := range keys {
+				id += fmt.Sprintf("%v ", cmp.Or(m[key], defaultKeys[key]))
+			}
+		}
+		if first != nil && seen[id] {
+			r.Fail(field, "keep one: an API server refuses both", "%s is there twice", shown(r.ref, first))
 		}
 		seen[id] = true
 	}
 }
+
+const asExplained = "write the field as `kubectl explain` describes it"
 
 // shown formats a value for messages. It hides mappings, lists, long texts and all values of Secrets.
 func shown(ref rollout.Ref, v any) string {

@@ -49,13 +49,17 @@ func definitions(objects []rollout.Object) map[groupKind]bool {
 	inBuild := map[groupKind]bool{}
 	for _, object := range objects {
 		if ref := object.Ref(); ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition" {
-			spec := object.Map("spec")
-			group, _ := spec["group"].(string)
-			kind, _ := object.Map("spec", "names")["kind"].(string)
-			inBuild[groupKind{group, kind}] = spec["scope"] != "Cluster"
+			inBuild[defined(object)] = object.Map("spec")["scope"] != "Cluster"
 		}
 	}
 	return inBuild
+}
+
+// defined returns the kind that a CRD defines.
+func defined(crd rollout.Object) groupKind {
+	group, _ := crd.Map("spec")["group"].(string)
+	kind, _ := crd.Map("spec", "names")["kind"].(string)
+	return groupKind{group, kind}
 }
 
 // defaultNamespaces sets missing namespaces: the Helm release's namespace for a chart's objects, else the app's.

@@ -71,8 +71,8 @@ var table = map[string]rule{
 	"render": {own: []string{"analysis", "render/chart", "render/sops", "rollout/experiment", "rollout/hook", "rollout",
 		"rollout/schedule", "traffic"}, others: []string{
 		"github.com/fluxcd/pkg/envsubst",
-		"k8s.io/apimachinery/pkg/api/validate/content", "k8s.io/apimachinery/pkg/apis/meta/v1/validation",
-		"k8s.io/apimachinery/pkg/runtime", "k8s.io/client-go/kubernetes/scheme",
+		"k8s.io/apimachinery/pkg/api/validate/content", "k8s.io/apimachinery/pkg/apis/meta/v1",
+		"k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/version", "k8s.io/client-go/kubernetes/scheme",
 		"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml",
 	}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
@@ -139,6 +139,7 @@ var table = map[string]rule{
 	}},
 	"internal/e2e/traffic":   {},
 	"internal/crds":          {own: []string{"internal/testbin"}, others: kubernetes},
+	"internal/fields":        {},
 	"internal/mutate":        {own: []string{"internal/mutate/on"}},
 	"internal/mutate/on":     {},
 	"internal/giteatest":     {own: []string{"internal/testbin"}},

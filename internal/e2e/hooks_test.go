@@ -284,7 +284,7 @@ func TestHookThatIsRefused(t *testing.T) {
 	good := hooked(app.at("v2"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms")
 	for bad, says := range map[string]string{
 		"restartPolicy: Always":                "the cluster refuses Job NS/undo-fc18dd81-1: spec.template.spec.restartPolicy",
-		"restartPolicy: Never\n      nodes: 3": "hooks.yaml: spec.template.spec.nodes: is not a field of Kubernetes",
+		"restartPolicy: Never\n      nodes: 3": ": spec.template.spec.nodes: is not a field of Kubernetes",
 	} {
 		files := maps.Clone(good)
 		at := strings.LastIndex(files["hooks.yaml"], "restartPolicy: Never")

@@ -1,0 +1,167 @@
+package render
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtime "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// fieldTable has a line "TYPE.FIELD MINOR KEYS" for each field that Kubernetes 1.25 lacks or that is a list with keys.
+//
+//go:embed fields.txt
+var fieldTable string
+
+type fieldFact struct {
+	since int      // minor version of Kubernetes; 0 for 25 or earlier
+	keys  []string // keys that are unique in a list; "set" for the items themselves
+}
+
+var fieldFacts = func() map[string]fieldFact {
+	facts := map[string]fieldFact{}
+	for line := range strings.Lines(fieldTable) {
+		words := strings.Fields(line)
+		since, _ := strconv.Atoi(words[1]) // TestFieldTable checks each line
+		facts[words[0]] = fieldFact{since, words[2:]}
+	}
+	return facts
+}()
+
+// Strict returns a check of an app's objects against kubernetes.version and the CRDs in the renders of a cluster. It is
+// for people's commands: in the cluster, the API server decides.
+func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) error {
+	schemas, served := map[string]map[string]any{}, map[groupKind][]string{}
+	for _, r := range all {
+		for ref, crd := range r.ByRef() {
+			versions, _ := crd.Map("spec")["versions"].([]any)
+			for _, v := range versions {
+				v, of := asMap(v), defined(crd)
+				name := fmt.Sprintf("%s/%v", of.group, v["name"])
+				if ref.Kind == "CustomResourceDefinition" && v["served"] == true {
+					schemas[name+of.kind] = asMap(asMap(v["schema"])["openAPIV3Schema"])
+					served[of] = append(served[of], name)
+				}
+			}
+		}
+	}
+	return func(tree rollout.Tree, r *rollout.Render) error {
+		o, err := originsOf(tree, r)
+		if err != nil {
+			return err
+		}
+		return o.readAll(r.Objects, func(t *typeReader, object rollout.Object) {
+			t.minor = minorOf(r.App)
+			t.checkVersion(object)
+			schema, has := schemas[object.APIVersion()+t.ref.Kind]
+			versions := served[groupKind{t.ref.Group, t.ref.Kind}]
+			switch {
+			case t.readBuiltIn(object):
+			case has:
+				t.readCustom(object, schema)
+			case len(versions) > 0:
+				t.Fail("apiVersion", "write "+versions[0], "the CRD of %s does not serve %s", t.ref.Kind, object.APIVersion())
+			}
+		})
+	}
+}
+
+// isServed reports whether a Kubernetes version serves a built-in kind. It decides as the API server does.
+func isServed(gvk runtime.GroupVersionKind, minor int) bool {
+	typed, err := scheme.Scheme.New(gvk)
+	since, until := 0, math.MaxInt
+	if t, has := typed.(interface{ APILifecycleIntroduced() (major, minor int) }); has {
+		_, since = t.APILifecycleIntroduced()
+	}
+	if t, has := typed.(interface{ APILifecycleRemoved() (major, minor int) }); has {
+		_, until = t.APILifecycleRemoved()
+	}
+	return err == nil && since <= minor && minor < until
+}
+
+// checkVersion refuses a version of a built-in kind that the API server does not serve.
+func (r *typeReader) checkVersion(object rollout.Object) {
+	gvk := runtime.FromAPIVersionAndKind(object.APIVersion(), object.Kind())
+	typed, err := scheme.Scheme.New(gvk)
+	versions := scheme.Scheme.VersionsForGroupKind(gvk.GroupKind())
+	if len(versions) == 0 || isServed(gvk, r.minor) || err != nil && r.minor != newest {
+		return // the Go types of other versions may be gone, or may follow
+	}
+	slices.SortFunc(versions, func(a, b runtime.GroupVersion) int {
+		return version.CompareKubeAwareVersionStrings(b.Version, a.Version) // v2, v1, v2beta1
+	})
+	if t, has := typed.(interface {
+		APILifecycleReplacement() runtime.GroupVersionKind
+	}); has {
+		versions = slices.Insert(versions, 0, t.APILifecycleReplacement().GroupVersion())
+	}
+	fix := "leave the object out"
+	isGood := func(v runtime.GroupVersion) bool { return isServed(v.WithKind(gvk.Kind), r.minor) }
+	if v, has := rollout.Find(versions, isGood); has {
+		fix = "write " + v.String()
+	}
+	r.Fail("apiVersion", fix+orVersion, "Kubernetes 1.%d does not serve %s of %s", r.minor, gvk.Kind, object.APIVersion())
+}
+
+const orVersion = ", or set kubernetes.version to the cluster's version"
+
+// readCustom reads an object as an API server does with the schema in the kind's CRD.
+func (r *typeReader) readCustom(object rollout.Object, schema map[string]any) {
+	fields := appliedFields(object)
+	r.read("metadata", reflect.TypeFor[metav1.ObjectMeta](), fields["metadata"])
+	maps.DeleteFunc(fields, func(name string, _ any) bool { return slices.Contains(ofAnyKind, name) })
+	r.follow("", schema, fields)
+}
+
+// ofAnyKind has the fields of each object that a schema need not describe.
+var ofAnyKind = []string{"apiVersion", "kind", "metadata"}
+
+var jsonTypes = map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",
+	reflect.Bool: "boolean", reflect.Int64: "integer", reflect.Float64: "number"}
+
+// follow reads a value by its schema in a CRD. It ignores rules for values, such as enum and required.
+func (r *typeReader) follow(at string, schema map[string]any, v any) {
+	is, _ := schema["type"].(string)
+	has := jsonTypes[reflect.ValueOf(v).Kind()]
+	number, _ := v.(float64)
+	isNumber := is == "number" && has == "integer" || is == "integer" && has == "number" && number == math.Trunc(number)
+	if v != nil && is != "" && has != is && !isNumber {
+		r.Fail(at, asExplained, "%s cannot be read by an API server: it is of type %s, and not of type %s",
+			shown(r.ref, v), has, is)
+		return
+	}
+	properties := asMap(schema["properties"])
+	rest, hasRest := schema["additionalProperties"]
+	isOpen := is == "" || schema["x-kubernetes-preserve-unknown-fields"] == true
+	isObject := schema["x-kubernetes-embedded-resource"] == true
+	for _, name := range slices.Sorted(maps.Keys(asMap(v))) {
+		field, value := strings.TrimPrefix(at+"."+name, "."), asMap(v)[name]
+		switch child, has := properties[name]; {
+		case has:
+			r.follow(field, asMap(child), value)
+		case hasRest:
+			r.follow(field, asMap(rest), value)
+		case !isOpen && !(isObject && slices.Contains(ofAnyKind, name)):
+			r.unknown(field, slices.Collect(maps.Keys(properties)), "the CRD of "+r.ref.Kind)
+		}
+	}
+	keys, _ := schema["x-kubernetes-list-map-keys"].([]any)
+	if schema["x-kubernetes-list-type"] == "set" {
+		keys = []any{"set"}
+	}
+	r.unique(at, rollout.Mapped(keys, func(k any) string { return fmt.Sprint(k) }), v)
+	list, _ := v.([]any)
+	for i, item := range list {
+		r.follow(fmt.Sprintf("%s[%d]", at, i), asMap(schema["items"]), item)
+	}
+}
