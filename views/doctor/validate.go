@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -97,6 +98,9 @@ func Check(
 		known[app.Name] = built
 		r.Apps = append(r.Apps, checked)
 	}
+	if err := r.checkStrictly(tree, known); err != nil {
+		return r, err
+	}
 	r.Allow = allowing(config, beyond)
 	if _, err := source.ReadFreeze(tree, cluster); rollout.IsInvalid(err) {
 		r.Errors = append(r.Errors, rollout.ProblemOf(err))
@@ -104,6 +108,21 @@ func Check(
 		return r, err
 	}
 	return r, r.checkPromotions(tree, known)
+}
+
+// checkStrictly adds the errors that the API server would have for apps without other errors.
+func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollout.Render) error {
+	strict := render.Strict(slices.Collect(maps.Values(known)))
+	for i := range r.Apps {
+		if a := &r.Apps[i]; a.Error == nil {
+			err := strict(tree, known[a.App])
+			if err != nil && !rollout.IsInvalid(err) {
+				return err
+			}
+			a.refuse(err)
+		}
+	}
+	return nil
 }
 
 // unmatched warns about each path without wildcards that matches no folder, or once if no path matches a folder.

@@ -42,6 +42,9 @@ func TestCheck(t *testing.T) {
 	disk := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: disk}\n" +
 		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 	data := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: data}\n"
+	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shops.example.com}\n" +
+		"spec: {group: example.com, scope: Namespaced, names: {kind: Shop, plural: shops}, versions: [{name: v1, served: true, " +
+		"storage: true, schema: {openAPIV3Schema: {type: object, properties: {size: {type: integer}}}}}]}\n"
 	scaler := "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop}\n" +
 		"spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}\n"
 	tree := func(more ...string) map[string]string { return with(config(""), more...) }
@@ -79,6 +82,14 @@ func TestCheck(t *testing.T) {
 		"a claim of two apps": {cartAndTill(disk, disk), two},
 		"a claim that differs": {cartAndTill(disk, strings.Replace(disk, "1Gi", "2Gi", 1)),
 			two + ", error PersistentVolumeClaim shop/disk is in app till and in app cart"},
+		"an object against the CRD of another app": {
+			with(cartAndTill(crd, "apiVersion: example.com/v1\nkind: Shop\nmetadata: {name: till}\nsise: 1\n---\n"+data), file,
+				configOf+"apps: [{path: 'apps/*', namespace: shop, clusterResources: ['*']}]\n"),
+			"cart: 1 objects, 0 staged\n" + ok + "\ntill: 2 objects, 0 staged, error apps/till/app.yaml:4: sise: is not a field of " +
+				"the CRD of Shop (Shop/shop/till); did you mean size?"},
+		"a version that Kubernetes does not serve": {
+			shopOf("shop.yaml, pdb.yaml", "apps/shop/pdb.yaml", "kind: PodDisruptionBudget\napiVersion: policy/v1beta1\nmetadata: {name: a}\n"),
+			"shop: 2 objects, 1 staged, error apps/shop/pdb.yaml:2: apiVersion: Kubernetes 1.36 does not serve"},
 		"a freeze that is wrong": {tree(".gitrollout/prod/freeze.yaml", "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\n"),
 			"error .gitrollout/prod/freeze.yaml: reason: is missing; " +
 				"say why nothing is to be released: waiting users will read it\n" + ok},

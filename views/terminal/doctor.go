@@ -51,7 +51,11 @@ func Report(r doctor.Report, k Look) string {
 		for _, a := range c.Apps {
 			name := span{Pad(a.App, names) + "  ", plain}
 			if a.Error != nil {
-				row(red, "error", name, span{a.Error.Error(), plain})
+				what := "error"
+				for text := range strings.SplitSeq(strings.ReplaceAll(a.Error.Error(), "; also ", "\nalso "), "\n") {
+					row(red, what, name, span{text, plain})
+					what, name = "", span{Pad("", names) + "  ", plain}
+				}
 				continue
 			}
 			text := fmt.Sprintf("%s, %s", rollout.Count(a.Objects, "object"), rollout.Count(a.Staged, "staged workload"))
