@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -55,11 +54,13 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, explain(err, ref, "patch")
 	}
-	if !reflect.DeepEqual(podTemplate(live), podTemplate(after)) {
-		return false, nil
-	}
-	meant := childOf(childOf(union(ownedFields(live.Object), meantFields(live.Object)), "f:spec"), "f:template")
-	return dropped(meant, podTemplate(&unstructured.Unstructured{Object: d.object})) == nil, nil
+	return keepsTemplate(live.Object, after.Object, d.object), nil
+}
+
+// keepsTemplate reports whether the pod templates of live and after are equal, and Git drops no applied field.
+func keepsTemplate(live, after, wanted rollout.Object) bool {
+	meant := childOf(childOf(union(ownedFields(live), meantFields(live)), "f:spec"), "f:template")
+	return reflect.DeepEqual(podTemplate(live), podTemplate(after)) && dropped(meant, podTemplate(wanted)) == nil
 }
 
 func (d *desired) only(spec map[string]any) []byte {
@@ -70,9 +71,7 @@ func (d *desired) only(spec map[string]any) []byte {
 	return raw
 }
 
-func podTemplate(u *unstructured.Unstructured) map[string]any {
-	return rollout.Object(u.Object).Map("spec", "template")
-}
+func podTemplate(o rollout.Object) map[string]any { return o.Map("spec", "template") }
 
 // handOverReplicas keeps the number of pods when Git leaves spec.replicas to an autoscaler. Server-side apply would
 // remove the field, because it has no other owner, and the Deployment would fall to one pod. So a second field manager

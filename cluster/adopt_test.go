@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/rollout"
@@ -214,6 +215,14 @@ func (w *world) wantSame(manifest string, want bool) {
 	got, err := w.SameTemplate(context.Background(), w.objects(manifest)[0])
 	if err != nil || got != want {
 		w.t.Errorf("SameTemplate = %v, %v, want %v", got, err, want)
+	}
+	server, err := cluster.NewDryRunner(w.cluster.Config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	runs, same, err := server.Runs(context.Background(), w.objects(manifest)[0])
+	if err != nil || !runs || same != want {
+		w.t.Errorf("Runs = %v, %v, %v, want true, %v", runs, same, err, want)
 	}
 }
 

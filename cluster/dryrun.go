@@ -91,6 +91,13 @@ func overlaid(live, desired any) any {
 	return desired
 }
 
+// Runs reports whether a workload exists, and whether an apply would keep its pod template and its pods.
+func (d *DryRunner) Runs(ctx context.Context, o rollout.Object) (exists, same bool, err error) {
+	live, after, err := d.Compare(ctx, o)
+	exists = err == nil && live != nil
+	return exists, exists && keepsTemplate(live, after, o), err
+}
+
 // Get returns an object if it exists and has the app's label, else nil.
 func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
 	_, found, err := d.get(ctx, ref, "")

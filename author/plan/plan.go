@@ -265,7 +265,8 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 	case to == "" || to == from:
 		return Apply, "no staged version changes: applied immediately"
 	case from == "":
-		return First, fmt.Sprintf("first deployment of %s, without steps; pods with its template are not restarted", to)
+		return First, fmt.Sprintf("first deployment of %s, without steps; adopted without a restart when the cluster runs "+
+			"this template, held when it runs another", to)
 	case in.State != nil && strategies.IsFast(*in.State, in.Head.Render):
 		return Fast, fmt.Sprintf("%s -> %s, which served before: no pauses and no weights", from, to)
 	case in.State != nil && in.State.Release != nil:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -187,6 +188,49 @@ func stateOf(word string, in Input) *rollout.State {
 		s.Release, s.Phase = &rollout.Release{Hash: "h1-0123456789"}, rollout.Progressing
 	}
 	return s
+}
+
+// TestAdopted checks the summary of a new app for each state of its two workloads in the cluster.
+func TestAdopted(t *testing.T) {
+	var objects []rollout.Object
+	r := &rollout.Render{}
+	for _, name := range []string{"shop", "cart"} {
+		w := rollout.Workload{Namespace: "shop", Name: name}
+		r.Specs = append(r.Specs, rollout.Spec{Workload: w})
+		objects = append(objects, rollout.Object{"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": map[string]any{"name": name, "namespace": "shop"}})
+	}
+	r.Objects = objects
+	const without = "first deployment of h1-1, without steps: the cluster runs none of its workloads"
+	const adopted = "adopted at h1-1 without a restart: the cluster runs this template"
+	const held = "held: Deployment shop/cart runs another template in the cluster; commit that template first"
+	for name, c := range map[string]struct {
+		change Change
+		live   map[string]bool // does a running workload have this template?
+		want   string
+	}{
+		"none runs":           {First, nil, without},
+		"both run":            {First, map[string]bool{"shop": true, "cart": true}, adopted},
+		"one runs":            {First, map[string]bool{"cart": true}, adopted},
+		"one is another":      {First, map[string]bool{"shop": true, "cart": false}, held},
+		"a release, no look":  {Release, map[string]bool{"cart": false}, "as before"},
+		"an unknown workload": {First, map[string]bool{"gone": false}, without},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Sides{Runs: func(o rollout.Object) (runs, same bool, err error) {
+				same, runs = c.live[o.Name()]
+				return runs, same, nil
+			}}
+			a := App{Change: c.change, To: "h1-1", Summary: "as before"}
+			must(t, s.adopted(&a, r))
+			compare.Check(t, c.want, a.Summary)
+		})
+	}
+	refused := errors.New("forbidden")
+	s := Sides{Runs: func(rollout.Object) (runs, same bool, err error) { return false, false, refused }}
+	if err := s.adopted(&App{Change: First}, r); !errors.Is(err, refused) {
+		t.Errorf("error %v, want %v", err, refused)
+	}
 }
 
 // TestShared checks that files from which several apps are rendered are listed.

@@ -21,6 +21,10 @@ type Sides struct {
 	Record        source.Snapshot // the state branch; nil if it is not read
 	Policy        *rollout.Policy
 	Renderer      *render.Renderer
+	// Runs asks the cluster whether a workload runs, and whether it runs the given template; nil without a cluster.
+	Runs func(workload rollout.Object) (runs, same bool, err error)
+
+	strict func(rollout.Tree, *rollout.Render) error // finds objects that the API server refuses
 }
 
 // uncommitted is a tree that may have no commit, such as a working copy.
@@ -57,6 +61,14 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	}
 	names := s.Names()
 	apps, changed, errs := make([]App, len(names)), make([]bool, len(names)), make([]error, len(names))
+	heads := make([]*rollout.Render, len(names))
+	source.Each(len(names), planners, func(i int) {
+		if ended() == nil {
+			head, _ := s.side(s.After, names[i]) // Plan returns the error
+			heads[i] = head.Render
+		}
+	})
+	s.strict = render.Strict(heads)
 	source.Each(len(names), planners, func(i int) {
 		if errs[i] = ended(); errs[i] == nil {
 			apps[i], changed[i], errs[i] = s.Plan(names[i])
@@ -118,7 +130,37 @@ func (s *Sides) Plan(name string) (App, bool, error) {
 		return App{}, false, err
 	}
 	app, changed := Of(in)
-	return app, changed, nil
+	if !changed || in.Head.Render == nil || s.strict == nil {
+		return app, changed, nil
+	}
+	if err = s.strict(s.After.Tree, in.Head.Render); rollout.IsInvalid(err) { // a note, because the app is not held
+		app.Notes = slices.Insert(app.Notes, 0, Note{Level: Refused, Code: "Schema", Message: err.Error()})
+		err = nil
+	}
+	return app, true, errors.Join(err, s.adopted(&app, in.Head.Render))
+}
+
+// adopted says whether a new app is adopted or held, if Runs can ask the cluster.
+func (s *Sides) adopted(a *App, head *rollout.Render) error {
+	if a.Change != First || s.Runs == nil {
+		return nil
+	}
+	text := "first deployment of %s, without steps: the cluster runs none of its workloads"
+	for _, spec := range head.Specs {
+		workload, _ := rollout.Find(head.Objects, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() })
+		runs, same, err := s.Runs(workload)
+		switch {
+		case err != nil:
+			return fmt.Errorf("compare %s with the cluster: %w", spec.Workload.Title(), err)
+		case runs && !same:
+			a.Summary = "held: " + spec.Workload.Title() + " runs another template in the cluster; commit that template first"
+			return nil
+		case runs:
+			text = "adopted at %s without a restart: the cluster runs this template"
+		}
+	}
+	a.Summary = fmt.Sprintf(text, a.To)
+	return nil
 }
 
 func (s *Sides) side(b *source.Branch, name string) (Side, error) {

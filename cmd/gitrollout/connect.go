@@ -70,6 +70,19 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 	return client, nil
 }
 
+// dryRunner returns a client without watches.
+func (o *clusterOptions) dryRunner() (*cluster.DryRunner, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	server, err := cluster.NewDryRunner(config)
+	if err != nil {
+		return nil, &failure{code: exitCluster, err: err}
+	}
+	return server, nil
+}
+
 // lookAt calls connect for a read-only command. If rights are missing, it reads fewer namespaces and checks no uid.
 func lookAt(ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams) error {
 	err := connect(ctx, w, target, changed, s)

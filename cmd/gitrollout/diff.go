@@ -67,13 +67,9 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	if w.Note != "" {
 		fmt.Fprintln(c.err, w.Note)
 	}
-	config, err := c.target.config()
+	server, err := c.target.dryRunner()
 	if err != nil {
 		return err
-	}
-	server, err := cluster.NewDryRunner(config)
-	if err != nil {
-		return &failure{code: exitCluster, err: err}
 	}
 	differences := 0
 	for _, app := range apps {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ type plans struct {
 type planCommand struct {
 	streams
 	source   sourceOptions
+	target   clusterOptions
 	output   outputOption
 	color    colorOption
 	base     string
@@ -46,7 +48,8 @@ be merged into, and say for each app that changes:
   what the API server will refuse
   the objects that differ; the values of Secrets are never shown
 
-It needs the git command and a working copy, and no cluster. The stable and
+It needs the git command and a working copy. With --context, it asks the cluster
+whether an app without a record would be adopted or held. The stable and
 the rejected versions are read from the state branch; where that cannot be read,
 the base counts as the stable version. The base is the commit at which the
 branches parted, or the newest commit of --base if the working copy does not know it.
@@ -70,6 +73,8 @@ if an app changes; it is 1 if one cannot be rendered, with or without it.`,
 	flags := cmd.Flags()
 	flags.StringVar(&c.base, "base", "", "`branch` or commit to compare with (default: --branch)")
 	flags.StringVar(&c.head, "head", "", "`commit` or branch to plan (default: the working tree)")
+	flags.StringVar(&c.target.context, "context", "",
+		"`context` of the kubeconfig: ask its cluster whether a new app is adopted or held")
 	policyFileFlag(cmd, &c.policy)
 	flags.BoolVar(&c.noState, "no-state", false, "do not read the state branch: use the base as the stable version")
 	flags.BoolVar(&c.noDiff, "no-diff", false, "omit the differences of the objects")
@@ -86,6 +91,9 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 	clusters, err := c.clusters(sides)
 	if err != nil {
 		return err
+	}
+	if c.target.context != "" && len(clusters) > 1 {
+		return usagef("--context needs --cluster: %s", strings.Join(clusters, ", "))
 	}
 	var all plans
 	for _, cluster := range clusters {
@@ -141,10 +149,13 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	if err == nil {
 		both.Policy, err = readPolicy(c.policy)
 	}
-	if err != nil {
-		return p, err
+	if err == nil && c.target.context != "" {
+		server, failed := c.target.dryRunner()
+		both.Runs, err = func(o rollout.Object) (bool, bool, error) { return server.Runs(ctx, o) }, failed
 	}
-	err = p.Add(&both, ctx.Err)
+	if err == nil {
+		err = p.Add(&both, ctx.Err)
+	}
 	if c.noDiff {
 		p.WithoutDiffs()
 	}
