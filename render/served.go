@@ -165,3 +165,8 @@ func (r *typeReader) follow(at string, schema map[string]any, v any) {
 		r.follow(fmt.Sprintf("%s[%d]", at, i), asMap(schema["items"]), item)
 	}
 }
+
+func asMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}

@@ -10,35 +10,37 @@ import (
 
 // TestEnough checks how many of a step's new pods must serve. By default, a step has 10 replicas, of which 2 may be missing.
 func TestEnough(t *testing.T) {
-	type threshold = rollout.ProgressThreshold
+	of := func(kind string, value int) *rollout.ProgressThreshold {
+		return &rollout.ProgressThreshold{Type: kind, Value: value}
+	}
 	routed := func(s *rollout.Spec) {
 		s.Scaling, s.Canary.Traffic = rollout.Surge, &rollout.Traffic{MaxWeight: 1000, Routers: []rollout.Router{httpRoute("web")}}
 		s.Canary.Steps[0] = weight(500)
 	}
 	strict := func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{} }
 	for name, tc := range map[string]struct {
-		threshold *threshold
+		threshold *rollout.ProgressThreshold
 		weight    int
 		change    func(*rollout.Spec)
 		pods      int // the step's new pods
 		want      int
 	}{
 		"all by default":                         {nil, 50, nil, 5, 5},
-		"a percentage":                           {&threshold{"Percent", 90}, 50, nil, 5, 5},
-		"rounded up, so not fewer":               {&threshold{"Percent", 61}, 20, nil, 10, 8},
-		"exactly":                                {&threshold{"Percent", 80}, 50, nil, 5, 4},
-		"a number":                               {&threshold{"Pods", 4}, 50, nil, 5, 4},
-		"the number as in Argo's documentation":  {&threshold{"Pod", 4}, 50, nil, 5, 4},
-		"a larger number than all pods":          {&threshold{"Pods", 9}, 50, nil, 5, 5},
-		"more than all percent":                  {&threshold{"Percent", 300}, 50, nil, 5, 5},
-		"no step is done without a pod":          {&threshold{"Percent", 0}, 0, nil, 5, 1},
-		"except a step without pods":             {&threshold{"Percent", 50}, 0, nil, 0, 0},
-		"a weight needs its share of 8 pods":     {&threshold{"Percent", 1}, 50, nil, 5, 4},
-		"a weight of 1,000":                      {&threshold{"Percent", 1}, 500, routed, 5, 4},
-		"no pod may be missing":                  {&threshold{"Percent", 1}, 50, strict, 5, 5},
-		"pods without requests":                  {&threshold{"Percent", 50}, 0, strict, 6, 3},
-		"all users need all but maxUnavailable":  {&threshold{"Percent", 1}, 100, nil, 10, 8},
-		"all pods, before the users' Service is": {&threshold{"Percent", 1}, 20, nil, 10, 8},
+		"a percentage":                           {of("Percent", 90), 50, nil, 5, 5},
+		"rounded up, so not fewer":               {of("Percent", 61), 20, nil, 10, 8},
+		"exactly":                                {of("Percent", 80), 50, nil, 5, 4},
+		"a number":                               {of("Pods", 4), 50, nil, 5, 4},
+		"the number as in Argo's documentation":  {of("Pod", 4), 50, nil, 5, 4},
+		"a larger number than all pods":          {of("Pods", 9), 50, nil, 5, 5},
+		"more than all percent":                  {of("Percent", 300), 50, nil, 5, 5},
+		"no step is done without a pod":          {of("Percent", 0), 0, nil, 5, 1},
+		"except a step without pods":             {of("Percent", 50), 0, nil, 0, 0},
+		"a weight needs its share of 8 pods":     {of("Percent", 1), 50, nil, 5, 4},
+		"a weight of 1,000":                      {of("Percent", 1), 500, routed, 5, 4},
+		"no pod may be missing":                  {of("Percent", 1), 50, strict, 5, 5},
+		"pods without requests":                  {of("Percent", 50), 0, strict, 6, 3},
+		"all users need all but maxUnavailable":  {of("Percent", 1), 100, nil, 10, 8},
+		"all pods, before the users' Service is": {of("Percent", 1), 20, nil, 10, 8},
 		"a blue-green release":                   {nil, 0, func(s *rollout.Spec) { s.Canary, s.BlueGreen = nil, &rollout.BlueGreen{} }, 10, 10},
 	} {
 		h := twoVersions(func(s *rollout.Spec) {

@@ -72,7 +72,11 @@ func (v measuredView) Listing(ctx context.Context, args []string, now time.Time)
 	}
 	ctx, stop := context.WithTimeout(ctx, time.Second) // another program may listen at the address
 	defer stop()
-	if page, err := dashboard.NewClient(ctx, v.page, args); err == nil {
+	page, err := dashboard.NewClient(v.page, args)
+	if err == nil {
+		_, err = page.Refresh(ctx)
+	}
+	if err == nil {
 		a, live := &l.Apps[0], page.Listing().Apps[0]
 		if r := live.Release; r != nil && live.Cluster == a.Cluster && r.Hash == a.Release.Hash {
 			a.Analyses = live.Analyses
