@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestAdjustmentsSettle checks that a decision's adjustments, applied a second time in their order, change nothing.
+// TestAdjustmentsSettle checks that a decision does not change if all its adjustments are applied a second time, in their order.
 func TestAdjustmentsSettle(t *testing.T) {
 	compared := 0
 	for seed := range uint64(3000) {

@@ -49,7 +49,7 @@ func wantedRuns(s rollout.State, all []workloads.Staged) []runOf {
 	return runs
 }
 
-// Suffixes of run names. runName ignores step names that look like a suffix, so that run names are unique.
+// Suffixes of run names. runName does not use step names that equal a suffix, so that run names are unique.
 const (
 	backgroundRun = "/background"
 	stepRun       = "/step-"
@@ -82,10 +82,10 @@ func Runs(in Input) []rollout.AnalysisRun {
 	return runs
 }
 
-// endedRuns returns the analyses of a release that becomes stable. It stops the running analyses.
+// endedRuns returns the analyses of a release that becomes stable. Analyses that are still running are stopped.
 func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
 
-// Going returns a state's analyses that are not over.
+// Going returns a state's analyses that are still running.
 func Going(s rollout.State) []rollout.AnalysisRun {
 	if !isTried(s) {
 		return nil
@@ -131,7 +131,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or a new
-// number of consecutive errors. The parameter all adds good measurements, which a restart would otherwise repeat.
+// number of consecutive errors. If all is true, good measurements count too, because a restart would repeat them.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -181,7 +181,7 @@ func metricInWords(p rollout.MetricProgress) string {
 	return text
 }
 
-// measuredBad describes the release's failed analysis. It ignores the analyses of other releases.
+// measuredBad describes the failed analysis of the release, or returns "". It ignores the analyses of other releases.
 func measuredBad(in Input) string {
 	for _, r := range Runs(in) {
 		isBad := r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored
@@ -192,7 +192,7 @@ func measuredBad(in Input) string {
 	return ""
 }
 
-// evidence returns the reason for a run's phase: the metric, its condition and its last three values.
+// evidence returns the reason for a run's phase: the metric that decided, its condition and its last three values.
 func evidence(r rollout.AnalysisRun) string {
 	for _, p := range r.Metrics {
 		if p.DryRun || p.Phase != r.Phase {
@@ -216,7 +216,7 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive returns a run about which users must decide: the run is inconclusive, and no promotion has accepted it.
+// inconclusive returns a run that a user must decide: the run is inconclusive, and no promotion has accepted it.
 func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, stagedIn(in))
 	for _, r := range Runs(in) {
@@ -228,7 +228,7 @@ func inconclusive(in Input, m workloads.Staged) (rollout.AnalysisRun, bool) {
 	return rollout.AnalysisRun{}, false
 }
 
-// acceptedBy records who accepted a workload's inconclusive runs, so that no later step waits for these runs.
+// acceptedBy records the user who accepted a workload's inconclusive runs, so that no later step waits for these runs.
 func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {
@@ -267,7 +267,7 @@ type Measure struct {
 	Texts map[string]string
 }
 
-// Result is a provider's response.
+// Result is a provider's answer to a measurement.
 type Result struct {
 	At      time.Time
 	Value   any                   // nil: no data
@@ -277,7 +277,7 @@ type Result struct {
 	Message string
 }
 
-// Measured is a judged measurement and its run.
+// Measured is a judged measurement, with the run that it belongs to.
 type Measured struct {
 	Run     string
 	Release rollout.Hash
@@ -286,7 +286,7 @@ type Measured struct {
 	rollout.Measurement
 }
 
-// Judge judges a result by its metric. The measuring goroutine calls it, because users' conditions may take a while.
+// Judge evaluates a result by its metric. The measuring goroutine calls Judge, because users' conditions may be slow.
 func (m Measure) Judge(r Result) Measured {
 	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
 	before := rollout.MetricProgress{Count: m.Number}

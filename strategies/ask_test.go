@@ -55,7 +55,7 @@ func questionOf(t *testing.T, ask Ask) string {
 	return kinds[0]
 }
 
-// reply returns a function that answers the kinds of questions in no with no, and all other questions with yes.
+// reply returns a function that answers "no" to the kinds of questions listed in the parameter no, and "yes" to all other questions.
 func reply(no ...string) func(*Input, Ask) {
 	says := func(kind string) bool { return !strings.Contains(strings.Join(no, " "), kind) }
 	return func(in *Input, ask Ask) {
@@ -89,13 +89,13 @@ func reply(no ...string) func(*Input, Ask) {
 	}
 }
 
-// routed returns the input of a release whose new pods are ready for requests.
+// routed returns the input of a routed release at its first step, whose new pods are ready for requests.
 func routed() Input {
 	_, in := routedAt(0)
 	return in
 }
 
-// unmarked returns the input of an app that has no record and runs without gitrollout's hash.
+// unmarked returns the input of an app that has no record and whose Deployment lacks gitrollout's hash annotation.
 func unmarked() Input {
 	in := world(oneWeb(nil))
 	in.State, in.Source = rollout.State{}, nil
@@ -103,15 +103,15 @@ func unmarked() Input {
 	return in
 }
 
-// promotes adds a full promotion of the head to in. With anyway, the promotion also adopts an app that another manager owns.
+// promotes adds a full promotion of the head to in. If anyway is true, the promotion also adopts an app that another manager owns.
 func promotes(in Input, anyway bool) Input {
 	in.Promotion = fileFor(in.Head.Render.Release(), rollout.Full)
 	in.Promotion.AdoptAnyway = anyway
 	return in
 }
 
-// TestAdoptedAnywayIsOnRecord checks that the record keeps an approved adoption when the promotion file changes. An approval of another
-// version does not count. The adoption's subject names the other manager.
+// TestAdoptedAnywayIsOnRecord checks that the record keeps the approval of an adoption after the promotion file has changed. An approval of
+// another version does not count. The adoption's subject names the other manager.
 func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 	in := promotes(unmarked(), true)
 	in.Promotion.Through = "adoption"
@@ -150,7 +150,7 @@ func TestAsk(t *testing.T) {
 		in.State.Rollback = &rollout.Rollback{Routed: noon, Drain: noon, To: commitID(0)}
 		return in
 	}
-	degraded := func() Input { // v2 is rejected but still at the head, and the app follows v2's commit
+	degraded := func() Input { // v2 is rejected but still at the head, and State.Source is v2's commit
 		h := twoVersions(nil)
 		in := world(h)
 		in.State.Rejected = []rollout.Rejection{{Hash: in.Head.Render.Release(), Commit: commitID(1), Reason: "errors", At: noon}}
@@ -217,7 +217,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestPending checks that no other decision follows a rollback until Git has the rollback's record. Only the rollback itself continues.
+// TestPending checks that, until a rollback is recorded in Git, only the rollback itself continues and no other decision follows.
 func TestPending(t *testing.T) {
 	h := twoVersions(nil)
 	in := inFlight(h, 1, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// requestedAbort returns why a user aborted the release in flight without Git, or "".
+// requestedAbort returns the text of a request in the cluster that aborts the release in flight without Git, or "".
 func requestedAbort(in Input) string {
 	for _, w := range requestWorkloads(in) {
 		if b, err := rollout.ParseBreakGlass(in.Observed.Workloads[w].BreakGlass); err == nil && aborts(in, w, b) {
@@ -19,15 +19,15 @@ func requestedAbort(in Input) string {
 	return ""
 }
 
-// aborts reports whether a request concerns the release in flight. The serial identifies the attempt. While the
-// new version loses pods at a step, the workload has stable's hash. A first deployment has no version to go back to.
+// aborts reports whether a request aborts the release in flight. The serial number identifies the attempt. While a step
+// removes new pods, the request has the stable template's hash. Without a stable version, nothing can be aborted.
 func aborts(in Input, w rollout.Workload, b rollout.BreakGlass) bool {
 	r, stable := in.State.Release, in.State.Stable
 	return r != nil && stable != nil && b.Serial >= r.Serial && b.Serial <= in.State.Serial &&
 		(b.Release == r.Hash || b.Release == r.Templates[w] || b.Release == stable.Templates[w])
 }
 
-// requestWorkloads returns the workloads with a request, in order.
+// requestWorkloads returns the workloads that have a request to abort, sorted.
 func requestWorkloads(in Input) (found []rollout.Workload) {
 	for w, live := range in.Observed.Workloads {
 		if live.BreakGlass != "" {
@@ -47,8 +47,8 @@ type AbortRequest struct {
 // requestStays is how long a request that aborts nothing stays in the cluster, so that its user sees the warning.
 const requestStays = time.Hour
 
-// FinishedRequests returns the requests that can be removed from the cluster: requests whose rollback Git has, and old
-// requests that abort nothing. A later release has a higher serial. Malformed requests stay.
+// FinishedRequests returns the requests that can be removed from the cluster: requests whose rollback is recorded, and
+// old requests that abort nothing. Requests that are malformed or have a later serial number stay.
 func FinishedRequests(in Input) (spent []AbortRequest) {
 	if in.Pending != nil || in.Handed != nil {
 		return nil
@@ -67,7 +67,7 @@ func FinishedRequests(in Input) (spent []AbortRequest) {
 	return spent
 }
 
-// RequestWarnings returns a text for each request in the cluster. Git does not have its rollback yet, or it is void.
+// RequestWarnings returns a text for each request in the cluster: it is not recorded in Git yet, or it has no effect.
 func RequestWarnings(in Input) (warnings []string) {
 	in.State = workloads.Reopened(in.State)
 	spent := FinishedRequests(in)

@@ -9,7 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBreakGlass checks which requests abort the release in flight, and which are removed or shown as void.
+// TestBreakGlass checks which requests abort the release in flight, which are removed from the cluster, and which cause a warning that they
+// have no effect.
 func TestBreakGlass(t *testing.T) {
 	b := rollout.BreakGlass{Release: "h1-2", Serial: 6, By: "ann", Reason: "v2 burns", At: noon}
 	why := b.Text()

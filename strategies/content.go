@@ -10,19 +10,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app without Rollout documents follows each commit immediately. If the app has hooks, each change of its folder is
+// An app without Rollout documents applies each commit immediately. If the app has hooks, each change of its folder is
 // a release (rollout.Render.Release). Such a release records no templates and has no steps, so it starts as Promoting.
-// The release becomes stable after all workloads run its content and all "after" hooks have succeeded.
+// The release becomes stable after all workloads have its content and all "after" hooks have succeeded.
 
 // isContent reports whether a release belongs to an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
-// isOf reports whether h is the hash of a render. The content hash matches too, because apps without hooks record it.
+// isOf reports whether h is the hash of a render. The content hash matches too: served records it even without hooks.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
 
-// served describes the content of an app without Rollout documents as a release. It returns nil for unknown content.
+// served returns the running content of an app without Rollout documents as a release, or nil if its hash is unknown.
 func served(in Input) *rollout.Release {
 	if in.Source.Content == "" {
 		return nil
@@ -32,7 +32,8 @@ func served(in Input) *rollout.Release {
 		Images: in.Source.Images()}
 }
 
-// takenOver returns the workloads that an adoption checks: the staged workloads, or all workloads if none is staged.
+// takenOver returns the workloads that an adoption checks. These are the workloads with a Rollout document or, in an
+// app with hooks and without documents, all observed workloads.
 func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
 		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })
@@ -44,13 +45,13 @@ func workloadsOf(r *rollout.Render) []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(r.Templates), rollout.Workload.Compare)
 }
 
-// isObserved reports whether gitrollout observes the pods of a workload of this kind without a Rollout document.
+// isObserved reports whether gitrollout observes the pods of workloads of this kind even without a Rollout document.
 func isObserved(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return is
 }
 
-// unready describes the workloads that do not run the app's source yet, and returns the time of their last progress.
+// unready describes the workloads that are not ready with the version of State.Source, and when they last progressed.
 func unready(in Input, since time.Time) (why string, last time.Time) {
 	if in.Source == nil {
 		return "the app's recorded commit to be read", since
@@ -75,7 +76,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	return strings.Join(texts, "; "), since
 }
 
-// promotionText describes the wait of a release that has passed its steps.
+// promotionText returns a text for users: the condition that a release waits for after its last step.
 func promotionText(in Input) (text string) {
 	if isContent(in.State.Release) {
 		text, _ = unready(in, in.State.Release.Since)
@@ -83,8 +84,8 @@ func promotionText(in Input) (text string) {
 	return cmp.Or(text, "all pods to have the new version and to be available")
 }
 
-// unreturned describes the workloads that are not rolled back yet, for an app without Rollout documents. The result is
-// empty after the deadline, or if the head has another version.
+// unreturned describes the workloads of an app without Rollout documents that a rollback has not restored yet. The
+// result is empty after the deadline, or if the head has another version than the abandoned release.
 func unreturned(in Input) (texts []string, late deadline) {
 	why, since := unready(in, in.State.Rollback.Routed)
 	late = deadline{at: since.Add(healthDeadline)}
@@ -94,10 +95,10 @@ func unreturned(in Input) (texts []string, late deadline) {
 	return []string{why}, late
 }
 
-// contentSeconds is the progress deadline of a release without documents.
+// contentSeconds is the progress deadline of a release without Rollout documents.
 const contentSeconds = int(healthDeadline / time.Second)
 
-// contentDeadlines returns the deadline of a release without documents. It returns none if all workloads are ready.
+// contentDeadlines returns the deadline of a release without Rollout documents, or none if all workloads are ready.
 func contentDeadlines(in Input) []deadline {
 	why, since := unready(in, in.State.Release.Since)
 	if why == "" {

@@ -60,7 +60,8 @@ func content(config int, version string) func(*source) {
 	return func(s *source) { s.config, s.workloads[0].version = config, version }
 }
 
-// push changes Git and advances the clock by a minute. It returns the new Jobs. A prefix shows the ConfigMap's content when a Job starts.
+// push pushes a change to Git and advances the clock by a minute. It returns the new Jobs. The prefix of each Job is the content of the
+// ConfigMap when the Job was created.
 func (w *contentWorld) push(change func(*source)) string {
 	w.git.push(change)
 	return w.settle()
@@ -92,8 +93,8 @@ func (w *contentWorld) is(made, wantMade string, phase rollout.Phase, config, ve
 
 const allTimes = "migrate=pre-install,pre-upgrade"
 
-// TestContentHooks checks that hooks of an app without Rollout documents run once per content. Hooks before a change see the old content,
-// and hooks after the change see the whole new content. A failure keeps or restores the old content.
+// TestContentHooks checks that hooks of an app without Rollout documents run once for each content. Hooks before a change see the old
+// content, and hooks after the change see the whole new content. If a hook fails, the old content stays or is restored.
 func TestContentHooks(t *testing.T) {
 	w := newContentWorld(t, allTimes, "load=pre-install", "check=post-upgrade", "undo=post-rollback")
 	w.is(w.settle(), ":load-1 :migrate-1", rollout.Healthy, "0", "v1")
@@ -141,7 +142,8 @@ func TestContentHooks(t *testing.T) {
 	}
 }
 
-// TestContentHooksFailAtFirst checks that a failed hook of the first content prevents any apply, and that the next content runs its hooks.
+// TestContentHooksFailAtFirst checks that nothing is applied if a hook of the first content fails, and that the next content runs its
+// hooks.
 func TestContentHooksFailAtFirst(t *testing.T) {
 	w := newContentWorld(t, allTimes)
 	w.fail["migrate"] = true
@@ -153,8 +155,8 @@ func TestContentHooksFailAtFirst(t *testing.T) {
 	w.is(w.push(content(1, "v1")), ":migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentHooksOfWhatRuns checks that a failure of the first hook of a running app changes nothing. Without a record, adopting an app
-// that equals Git runs no hook. Adopting an app that differs from Git runs the hooks of a first deployment.
+// TestContentHooksOfWhatRuns checks that nothing changes if the first hook of a running app fails. Without a record, adopting an app that
+// equals Git runs no hook. Adopting an app that differs from Git runs the hooks of a first deployment.
 func TestContentHooksOfWhatRuns(t *testing.T) {
 	w := newContentWorld(t)
 	w.is(w.settle(), "", rollout.Healthy, "0", "v1")
@@ -183,7 +185,7 @@ func TestContentOfAnOlderProgram(t *testing.T) {
 	w.is(w.push(content(1, "v1")), "0:migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentOfOtherKinds checks that a workload of an unsupported kind is ready or not by its status alone.
+// TestContentOfOtherKinds checks that, for a workload of an unsupported kind, only its status says whether it is ready.
 func TestContentOfOtherKinds(t *testing.T) {
 	clones := rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: "shop", Name: "clones"}
 	in := Input{Now: noon, State: rollout.State{Source: "c1", Release: &rollout.Release{Since: noon}},
@@ -199,8 +201,8 @@ func TestContentOfOtherKinds(t *testing.T) {
 	}
 }
 
-// TestContentThatDoesNotServe checks that hooks after a change start once all workloads are ready, and that a delay is reported. A newer
-// content does not wait for these workloads. A content whose workloads become ready is stable.
+// TestContentThatDoesNotServe checks content whose pods never become ready. The hooks after the change do not run, and after the deadline
+// the app is Stalled. Newer content does not wait for these pods.
 func TestContentThatDoesNotServe(t *testing.T) {
 	w := newContentWorld(t, allTimes, "check=post-upgrade", "undo=post-rollback")
 	w.settle()
@@ -218,7 +220,8 @@ func TestContentThatDoesNotServe(t *testing.T) {
 	w.is(w.push(version("v3")), "0:undo-1 0:migrate-1 0:check-1", rollout.Healthy, "0", "v3")
 }
 
-// TestContentWithADocument checks an app with hooks that gets a Rollout document and loses it. Stable follows both changes.
+// TestContentWithADocument checks an app with hooks that first gets a Rollout document and then loses it. State.Stable lists the workload
+// after the first change, and no workload after the second.
 func TestContentWithADocument(t *testing.T) {
 	w := newContentWorld(t, allTimes)
 	w.settle()
@@ -233,7 +236,8 @@ func TestContentWithADocument(t *testing.T) {
 	}
 }
 
-// TestContentWithoutHooks checks that an app without documents and hooks has one record per content, without new fields.
+// TestContentWithoutHooks checks that an app without Rollout documents and hooks gets one record for each content. The record has no field
+// that only releases or hooks need.
 func TestContentWithoutHooks(t *testing.T) {
 	w := newContentWorld(t)
 	w.settle()

@@ -13,8 +13,8 @@ import (
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
 
-// agentsAt returns a DaemonSet at its first step with the weight share. Each letter of pods is a node with a new (n) or old (o) pod. A
-// capital letter is a pod that is not ready, and - is a pod that is being created. Pod i is on node-i.
+// agentsAt returns a DaemonSet at its first step, whose weight is share. Each letter of pods stands for a node with a new (n) or old (o)
+// pod. A capital letter stands for a pod that is not ready, and "-" for a node whose pod is being created. Pod i is on node-i.
 func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) Input {
 	t.Helper()
 	h := twoVersions(func(s *rollout.Spec) {
@@ -67,7 +67,8 @@ func evicted(in Input) []string {
 	return rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Node })
 }
 
-// TestDaemonSetEvictions checks that a step evicts pods on the requested number of nodes, and no more ready pods than may be unavailable.
+// TestDaemonSetEvictions checks that a step evicts pods on the requested number of nodes, but not more ready pods than maxUnavailable
+// allows.
 func TestDaemonSetEvictions(t *testing.T) {
 	two := func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 2} }
 	for name, tc := range map[string]struct {
@@ -102,7 +103,8 @@ func TestDaemonSetEvictions(t *testing.T) {
 	}
 }
 
-// TestDaemonSetEvictsInTurn checks that one release keeps its order of nodes, and that the next release has another order.
+// TestDaemonSetEvictsInTurn checks that a release evicts in one order of the nodes until its end, and that the next release has another
+// order.
 func TestDaemonSetEvictsInTurn(t *testing.T) {
 	atOnce := func(s *rollout.Spec) { s.MaxUnavailable = percent(100) }
 	in := agentsAt(t, 60, "oooooooooo", atOnce)
@@ -138,8 +140,8 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 	}
 }
 
-// TestDaemonSetNodeOrder checks that nodes of an earlier selector come first, and that all labels of a selector must match. Nothing is
-// evicted until the nodes' labels are known.
+// TestDaemonSetNodeOrder checks that nodes that match an earlier selector come first, and that all labels of a selector must match. Nothing
+// is evicted until the nodes' labels are known.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	in := agentsAt(t, 60, "oooooooooo", func(s *rollout.Spec) {
 		s.MaxUnavailable = percent(100)
@@ -202,7 +204,7 @@ func TestDaemonSetWithoutNodes(t *testing.T) {
 	compare.CheckNamed(t, "it waits for", want, Decide(in).Waiting)
 }
 
-// TestDaemonSetOfAThirdTemplate checks that reverting a manually set image at a step replaces no pod.
+// TestDaemonSetOfAThirdTemplate checks that no pod is replaced when gitrollout undoes a manual image change at a step.
 func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	changeLive(&in, agent, func(live *rollout.ObservedWorkload) {
@@ -213,8 +215,8 @@ func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 	compare.CheckNamed(t, "it is put back with", "OnDelete", strategyOf(in))
 }
 
-// TestDaemonSetStep checks that a step uses OnDelete, ends when new pods on enough nodes serve, and accepts pods on new nodes. The
-// promotion uses the user's own strategy.
+// TestDaemonSetStep checks that a step uses OnDelete, ends when new pods on enough nodes are ready, and accepts new pods on nodes that
+// join. The promotion uses the user's own strategy.
 func TestDaemonSetStep(t *testing.T) {
 	const joined = "4 of 10 new, 3 asked: a node without a pod gets a new pod"
 	for pods, tc := range map[string]struct {

@@ -30,7 +30,7 @@ func (d deadline) earlier(other deadline) deadline {
 	return d
 }
 
-// deadlineOf returns a step's deadline: the given number of seconds after the last progress, at the time since.
+// deadlineOf returns a step's deadline: the given number of seconds after since, the time of the last progress.
 func deadlineOf(since time.Time, seconds int, step, missing, problem string) deadline {
 	d := deadline{at: since.Add(time.Duration(seconds) * time.Second)}
 	d.reason = fmt.Sprintf("no progress for %ds at %s", seconds, step)
@@ -42,7 +42,7 @@ func deadlineOf(since time.Time, seconds int, step, missing, problem string) dea
 	return d
 }
 
-// lastReady returns when the last ready pod became ready, or the time since if that is later.
+// lastReady returns when the newest ready pod became ready, or the time since if that is later.
 func lastReady(since time.Time, r rollout.Revision) time.Time {
 	if n := r.Ready(); n > 0 && r.ReadySince[n-1].After(since) {
 		return r.ReadySince[n-1]
@@ -60,8 +60,8 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the release's progress with each workload's peak of ready pods. Each record is a commit, so a new
-// peak is recorded only if more than half the deadline has passed between the recorded peak and the new peak.
+// withPeaks returns the release's progress with each workload's largest number of ready pods (Peak). Each record is a
+// commit. So a new peak is recorded only if more than half the deadline has passed since the recorded peak.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
@@ -76,7 +76,7 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// firstMade returns when a version's oldest pod was created, or the time since if that is later.
+// firstMade returns when the oldest pod of a version was created, or the time since if that is later.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -105,7 +105,7 @@ func lateToAbort(in Input) (first deadline, is bool) {
 }
 
 // deadlines returns the deadlines of the workloads that wait for pods. Entering a step and each new peak of ready pods
-// count as progress. A workload that is paused, is held or waits for another workload has no deadline.
+// count as progress. A workload that is paused, on hold or waiting for another workload has no deadline.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Draining != nil {
@@ -120,7 +120,7 @@ func deadlines(in Input) (all []deadline) {
 			continue // this workload does not change
 		}
 		if !workloads.IsPromoting(s) && holder(in, s.Release.Hash, spec.Paused) != "" {
-			continue // as with a Deployment's spec.paused, the user wants to inspect the release
+			continue // no deadline on hold, as with a Deployment's spec.paused
 		}
 		pr, ok := s.ProgressOf(spec.Workload)
 		if !ok { // the workload is new, or has no steps
@@ -165,7 +165,7 @@ func deadlines(in Input) (all []deadline) {
 	return all
 }
 
-// refused returns the deadline of a release that has passed its steps, while the cluster refuses an object.
+// refused returns the deadline for the cluster to accept all objects of a release that has passed its steps.
 func refused(in Input) (first deadline) {
 	const missing = "the cluster refuses objects"
 	if isContent(in.State.Release) {
@@ -178,7 +178,7 @@ func refused(in Input) (first deadline) {
 }
 
 // lateExperiment returns the experiments' earliest deadline, and whether it has passed. Entering the step and each
-// ready pod count as progress. The deadline ends once all pods were available, because analyses notice lost pods.
+// ready pod count as progress. There is none after all pods were available, because analyses notice lost pods.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range stagedIn(in) {
 		e, is := experimentAt(in.State, m)

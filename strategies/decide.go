@@ -17,20 +17,20 @@ type Input struct {
 	Now       time.Time
 	App       rollout.App
 	Head      Head                  // the app at the head of the users' branch
-	Source    *rollout.Render       // the render at State.Source; nil if it cannot be read
+	Source    *rollout.Render       // the render of the commit State.Source; nil if it cannot be read
 	State     rollout.State         // the recorded state; the zero value if there is none
-	Pending   *Decision             // a rollback to State that is applied but not yet in Git; nil if there is none
-	Handed    *rollout.State        // the newest decided state that is not pushed yet; nil if all are pushed
+	Pending   *Decision             // the rollback that led to State, if applied but not recorded in Git; else nil
+	Handed    *rollout.State        // the newest decided state whose push has not succeeded yet; nil without such a state
 	Promotion *rollout.Promotion    // nil if there is no promotion file
-	Observed  rollout.Observed      //
-	Runs      []rollout.AnalysisRun // State.Analyses with all later measurements
+	Observed  rollout.Observed      // the state of the cluster
+	Runs      []rollout.AnalysisRun // State.Analyses, with all measurements made since that record
 	Ends      bool                  // the process ends after this decision, so all measurements are recorded now
 	Calendar  rollout.Calendar      // when releases of the app may advance
 	Health    Health                // since when the app and its objects are healthy or unhealthy
 	Applied   time.Time             // when the present routes were applied to the cluster; zero if unknown
-	Left      *rollout.Render       // the release that is rolled back; nil without a rollback, or if unreadable
-	Unread    bool                  // Left is still being read
-	Answers   Answers               // the answers to earlier decisions' questions
+	Left      *rollout.Render       // the render of the release that is rolled back; nil if unreadable or without rollback
+	Unread    bool                  // the commit of Left is still being read
+	Answers   Answers               // the cluster's answers to Decision.Ask of earlier decisions
 	plans     plan.Cache
 }
 
@@ -44,18 +44,18 @@ type Head struct {
 // Decision holds the next state and the actions that lead to it.
 type Decision struct {
 	State    rollout.State
-	Subject  string    // the change in words, for the commit subject; "" if nothing changed
-	Rollback bool      // the state is applied first and recorded afterwards
+	Subject  string    // text about the change, for the commit subject; "" if nothing changed
+	Rollback bool      // State is applied to the cluster before it is recorded in Git
 	Requeue  time.Time // when a timer must start the next decision; zero if no timer is needed
-	Waiting  string    // what the app waits for, as text for users; "" if nothing
+	Waiting  string    // text for users: the condition that the app waits for; "" if none
 	Measure  []Measure // the measurements that are due
-	Stale    bool      // the cluster holds a newer record's state, so nothing may be applied
+	Stale    bool      // the cluster has the objects of a newer record, so nothing may be applied
 
 	// Ask is the next question to the cluster; nil if none is left. The answer may change the decision.
 	Ask *Ask
 }
 
-// Decide returns an app's next state, with at most one transition. The caller first answers the decision's questions:
+// Decide returns an app's next state, with at most one transition. The caller first answers its questions:
 //
 //	for d.Ask != nil { in = answer(in, d.Ask); d = Decide(in) }
 //
@@ -68,7 +68,7 @@ func Decide(in Input) Decision {
 	in.State = workloads.Reopened(given.State)
 	in.State.Progress = withPeaks(in)
 	d := decide(in)
-	if p := in.Pending; p != nil && !d.Stale { // no transition follows a rollback before the rollback is recorded
+	if p := in.Pending; p != nil && !d.Stale { // until the rollback is recorded, no other transition follows
 		if !d.Rollback {
 			next := d.Requeue
 			d = *p
@@ -83,22 +83,22 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// adjustments change each decision, in this order. The argument "given" is the input before Decide prepares it.
+// adjustments change each decision, in this order. The parameter given is the input before Decide prepares it.
 var adjustments = []func(in, given Input, d Decision) Decision{
-	withKnownHold, // comes first, because a repeated hold must not look like a transition
-	withAnalyses,  // starts runs before the release may become stable
-	withReplicas,  // replicas follow Git in every decision
-	withDraining,  // a release that has all users becomes stable
-	withIgnored,   // compares the promotion with the recorded release
-	withHealth,    // applies only to an app at rest
+	withKnownHold, // comes first, because a hold with an unchanged problem is no transition
+	withAnalyses,  // starts analyses before withDraining can make the release stable
+	withReplicas,  // records the replicas of the head in every decision
+	withDraining,  // records a release that serves all users as stable
+	withIgnored,   // depends on State.Release and State.Stable, which are final here
+	withHealth,    // changes only an app without a release in flight
 	withRestart,   // applies only to an app at rest
-	withHooks,     // observes a Job only if nothing else changes
+	withHooks,     // observes a running Job only if the state is unchanged
 	withMark,      // compares the finished state with the recorded state
-	withSubject,   // names a transition that has no subject yet
+	withSubject,   // adds a subject to a transition without a subject
 	withQuestion,  // depends on State.Source, which is final here
 }
 
-// withKnownHold keeps the recorded hold if its problem has not changed, and makes all texts printable.
+// withKnownHold keeps the recorded State.Held if its problem is unchanged. It makes the texts of a new state printable.
 func withKnownHold(_, given Input, d Decision) Decision {
 	if !d.State.Equal(&given.State) {
 		d.State = d.State.Printable()
@@ -133,7 +133,7 @@ func decide(in Input) Decision {
 	}
 	in.State.App, in.State.Path = in.App.Name, in.App.Path
 	in.Promotion = whoHeld(in.Promotion, in.State.Held)
-	in.State.Held = nil // set again below if the hold still applies
+	in.State.Held = nil // set again below if the problem still exists
 	switch {
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending:
 		return decideFirst(in)
@@ -146,7 +146,7 @@ func decide(in Input) Decision {
 	}
 }
 
-// decideHeld keeps an app at its state if its head is unusable. Aborts, deadlines, rollbacks and hooks continue.
+// decideHeld keeps the app's version if the head is unusable. Aborts, deadlines, rollbacks and running hooks continue.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -191,8 +191,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app because its cluster objects come from a newer record than its state. Either the state branch was
-// rolled back, or a newer push is not fetched yet. Applying the old record would undo a transition.
+// stale holds the app, because its objects in the cluster come from a newer record than State. Either the state branch
+// was rolled back, or this process has not fetched a newer push yet. Applying the old record would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -210,17 +210,17 @@ func hold(s rollout.State, reason rollout.HeldReason, message string, by rollout
 // Ask is a question that a decision asks the cluster. Exactly one field is set.
 type Ask struct {
 	Heal      bool             // apply the objects of State and observe the cluster again
-	Foreign   []rollout.Object // which of these does another manager own?
-	Adoptable []rollout.Object // which of these could be applied without a restart of pods?
+	Foreign   []rollout.Object // which of these objects does another manager own?
+	Adoptable []rollout.Object // which of these objects could be applied without a restart of pods?
 	Endpoints []Need           // which of these versions have a ready endpoint?
-	Jobs      []HookJob        // what are these Jobs' states, after they are created or deleted?
-	Accept    string           // does the API server accept Decision.State's objects at this commit?
+	Jobs      []HookJob        // the state of each Job, after it was created or deleted as requested
+	Accept    string           // does the API server accept the objects of Decision.State at this commit?
 }
 
-// Need is a version that needs a ready endpoint behind a Service.
+// Need names a Service and a version. A pod of the version must be a ready endpoint of the Service.
 type Need struct {
 	Service rollout.Ref
-	PodHash string // pod-template-hash of its pods
+	PodHash string // pod-template-hash of the version's pods
 }
 
 // Answers holds the cluster's answers to one app's questions in one pass. Each field answers one field of Ask.
@@ -236,7 +236,7 @@ type Answers struct {
 // IsHealed reports whether the cluster accepted the state's objects.
 func (a Answers) IsHealed() bool { return a.Healed != nil && *a.Healed }
 
-// HeadErr returns why the head cannot be followed: it is unreadable, the API server refuses it, or it has no objects.
+// HeadErr returns why the head is unusable: it is unreadable, the API server refuses its objects, or it has no objects.
 func (in Input) HeadErr() error {
 	if in.Head.Err != nil {
 		return in.Head.Err
@@ -247,8 +247,8 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied refuses a render without objects for an app that has objects, because a generator may have written an empty
-// file. Argo CD's automated sync refuses such a render as well, unless allowEmpty is set.
+// Emptied returns an error for a render without objects if the app still has objects. A generator may have written an
+// empty file. Argo CD's automated sync refuses such a render as well, unless allowEmpty is set.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
@@ -258,7 +258,7 @@ func Emptied(r *rollout.Render, has int) error {
 }
 
 // withQuestion sets a decision's next question. Rollbacks and stale decisions ask nothing. Ask.Heal is first, because
-// the other answers describe the healed cluster. Ask.Accept is last, because other answers may keep the old commit.
+// its apply may change the other answers. Ask.Accept is last, because other answers may keep the old commit.
 func withQuestion(in, _ Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {
@@ -278,7 +278,7 @@ func hasKey[K comparable, V any](m map[K]V, key K) bool {
 	return has
 }
 
-// askAdoptable asks which live workloads without a hash annotation match Git. It returns nil if all answers are known.
+// askAdoptable asks which live workloads without a hash annotation equal Git. It returns nil if all answers are known.
 func askAdoptable(in Input) *Ask {
 	var objects []rollout.Object
 	for _, w := range takenOver(in.Head.Render) {
@@ -305,7 +305,7 @@ func askEndpoints(in Input, needs []Need) *Ask {
 	return &Ask{Endpoints: needs}
 }
 
-// needsOf returns the versions that need a ready endpoint before a router sends them requests.
+// needsOf returns the version that must have a ready endpoint before a router sends it requests, if it has a Service.
 func needsOf(in Input, m workloads.Staged) []Need {
 	_, canary := m.Services(in.State)
 	if canary == "" {

@@ -52,10 +52,10 @@ func set(h *history, commit string, desired, ready int) rollout.Revision {
 	return r
 }
 
-// healed is the answer that the cluster has the state's objects.
+// healed is the answer that the cluster has accepted the objects of the state.
 var healed = Answers{Healed: new(true)}
 
-// world returns an Input at rest at the first commit of a history. The newest commit is the head.
+// world returns the input of an app at rest at the first commit of a history. The newest commit is the head.
 func world(h *history, sets ...rollout.Revision) Input {
 	release := h.releaseAt(commitID(0))
 	if len(sets) == 0 {
@@ -81,7 +81,7 @@ func transition(in *Input, h *history) Decision {
 	return d
 }
 
-// inFlight returns a world whose release of the newest commit is at the given step.
+// inFlight returns the input of an app whose release of the newest commit is at the given step.
 func inFlight(h *history, step int, sets ...rollout.Revision) Input {
 	in := world(h, sets...)
 	transition(&in, h)
@@ -206,8 +206,8 @@ func TestDecideAtRest(t *testing.T) {
 	}
 }
 
-// TestHeldIsRecordedOnce checks that the same error in the next commit is no transition. A broken branch thus does not fill the state
-// branch.
+// TestHeldIsRecordedOnce checks that the record does not change if the next commit has the same error. Otherwise a broken branch would fill
+// the state branch with commits.
 func TestHeldIsRecordedOnce(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(func(x *source) { x.broken = true })
@@ -224,7 +224,7 @@ func TestHeldIsRecordedOnce(t *testing.T) {
 }
 
 // TestLeavingAFirstDeployment checks that the second version has steps if all users are on the first version. The first version need not be
-// on record as stable.
+// recorded as stable yet.
 func TestLeavingAFirstDeployment(t *testing.T) {
 	for name, ready := range map[string]int{"enough pods serve": 10, "too few pods serve": 5} {
 		h := oneWeb(nil)
@@ -413,8 +413,8 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestTwoDeadlines checks two workloads. The earlier deadline only reports a delay, and does not hide the later deadline, which rolls the
-// release back. Decide requeues for the later deadline.
+// TestTwoDeadlines checks the deadlines of two workloads. The earlier deadline only reports a delay, and does not hide the later deadline,
+// which rolls the release back. Decide requeues for the later deadline.
 func TestTwoDeadlines(t *testing.T) {
 	reports := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 }).head().workloads[0]
 	aborts := reports
@@ -467,7 +467,7 @@ func TestRemember(t *testing.T) {
 }
 
 // TestPauseWatchesPods checks that an app in a pause is requeued for the time when a new pod becomes available. No event reports this time.
-// An autoscaler may add such pods, and then other pods go.
+// An autoscaler may add such pods, and when they are available, other pods are removed.
 func TestPauseWatchesPods(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds = 60 }, 1)
 	if d := Decide(in); !d.Requeue.IsZero() {
@@ -479,7 +479,8 @@ func TestPauseWatchesPods(t *testing.T) {
 	}
 }
 
-// TestReplicasAtAPauseKeepTheMark checks a workload at a pause that is scaled to 0 and back. The record changes, and no object changes.
+// TestReplicasAtAPauseKeepTheMark checks a workload that is scaled to 0 and back during a pause. The record changes, but State.Mark stays,
+// because no object changes.
 func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 	for replicas, suspended := range map[int]bool{0: false, 10: true} {
 		_, in := atStep(func(s *rollout.Spec) { s.Replicas = nil }, 1)
@@ -491,8 +492,8 @@ func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 	}
 }
 
-// TestTooManyOldOnesAreWatched checks that surplus old pods cause a requeue for the next available new pod, also with surge. Surplus comes
-// from a manual change, or from a step that applied the stable template for a while.
+// TestTooManyOldOnesAreWatched checks that, while surplus old pods exist, the app is requeued for the time when the next new pod becomes
+// available, also with surge. Surplus pods come from a manual change, or from a step that applied the stable template for a while.
 func TestTooManyOldOnesAreWatched(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge }, 1)
 	want := stagedIn(in.prepared())[0].Want()
@@ -506,7 +507,7 @@ func TestTooManyOldOnesAreWatched(t *testing.T) {
 }
 
 // TestHeldLooksAgain checks requeues while the head is unreadable. A release is requeued for its deadline, and a rollback for the time when
-// the canary's pods go.
+// the canary's pods may be removed.
 func TestHeldLooksAgain(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.ProgressDeadlineAbort, s.Scaling = true, rollout.Surge
@@ -529,7 +530,7 @@ func TestHeldLooksAgain(t *testing.T) {
 }
 
 // TestWaitingLooksAgain checks that a release on hold has no deadline, and that an overdue release is rolled back when its hold ends. While
-// the head is unreadable, an in-place update is requeued for each pod that becomes available.
+// the head is unreadable, an in-place update is requeued for the time when the next pod becomes available.
 func TestWaitingLooksAgain(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.ProgressDeadlineAbort = true })
 	in := world(h)
@@ -571,7 +572,8 @@ func TestUnreportedPodsCount(t *testing.T) {
 	checkPhase(t, "without them", in, rollout.Progressing)
 }
 
-// TestOverdueNamesWhatItWaitsFor checks the message of a delayed in-place update, whose unready pod may be a stable pod.
+// TestOverdueNamesWhatItWaitsFor checks that the message about a delayed in-place update names the pod that is not ready. It may be a
+// stable pod.
 func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 	h := twoVersions(nil)
 	ailing := set(h, commitID(0), 8, 7)
@@ -598,7 +600,8 @@ func TestWhoHoldsIsRemembered(t *testing.T) {
 	}
 }
 
-// TestReplicasWithoutDocument checks that Git's replicas apply without a Rollout document, in flight and after an abort.
+// TestReplicasWithoutDocument checks that new replicas in Git apply after the Rollout document was removed, both in a release and after an
+// abort.
 func TestReplicasWithoutDocument(t *testing.T) {
 	for _, aborted := range []bool{false, true} {
 		h, in := atStep(nil, 0)

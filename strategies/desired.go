@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Desired returns the objects that the cluster should hold: the source's objects, changed by the state. For example, a
-// Service gets a selector for one version. A router may return an error, but package render refuses such a router.
+// Desired returns the objects that the cluster should have: the objects of v.Source, changed as the state requires. For
+// example, a Service selects one version. A router may return an error, but package render refuses such a router.
 func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	v.Plans, s = v.Plans.OrNew(), workloads.Reopened(s)
 	pins := routes.Pins(s, v)
@@ -69,13 +69,13 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
-// Leftover returns the generated objects that are not desired. A release prunes such objects, which may route requests.
+// Leftover returns the generated objects that are no longer desired. A release prunes them, because they may be routes.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
-// Prunable returns the inventory's objects that are not desired. During a release it returns only autoscalers, because
-// an autoscaler would change the replicas from Git. The old version may still use the other objects, so they stay.
+// Prunable returns the inventory's objects that are not desired, or none while the app is held. In a release it returns
+// only autoscalers, which would change the replicas from Git. Other objects stay, because the old version may use them.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {
@@ -115,8 +115,8 @@ func Watched(r *rollout.Render) []rollout.Ref {
 	return refs
 }
 
-// Ahead returns the objects that later steps of a render's release apply, so that the API server can check them now.
-// It returns the objects of experiments, the routers' objects for each step, and workloads that change at a later step.
+// Ahead returns the objects that later steps of a render's release apply, so that the API server can check them now. It
+// returns the objects of experiments, the routers' objects of each step, and workloads that get the new template later.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)
@@ -150,8 +150,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing returns a text that identifies a state's routes and Service switches. Proxies need time to learn new routes.
-// This time starts when a new text is first applied, not when it is recorded, because the push may take longer.
+// Routing returns a text that identifies a state's routes and Service switches. The settle time starts when the objects
+// of a new text are first applied, not when they are recorded: the push may take longer.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

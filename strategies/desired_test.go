@@ -141,8 +141,8 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 }
 
-// TestStableTemplateHasTheNewestReplicas checks a step without new pods. Git's new replicas, or their removal for an autoscaler, apply
-// immediately with the stable template.
+// TestStableTemplateHasTheNewestReplicas checks a step without new pods, which applies the stable template. New replicas in Git apply
+// immediately. If Git has no replicas any more, because an autoscaler sets them, the object has none either.
 func TestStableTemplateHasTheNewestReplicas(t *testing.T) {
 	for want, replicas := range map[any]*int{int64(20): new(20), nil: nil} {
 		h := oneWeb(func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) })
@@ -302,7 +302,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainUnseen checks which waits Explain returns without an observation of the cluster: only waits for a promotion or for time.
+// TestExplainUnseen checks that, without an observation of the cluster, Explain returns only waits for a promotion or for a time.
 func TestExplainUnseen(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.Canary.Steps = []rollout.Step{weight(20), aPause, {Pause: &rollout.Pause{Duration: new(time.Hour)}}, weight(60)}
@@ -320,7 +320,7 @@ func TestExplainUnseen(t *testing.T) {
 	}
 }
 
-// TestExplainBlueGreen checks that the share of users is 0 for a preview of any size, and 100 after the switch.
+// TestExplainBlueGreen checks that the displayed share of users is 0 for a preview of any size, and 100 after the switch.
 func TestExplainBlueGreen(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.Scaling, s.Canary = rollout.Surge, nil
@@ -356,7 +356,7 @@ func TestExplainRevisions(t *testing.T) {
 	if e := Explain(in)[0]; e.Step != len(e.Steps) || e.Waiting != "" || e.Weight != 0 {
 		t.Errorf("at rest it is %+v", e)
 	}
-	// A rollback waits at no step.
+	// During a rollback, Explain returns no wait.
 	h, back := atStep(nil, 1)
 	back.State.Phase = rollout.Aborting
 	if e := Explain(back)[0]; e.Step != 1 || e.Waiting != "" || e.Weight != 0 {
@@ -369,7 +369,7 @@ func TestExplainRevisions(t *testing.T) {
 		compare.CheckNamed(t, "percent", want, Explain(inFlight(h, 1, serving[:]...))[0].Real)
 	}
 
-	// Explain shows the steps of State.Source until the app follows another commit.
+	// Explain shows the steps of State.Source until the app applies another commit.
 	h = oneWeb(nil)
 	h.push(func(s *source) { s.workloads[0].editCanary(func(c *rollout.Canary) { c.Steps = c.Steps[:1] }) })
 	in = world(h)

@@ -1,5 +1,5 @@
-// Package strategies decides what happens to an app. Decide returns the next State from Git's release, the recorded
-// State, the observed cluster and the time. Desired returns the objects of a State. Both are pure functions.
+// Package strategies decides what happens to an app. Decide returns its next State from its render in Git, the recorded
+// State, the observed cluster and the time. Desired returns a State's objects. Both are pure functions.
 //
-// Package plan compiles a Rollout to stages. Package workloads moves and counts the pods of each kind of workload.
+// Package plan compiles a Rollout document to stages. Package workloads moves and counts the pods of workloads.
 package strategies

@@ -10,16 +10,16 @@ import (
 )
 
 // A strategy that moves all users together, by a Service or by routes, may keep the old version's pods for a while.
-// Such a release is recorded as stable, and the old version as State.Draining. Decide and Desired see the release
-// as in flight. Reopened and withDraining convert between the two forms.
+// Such a release is recorded as stable, and the old version as State.Draining. Decide and Desired treat the release as
+// in flight. Reopened and withDraining convert between the two forms.
 //
 //	              on record                   in Decide and Desired
-//	Phase         Healthy                     Paused: pods are kept; Promoting: they go
-//	Stable        the new version             the old one
+//	Phase         Healthy                     Paused: old pods stay; Promoting: old pods stop
+//	Stable        the new version             the old version
 //	Release       –                           the new version
-//	Draining      the old one, progress       not nil
+//	Draining      old version and progress    not nil
 
-// withDraining records a release as stable while its old pods drain. A release that is rolled back stays in flight.
+// withDraining records a release as stable while old pods are kept. A release that is rolled back stays in flight.
 func withDraining(_, _ Input, d Decision) Decision {
 	switch s := &d.State; {
 	case s.Draining == nil || s.Release == nil:
@@ -34,7 +34,7 @@ func withDraining(_, _ Input, d Decision) Decision {
 }
 
 // areMoved reports whether all requests go to the release in flight. Old pods may remain. Each workload needs one ready
-// pod. A workload without replicas needs none, but no gate may keep the workload at its step.
+// new pod. A workload without replicas needs none, but no gate may keep it at its step.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -62,7 +62,7 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 	return moved
 }
 
-// hasArrived reports whether a workload without routes has only new pods while other workloads are still at a step.
+// hasArrived reports whether a workload without routes has only new pods while another workload is still at a step.
 func hasArrived(m workloads.Staged, in Input) bool {
 	return m.Routing == nil && m.IsThrough() && !workloads.IsPromoting(in.State) &&
 		isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
@@ -134,7 +134,7 @@ func keepFormer(in Input) Decision {
 	return d
 }
 
-// removeFormer waits until the old pods are gone and no proxy uses the Service that the next release needs.
+// removeFormer waits until all old pods are gone and no proxy uses the Service that the next release needs.
 func removeFormer(in Input) Decision {
 	s := in.State
 	for _, m := range stagedIn(in) {

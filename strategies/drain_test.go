@@ -19,8 +19,8 @@ func kept(t *testing.T) *script {
 	return s
 }
 
-// TestFormerOfAnOlderProgram checks a record of an older version of gitrollout, with a release in flight that keeps old pods. The record
-// has the same objects, and the next record says that the release is stable.
+// TestFormerOfAnOlderProgram checks a record of an older version of gitrollout, in which a release that keeps old pods is still in flight.
+// It leads to the same objects as a new record, and the next record has the release as stable.
 func TestFormerOfAnOlderProgram(t *testing.T) {
 	s := kept(t)
 	want, objects := s.state, dump(s.desired(s.state))
@@ -37,7 +37,8 @@ func TestFormerOfAnOlderProgram(t *testing.T) {
 	}
 }
 
-// TestFormerIsNoRelease checks an app that keeps old pods. Pods that are not ready cause no rollback, and nothing is measured or pruned.
+// TestFormerIsNoRelease checks an app that keeps old pods after a release. Pods that are not ready cause no rollback, and nothing is
+// measured or pruned.
 func TestFormerIsNoRelease(t *testing.T) {
 	s := kept(t)
 	in := s.input(s.state, true)

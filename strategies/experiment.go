@@ -18,13 +18,13 @@ import (
 //
 // A rollback removes the experiment's objects with the first apply.
 
-// experimentAt returns the experiment of a workload's step if its pods must run now. A suspended workload has none.
+// experimentAt returns a workload's experiment, and whether its pods must run now. They must not in a suspended one.
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	return w.Experiment, is && isTried(s) && !m.Suspended && !isSuspended(m)
 }
 
-// experimentObjects returns the objects of a state's experiments. It skips a version if its manifests are not known.
+// experimentObjects returns the objects of a state's experiments. It omits a version whose manifests are unknown.
 func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	var all []rollout.Object
 	for _, m := range v.Workloads(s) {
@@ -57,7 +57,7 @@ func experimentObjects(s rollout.State, v workloads.View) []rollout.Object {
 	return all
 }
 
-// experimentsAhead returns the objects of a render's experiments. All of their pods have the new pod template.
+// experimentsAhead returns the objects of a render's experiments. All their pods get the new pod template.
 func experimentsAhead(r *rollout.Render, known plan.Cache) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {
@@ -111,8 +111,8 @@ func experimentRuns(m workloads.Staged) []runOf {
 	return runs
 }
 
-// about adds the experiment's values to a measurement. It returns false while a ReplicaSet is unknown. The field Latest
-// or Stable gets the pod-template-hash of the experiment's own pods, if the experiment runs that version.
+// about adds the experiment's values to a measurement. It returns false while a ReplicaSet is missing. The field Latest
+// or Stable gets the pod-template-hash of the experiment's own pods, if the experiment has pods of that version.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}

@@ -44,7 +44,8 @@ func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *
 	return in, h
 }
 
-// TestExperimentClock checks that an experiment's duration begins when all its pods are available, and that requeues are on time.
+// TestExperimentClock checks that an experiment's duration begins when all its pods are available, and that the app is requeued for its
+// deadline and its end.
 func TestExperimentClock(t *testing.T) {
 	in, _ := trying(t, nil, 1)
 	in.Now = noon.Add(time.Minute)
@@ -91,7 +92,8 @@ func TestExperimentOfAnUnreadableHead(t *testing.T) {
 	}
 }
 
-// TestExperimentMeasures checks that measurements have the pod hashes of the experiment's pods, or else of the release's pods.
+// TestExperimentMeasures checks that measurements have the pod hashes of the experiment's pods. For a version without such pods, they have
+// the pod hash of the release's pods.
 func TestExperimentMeasures(t *testing.T) {
 	texts := map[string]string{
 		"templates.baseline.podTemplateHash": "hash-of-baseline", "templates.baseline.replicaset.name": "set-of-baseline",

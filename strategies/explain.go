@@ -17,11 +17,11 @@ type Explanation struct {
 	Steps     []ExplainedStep
 	Step      int      // index of the step in progress; len(Steps) if there is none
 	Weight    int      // the new version's weight, out of Full
-	Pods      int      // the new version's pods at this step; 0 if the step sets a weight
+	Pods      int      // the number of new pods that the step sets; 0 if the step sets a weight
 	Full      int      // the weight of all requests: 100, or Traffic.MaxWeight
-	Routed    bool     // weights split requests, not only pods
+	Routed    bool     // whether weights are shares of requests, not only of pods
 	Routes    []string // the names of the managed routes in force
-	Real      int      // the new version's percent of requests or, without a router, of ready pods
+	Real      int      // the new version's actual percentage of requests or, without a router, of ready pods
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
@@ -43,7 +43,7 @@ type ExplainedRevision struct {
 	Role plan.Role // "" for a version that is neither stable nor new
 }
 
-// Explain describes each staged workload of an app, from the input of Decide.
+// Explain describes each workload with a Rollout document, from the input of Decide.
 func Explain(in Input) []Explanation {
 	in = in.prepared()
 	source := in.Head.Render
@@ -100,7 +100,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
-// unseen returns a workload's wait for callers that have not observed the cluster. It uses only the recorded state.
+// unseen returns a workload's present wait from the record alone, for callers that have not observed the cluster.
 func unseen(in Input, m workloads.Staged) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v

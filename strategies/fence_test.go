@@ -19,7 +19,7 @@ func TestAPauseByHandIsUndone(t *testing.T) {
 }
 
 // TestRollbackWaitsForReports checks that a rollback pauses the Deployment while the stable ReplicaSet may report more available pods than
-// it has. The pause ends with a correct report. Meanwhile maxSurge covers the extra pods, so that no pod moves.
+// replicas. The pause ends with a correct report. Meanwhile maxSurge covers the extra pods, so that no pod moves.
 func TestRollbackWaitsForReports(t *testing.T) {
 	const paused, moving, asItIs = "paused, maxSurge 10%", "moving, maxSurge 25%", "as it is"
 	for name, row := range map[string]struct {

@@ -29,7 +29,7 @@ type ForecastStage struct {
 	Weight    int    // the new version's weight, out of Forecast.Full
 	Canary    int    // new pods at the end of the stage
 	Stable    int    // old pods at the end of the stage
-	Wait      string // a Wait constant
+	Wait      string // a constant, such as WaitPods
 	AtLeast   time.Duration
 	Enters    time.Time // lower bound; zero if unknown
 	Shut      string    // the window or freeze that delays the stage, "" if none
@@ -37,7 +37,7 @@ type ForecastStage struct {
 	OnTimeout string // what a gate does after Timeout
 }
 
-// The waits that end a stage.
+// The conditions that end a stage.
 const (
 	WaitPods      = "pods"
 	WaitPromotion = "promotion"
@@ -50,7 +50,7 @@ type Planned struct {
 	Spec     rollout.Spec
 	Replicas int  // pods of the workload
 	Fast     bool // the version was verified before, so it has no pauses, weights or windows
-	First    bool // no pod of the workload serves yet, so nothing is staged
+	First    bool // no pod of the workload serves yet, so the release has no steps
 	From     int  // the first stage to predict
 	Calendar rollout.Calendar
 	Now      time.Time // when the release is pushed
@@ -104,7 +104,7 @@ type forecaster struct {
 	in    Planned
 	plan  *plan.Compiled
 	step  int
-	last  plan.Counts // at the end of the stage before
+	last  plan.Counts // the counts at the end of the previous stage
 	at    time.Time
 	known bool // whether "at" is a lower bound; if false, no bound is known
 }
@@ -221,7 +221,7 @@ func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 }
 
 // rollingUpdate returns the least duration of a rolling update that starts the missing pods. At most maxSurge +
-// maxUnavailable pods start per minReadySeconds. The parameter extra replaces a smaller maxSurge. For example, 10
+// maxUnavailable pods start per minReadySeconds. If extra is larger than maxSurge, it applies instead. For example, 10
 // pods with maxSurge 2 and maxUnavailable 1 take four turns.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {

@@ -15,9 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// TestForecast compares random releases in the model of Kubernetes with their forecasts. Pods are ready and gates are promoted immediately.
-// A release must not end before its forecast, and delays are mostly rounding. Forecasts ignore that in-place updates may start pods in
-// several batches.
+// TestForecast compares random releases in the model of Kubernetes with their forecasts. Pods become ready and gates are promoted
+// immediately. No release may end before its forecast. It may end a little later, because times are rounded and forecasts ignore that
+// in-place updates may start pods in several batches.
 func TestForecast(t *testing.T) {
 	stages, promotions, loose := 0, 0, 0
 	for seed := range uint64(600) {
@@ -70,7 +70,7 @@ func goesBack(f Forecast) bool {
 	return false
 }
 
-// finish runs the world until the head's version serves. It returns the number of promotions.
+// finish runs the world until the head's version serves all users, and promotes each gate. It returns the number of promotions.
 func finish(t *testing.T, s *script, seed uint64) (gates int) {
 	t.Helper()
 	head := s.git.at(s.git.headID()).Release()

@@ -12,7 +12,7 @@ import (
 // test reads the users' versions from Services and pods, not from the record.
 type forward struct {
 	served []string // versions that have served all users, oldest first, each once
-	judged bool     // the newest served version was recorded as stable, or had all pods after its last step
+	judged bool     // the newest version in served was recorded as stable, or had all pods after its last step
 }
 
 // checkForward checks the invariant forward after each change of the cluster. Once a version serves all users after its last step, users
@@ -135,7 +135,7 @@ func seesOthers(in Input) bool {
 type unwell struct {
 	since time.Time // when pods were first missing, or the last new ready pod since; zero if none is missing
 	ready int
-	looks int // the number of crashes at the time since
+	looks int // the value of sim.crashes at the time since
 }
 
 // seen forgets the missing pods when all pods are ready, even if only for a moment.
@@ -147,7 +147,7 @@ func (x *unwell) seen(d *kube.Deployment) {
 	}
 }
 
-// checkHealth checks the invariant unwell while the world is at rest.
+// checkHealth checks the invariant unwell while no event is due.
 func (s *sim) checkHealth() {
 	for w, live := range s.observe().Workloads {
 		x := &s.watch(w).unwell

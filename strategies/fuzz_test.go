@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzDecide calls Decide with impossible states and contradicting observations. Decide must not panic or change its input, must name each
-// change in the subject, and must come to rest.
+// change in the subject, and must reach a state that it does not change.
 func FuzzDecide(f *testing.F) {
 	f.Add(uint64(1), []byte{})
 	f.Add(uint64(2), []byte{0, 0, 0, 0, 0, 0, 0, 0})

@@ -22,14 +22,14 @@ type gate struct {
 // verdict is the result of a gate: whether the workload may leave its step and, if not, why.
 type verdict struct {
 	done   bool
-	by     string    // who opened the gate, "" if no promotion was needed
-	text   string    // the wait, for users
+	by     string    // the author whose promotion opened the gate; "" if no promotion was needed
+	text   string    // text for users about the wait
 	paused bool      // the gate waits for users or the clock, not for pods
 	due    time.Time // when a timed wait ends, zero if the wait is not timed
-	broken string    // why waiting does not help, "" if it may help
-	route  bool      // the step's pods serve, so its weight and routes may be applied
+	broken string    // why waiting cannot open the gate; "" if it may
+	route  bool      // the step's pods are ready, so its weight and routes may be applied
 	full   bool      // a full promotion skips all remaining steps
-	rides  bool      // the workload has no replicas, and all others have passed their steps
+	rides  bool      // the workload has no replicas, and advances with the other workloads
 	begins bool      // the experiment's pods are available, so its duration and analyses begin
 }
 
@@ -74,7 +74,7 @@ func gateHold(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// holder describes who or what holds a release. The text is empty if the release is not held.
+// holder returns a text about the hold on a release: by a promotion file or by the document. It is "" without a hold.
 func holder(in Input, release rollout.Hash, paused bool) string {
 	switch {
 	case in.Promotion.Says(rollout.Hold, release):
@@ -86,7 +86,7 @@ func holder(in Input, release rollout.Hash, paused bool) string {
 	}
 }
 
-// keptBack describes who or what holds the head's release before its first step.
+// keptBack returns the text of holder for the head's release, which has not started yet.
 func keptBack(in Input) string {
 	head := in.Head.Render
 	paused := func(s rollout.Spec) bool {
@@ -118,7 +118,7 @@ func gateSuspended(in Input, m workloads.Staged) verdict {
 // isSuspended reports whether a workload has no replicas and has not reached its promotion step.
 func isSuspended(m workloads.Staged) bool { return m.Exists && m.N == 0 && m.Step < m.PromotionStep() }
 
-// ridesAlong reports whether a workload without replicas advances because all others send users to the new version.
+// ridesAlong reports whether a workload without replicas advances because all others have moved their users.
 func ridesAlong(m workloads.Staged, in Input) bool {
 	others := slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool { return m.N == 0 })
 	return isSuspended(m) && len(others) > 0 && isFree(m, in, m.PromotionStep()) &&
@@ -167,7 +167,7 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld adds the author to a hold from the promotion file. A new process may know the author only from the record.
+// whoHeld takes the missing author of a promotion file from the recorded hold. A new process may not know the author.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p
@@ -206,8 +206,8 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 	return verdict{text: text, broken: why + ": all pods return to the stable version first"}
 }
 
-// gateWindow keeps a workload at its step while the calendar allows no releases. Steps and promotions in progress
-// finish. A version that was verified before is not delayed, because users may need to return to that version.
+// gateWindow keeps a workload at its step while the calendar allows no releases. A step or a promotion that has begun
+// still finishes. A version that was verified before is not delayed, because users may need to return to that version.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}
@@ -221,8 +221,8 @@ func gateWindow(in Input, m workloads.Staged) verdict {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// waitForWindow keeps an app at its commit while the calendar allows no releases or the head's release is held. The
-// recorded hold names the time when the calendar opens, if that time is known.
+// waitForWindow keeps an app at its commit while the calendar allows no releases or the head's release is on hold. The
+// recorded message has the time when the calendar opens, if that time is known.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	by := keptBack(in)
@@ -248,7 +248,7 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 	return d, true
 }
 
-// beforeRelease sets the phase of an app that waits before a release.
+// beforeRelease sets the phase of an app whose next release has to wait.
 func beforeRelease(s *rollout.State) {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
 	isOver := s.Release == nil && s.Rollback == nil // such as after a rollback
@@ -257,7 +257,7 @@ func beforeRelease(s *rollout.State) {
 	}
 }
 
-// untilOnly returns a hold's message without the commit, because a new process may not know the commit.
+// untilOnly returns a recorded message without commit and author, because a new process may not know them.
 func untilOnly(message string) string {
 	what, rest, _ := strings.Cut(message, " of ")
 	_, until, _ := strings.Cut(rest, " waits ")
@@ -276,7 +276,7 @@ func finishFirst(in Input, wait Decision) Decision {
 	return d
 }
 
-// gateRouters keeps a workload at its step until all routers accept its routes and all proxies have learnt them. If
+// gateRouters keeps a workload at its step until all routers have accepted its routes and all proxies know them. If
 // users have edited the weight of the present step, the gate first waits until pods are ready for the new weight.
 func gateRouters(in Input, m workloads.Staged) verdict {
 	if !isPodsStage(m) && m.NeedsRouting() {

@@ -18,7 +18,8 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 	compare.CheckNamed(t, "those that a promotion of everything does not open", []string{"hold", "healed", "window"}, names(fullGates))
 }
 
-// TestGatesAskInOrder shuts each gate alone, and together with all later gates. The first shut gate must decide.
+// TestGatesAskInOrder checks lists of open and shut gates. The first shut gate decides. If all gates are open, the verdict names the first
+// promoter.
 func TestGatesAskInOrder(t *testing.T) {
 	shut := func(name string) gate {
 		return gate{name, func(Input, workloads.Staged) verdict { return verdict{text: name} }}
@@ -102,7 +103,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsOfAFastRelease checks that a version that served before waits only for pods and delays.
+// TestWaitsOfAFastRelease checks that a version that was verified before waits only for pods and delays.
 func TestWaitsOfAFastRelease(t *testing.T) {
 	h := twoVersions(nil)
 	in := inFlight(h, 0, set(h, commitID(1), 0, 0), set(h, commitID(0), 10, 10))
@@ -129,7 +130,7 @@ func TestWaitsOfAFastRelease(t *testing.T) {
 	}
 }
 
-// TestStateBeforeARelease checks that the record of an app that waits before a release is valid.
+// TestStateBeforeARelease checks that the record of an app whose next release has to wait is valid.
 func TestStateBeforeARelease(t *testing.T) {
 	release := rollout.Release{Commit: commitID(1), Hash: "h1-two", Since: noon}
 	stable := rollout.Release{Commit: commitID(0), Hash: "h1-one", Since: noon}

@@ -17,7 +17,7 @@ const (
 	healthDeadline = 10 * time.Minute // without progress, unless a document sets another deadline
 	failedDeadline = time.Minute      // for an object that reports a failure
 	wellFor        = time.Minute
-	takenFor       = 10 * time.Second // within this time, another manager would undo an apply
+	takenFor       = 10 * time.Second // another manager that undoes an apply does so within this time
 )
 
 // Health holds the times at which an app and its objects became healthy or unhealthy, as one process observed them.
@@ -26,13 +26,13 @@ type Health struct {
 	Unhealthy    map[rollout.Ref]Unhealthy
 	Why          string    // why the last apply failed, also in a release; "" if it succeeded
 	Lasts        bool      // the apply failed because another manager keeps overwriting an object
-	Taken        time.Time // when applies first succeeded after Why; reset to zero after takenFor
+	Taken        time.Time // when an apply first succeeded after the failure Why; reset to zero after takenFor
 }
 
 // Unhealthy records when an object became unhealthy.
 type Unhealthy struct {
 	Since time.Time
-	Ready int // the most ready pods since then; a higher number is progress
+	Ready int // the largest number of ready pods since then; a larger number is progress
 }
 
 // Seen returns the health after another observation. It is zero during a release, which has its own deadlines.
@@ -97,7 +97,7 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns the sorted unhealthy objects. It judges workloads by pods, because a status also counts old pods.
+// unhealthy returns the unhealthy objects, sorted. It judges workloads by new pods, because a status counts old pods.
 func unhealthy(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
 		a := ailment{why: why, deadline: failedDeadline}
@@ -147,13 +147,13 @@ func unhealthy(in Input) (all []ailment) {
 	return all
 }
 
-// isCounted reports whether a workload is judged by its pods. Without a document, this is true only for Deployments.
+// isCounted reports whether a workload is judged by its pods. Without a Rollout document, only Deployments are.
 func isCounted(in Input, w rollout.Workload) bool {
 	_, staged := specOf(in, w)
 	return staged || w.Kind == ""
 }
 
-// wantedHash returns the version that a workload of an app at rest should run, "" if it is unknown.
+// wantedHash returns the version that a workload of an app at rest should run, or "" if the version is unknown.
 func wantedHash(in Input, w rollout.Workload) rollout.Hash {
 	if in.Source == nil || in.Source.Commit.ID != in.State.Source {
 		return ""
@@ -168,7 +168,7 @@ func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {
 	return in.Source.Spec(w)
 }
 
-// withHealth records after a deadline that an app at rest is unhealthy, and later that it is healthy again.
+// withHealth records after a deadline that an app at rest is unhealthy, and after a minute that it is healthy again.
 func withHealth(in, _ Input, d Decision) Decision {
 	s := &d.State
 	switch {

@@ -23,7 +23,7 @@ func resting(ready int) Input {
 	}
 }
 
-// watchHealth passes one observation per second to the app. It returns the subject of each record, with the record's second.
+// watchHealth calls Decide with one observation for each second. It returns the subject of each record, after the number of its second.
 func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 	t.Helper()
 	var got []string
@@ -54,8 +54,8 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 	return strings.Join(got, ", ")
 }
 
-// TestHealthIsRecordedOnce checks that a problem is recorded after its deadline and removed after a minute of health. Pods that come and go
-// meanwhile cause no record.
+// TestHealthIsRecordedOnce checks that a problem is recorded after its deadline and removed after a minute of health. Pods that become
+// ready and unready meanwhile cause no record.
 func TestHealthIsRecordedOnce(t *testing.T) {
 	at := func(text string, second int) string { return strings.Replace(text, "#", fmt.Sprint(second), 1) }
 	troubled := func(trouble rollout.Trouble) func(int) Input {

@@ -15,7 +15,7 @@ func runningHook(s rollout.State) int {
 	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
 }
 
-// runHooks returns the next transition of a release's hooks with the given HookWhen, or false if all hooks are over.
+// runHooks returns the next transition for a release's "before", "after" or "abort" hooks, or false if all are over.
 func runHooks(
 	in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision, waits bool) {
@@ -29,7 +29,7 @@ func runHooks(
 		switch {
 		case i < 0, when != rollout.HookAbort && isAnother(in.State.Hooks[i], h):
 			return beginHook(in, r, h, when, release), true // the hook has not run yet, or has changed since
-		case when == rollout.HookAbort: // a failed abort hook holds nothing
+		case when == rollout.HookAbort: // a failed abort hook stops nothing
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues && runsAgain(in, in.State.Hooks[i]):
 			return beginHook(in, r, h, when, release), true
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues:
@@ -48,7 +48,7 @@ func runsAgain(in Input, run rollout.HookRun) bool {
 	return err == nil && at.After(run.Since)
 }
 
-// FailedHook returns the failed hook that holds an app. Users can retry this hook, because no release was rejected.
+// FailedHook returns the failed hook that holds the app, or "". Users can retry it, because no release was rejected.
 func FailedHook(in Input) string {
 	h := in.State.Held
 	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
@@ -116,7 +116,7 @@ func beginHook(
 			gone = append(gone, job)
 		}
 		if isOld && answer.Stuck == "" {
-			continue // the Job may still exist, and a later pass deletes it
+			continue // after a failed deletion (Stuck), the run stays for a later pass
 		}
 		if isIts {
 			run.Log = "" // only the newest log is kept
@@ -143,7 +143,7 @@ func beginHook(
 	return d
 }
 
-// hasHook reports whether a render has the named hook. A hook that is gone may have been replaced under a new name.
+// hasHook reports whether a render has the named hook. A missing hook may have a new name.
 func hasHook(r *rollout.Render, name string) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		h, is, err := hook.Of(o)
@@ -167,7 +167,8 @@ func needsOfHook(
 }
 
 // awaitHook observes the running hook and records its end. It also waits for the hook of another release, because two
-// migrations must not overlap. It interrupts another release's Job that cannot start, for example without its image.
+// migrations must not overlap. It interrupts another release's Job if its hook allows that, or if its pod does not
+// start, for example without an image.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {

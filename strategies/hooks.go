@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Hooks are Jobs that run around a release. A Job is recorded as Running before it is created. Its end is recorded
-// before any further step, so that a restarted process finds the Job again.
+// Hooks are Jobs that run around a release. A Job is recorded as Running before it is created. The end of a Job is
+// recorded before anything else happens, so that a restarted process finds the Job again.
 //
 //	due → recorded as Running → created → ended → recorded as Succeeded or Failed → next Job, or the release continues
 //
 // A "before" Job runs before any change to the app. An "after" Job runs once the release gets all requests, before the
-// release is stable. An "abort" Job runs after the rollback. At any time only one Job runs, of any release.
+// release is stable. An "abort" Job runs after the rollback. Only one Job runs at a time, even of different releases.
 
 // HookJob is a Job to look up. If Make is set, a missing Job is created.
 type HookJob struct {
@@ -30,12 +30,12 @@ type HookJob struct {
 // Key returns the Job's namespace and name.
 func (j HookJob) Key() string { return j.Object.Namespace() + "/" + j.Object.Name() }
 
-// startsWithin limits the time in which a Job must start a pod if another release's Job waits. A slower Job is deleted.
+// startsWithin is the time within which a Job must start a pod if another release's Job waits. A slower Job is deleted.
 const startsWithin = 10 * time.Second
 
 const again = 2 * time.Second // the interval at which a running Job is observed
 
-// started runs the Jobs before a release and then starts the release.
+// started runs the Jobs before a release. When they are over, it returns the decision start.
 func started(in Input, start Decision) Decision {
 	head, release, source := in.Head.Render, *start.State.Release, start.State.Source
 	begun := slices.ContainsFunc(in.State.Hooks, func(r rollout.HookRun) bool {
@@ -73,12 +73,12 @@ func Coming(in Input) *rollout.Release {
 	release := newRelease(in)
 	release.Since = time.Time{}
 	if release.Hash == "" || s.Stable != nil && s.Stable.Hash == release.Hash {
-		return nil // the head does not have the release any more
+		return nil // the head no longer has the release
 	}
 	return &release
 }
 
-// keptByHook holds an app at its version while a hook before its release runs.
+// keptByHook holds an app at its version while a hook that must precede the next change runs.
 func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	s := &d.State
 	beforeRelease(s)
@@ -142,7 +142,7 @@ func changedHooks(in Input) *rollout.Render {
 	return &run
 }
 
-// changesHooks reports whether a commit without a new version has changed hooks. They run when old pods are gone.
+// changesHooks reports whether a commit without a new version has changed hooks. These run when the old pods are gone.
 func changesHooks(in Input) bool {
 	return in.Source != nil && in.Source.Digest != in.Head.Render.Digest && slices.ContainsFunc(
 		[]rollout.HookWhen{rollout.HookBefore, rollout.HookAfter},
@@ -220,7 +220,7 @@ func withHooks(in, given Input, d Decision) Decision {
 	return d
 }
 
-// failed returns the decision after a failed hook stops the release.
+// failed returns the decision after the failure of a hook, which stops the release.
 func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	reason := fmt.Sprintf("hook %s (%s) failed: %s", run.Name, run.When, run.Message)
 	switch {

@@ -23,8 +23,8 @@ type hookLife struct {
 	rng   *rand.Rand
 	ends  map[string]rollout.JobState // by Job: how the Job ended
 	made  map[string]int
-	alone int // how many followed commits changed only hooks
-	plain int // how many contents without Rollout documents were released
+	alone int // the number of applied commits that changed only hooks
+	plain int // the number of releases of the app without Rollout documents
 	t     testing.TB
 }
 
@@ -58,7 +58,7 @@ func newHookLife(t testing.TB, seed uint64) *hookLife {
 	return l
 }
 
-// isMade checks that a Job is recorded before it is created, and that it is created once.
+// isMade checks that a Job is recorded before it is created, and that it is created only once.
 func (l *hookLife) isMade(j HookJob) {
 	id := j.Object.Annotation(hook.AnnotationID)
 	if l.made[id]++; l.made[id] > 1 {
@@ -118,7 +118,7 @@ func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	}
 }
 
-// hold fails the test for each hook of the given time (before, after, abort) that has not ended as the release requires.
+// hold fails the test for each hook at the given time (before, after or abort) that has not succeeded, unless its failure is ignored.
 func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollout.HookWhen, runs []rollout.HookRun) {
 	for _, h := range hook.At(l.git.at(commit).Objects, when, hook.Release{}) {
 		if !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {
@@ -225,7 +225,7 @@ func TestHooksInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestHooksNoticeMutants checks that TestHooksInAnyOrder fails if a rule of hooks is broken.
+// TestHooksNoticeMutants checks that TestHooksInAnyOrder fails if decisions violate a rule for hooks.
 func TestHooksNoticeMutants(t *testing.T) {
 	mutants := map[string]func(*Input, *Decision){
 		"a verdict that is forgotten when a process dies": func(_ *Input, d *Decision) {
@@ -303,7 +303,7 @@ func plainWeb(replicas int) rollout.Spec {
 		ProgressDeadlineSeconds: 600}
 }
 
-// hooked returns the world of an app with hooks before its first deployment. Their Jobs succeed.
+// hooked returns the world of an app with hooks before its first deployment. The Jobs of its hooks succeed.
 func hooked(hooks ...rollout.Object) *loop {
 	l := newLoop(newHistory(source{workloads: []staged{{spec: plainWeb(1), version: "v1"}}, hooks: hooks}), newKube())
 	l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
@@ -329,7 +329,7 @@ func TestHooksKeepTheNewest(t *testing.T) {
 	}
 }
 
-// TestHooksWithAVersionInTheirName checks that hooks whose names differ only in a version count as one hook, on record and in the cluster.
+// TestHooksWithAVersionInTheirName checks that hooks whose names differ only in a version share the limits for recorded runs and for Jobs.
 func TestHooksWithAVersionInTheirName(t *testing.T) {
 	letters := func(i int) string { return "migrate-" + strings.Repeat("x", i) }
 	for name, most := range map[string]int{"migrate-v%d": 4, "migrate-1.%d.0": 4, "%da1b2c3-migrate": 4, "": mostLeft + 2} {
@@ -376,7 +376,7 @@ func TestNamesOfHooksWithoutVersions(t *testing.T) {
 	}
 }
 
-// beforeFirst returns a world before its first deployment, with a running hook whose deadline is a minute.
+// beforeFirst returns the world of an app before its first deployment. A hook with a deadline of one minute is running.
 func beforeFirst() *loop {
 	job := beforeHook("migrate")
 	job.Map("spec")["activeDeadlineSeconds"] = int64(60)

@@ -57,7 +57,7 @@ func decideAtRest(in Input) Decision {
 	if rejection, ok := s.IsRejected(target); ok {
 		return degraded(in, rejection)
 	}
-	i := runningHook(s) // a release whose hooks have begun does not wait
+	i := runningHook(s) // a release whose hooks have started does not wait for the calendar
 	if d, shut := waitForWindow(in, "release "+string(target)); shut && !isFast(in, target) &&
 		(i < 0 || s.Hooks[i].Release != target) {
 		return d
@@ -65,7 +65,7 @@ func decideAtRest(in Input) Decision {
 	return started(in, startRelease(in))
 }
 
-// leftAtRest keeps the running version, because the head's version would be released without steps.
+// leftAtRest keeps the running version, because the head's version would replace all pods without steps.
 func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	s := in.State
 	if rejection, is := s.IsRejected(in.Head.Render.Release()); is && s.Stable != nil {
@@ -74,8 +74,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit)
 }
 
-// standing returns the running version of an app that had no documents, or nil if it is unknown. If the head has hooks
-// and no document, the version is the app's whole content. Otherwise the function unstaged returns its pod templates.
+// standing returns the running version of an app that had no Rollout documents, or nil if it is unknown. If the head
+// has hooks and no document, the version is the app's content. Otherwise it has the pod templates of unstaged.
 func standing(in Input) *rollout.Release {
 	switch head := in.Head.Render; {
 	case in.Source == nil:
@@ -92,7 +92,7 @@ func standing(in Input) *rollout.Release {
 		Images: in.Source.Images()}
 }
 
-// unstaged returns the pod templates of running workloads that get a first Rollout document now and run one version.
+// unstaged returns the pod templates of workloads that get their first Rollout document now and run only Git's version.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {
@@ -108,8 +108,9 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would have no steps. One commit adds its Rollout document and a new version, but not
-// all its pods have the previous version, or no earlier version is known. A return to a running version is allowed.
+// unsettled returns why a workload would get a new version without steps. One commit adds its Rollout document and the
+// version, but not all its pods have the previous version, or no such version is known. A return to a version that
+// still has pods is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -138,7 +139,7 @@ func unsettled(in Input) (why string, is bool) {
 	return "", false
 }
 
-// joined adds workloads with their first Rollout document to the stable version, so that their next version has steps.
+// joined adds workloads with a first Rollout document to the stable version, so that their next version has steps.
 func joined(in Input) rollout.State {
 	s := in.State
 	if s.Stable == nil {
@@ -160,14 +161,14 @@ func joined(in Input) rollout.State {
 	return s
 }
 
-// noneRuns reports whether no staged workload of the head has a stable version. If so, all are new, without steps.
+// noneRuns reports whether no workload of the head has a stable version. If so, its release is a first deployment.
 func noneRuns(in Input) bool {
 	return len(in.Head.Render.Specs) > 0 && !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
 		return in.State.StableHash(spec.Workload) != ""
 	})
 }
 
-// follow applies the rest of a render, such as replicas and Services, to an app at its stable version.
+// follow applies a commit without a new version, such as a change of Services, to an app at its stable version.
 func follow(in Input) Decision {
 	s, was := in.State.AtRest(rollout.Healthy, ""), in.State.Phase
 	if s.Stable != nil && in.Head.Render.Release() == "" {
@@ -227,7 +228,7 @@ func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of the head's version, unless that version is stable. Missing documents are ignored.
+// Rejection returns the rejection of the head's version, unless that version is stable. It ignores missing documents.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false

@@ -185,9 +185,9 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when the next ready pod can change the decision. A routed pod can do so once proxies know the pod.
-// Other pods can do so after minReadySeconds, if updates are in place or surplus pods exist, because the pod may then
-// replace another pod. This also happens in a pause, because replicas may change.
+// nextPod returns when the next ready pod can change the decision. With a router, that is when proxies know the pod. If
+// updates are in place or pods are surplus, the pod may replace another one after minReadySeconds. This also matters in
+// a pause, because replicas may change.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
@@ -229,7 +229,7 @@ func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.N, unit, m.Step+1, m.Of, m.Name)
 }
 
-// moveOf returns a workload's progress after a verdict, and a text about the change. The text is "" without a change.
+// moveOf returns a workload's progress after a verdict, and a text about the change, "" if nothing changes.
 func moveOf(m workloads.Staged, in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
@@ -270,7 +270,7 @@ func stepText(from, to rollout.Progress, by string) string {
 }
 
 // rest returns the decision if no workload moves in this pass. The app is Paused while all workloads wait for users or
-// the clock. The app is Stalled after a deadline, or if waiting does not help.
+// the clock. The app is Stalled after a deadline, or if its wait cannot end by itself.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {

@@ -8,14 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// fileSeen is the history of a promotion file: the first try that had it, and how many steps of each workload have not changed since.
+// fileSeen is the history of a promotion file. It has the first attempt of a release that had the file. It also has the number of steps,
+// from the first step of each workload on, that have not changed since.
 type fileSeen struct {
 	try  string
 	upTo map[rollout.Workload]int
 }
 
-// checkGates checks that only a promotion of this try, workload and list of steps opens a gate. A changed list opens no gate, and moved
-// users stay. The check reads the Rollout documents, not the compiled plan.
+// checkGates checks that a gate opens only by a promotion for the same attempt, workload and list of steps. A change of the list opens no
+// gate, and does not move users back. The check reads the Rollout documents, not the compiled plan.
 func (s *sim) checkGates(in Input, d Decision) {
 	if in.State.Release == nil || in.Source == nil {
 		return
@@ -34,7 +35,7 @@ func (s *sim) checkGates(in Input, d Decision) {
 		same, moved := commonSteps(old, spec), usersMoved(old, was)
 		switch {
 		case d.State.Source != in.State.Source:
-			if p.Weight < was.Weight { // pods stop and start again
+			if p.Weight < was.Weight { // a smaller weight stops pods, which may start again
 				s.watch(p.Workload).disturbed = true
 			}
 			for _, f := range s.files {
@@ -113,7 +114,7 @@ func usersMoved(spec rollout.Spec, p rollout.Progress) bool {
 	return p.Step > len(spec.Canary.Steps)
 }
 
-// isGate reports whether a step waits for a promotion only.
+// isGate reports whether only a promotion can end the wait of a step.
 func isGate(spec rollout.Spec, step int) bool {
 	if spec.BlueGreen != nil {
 		return !spec.BlueGreen.AutoPromotionEnabled && step == 1 // the gate follows the preview, because these documents have no analyses

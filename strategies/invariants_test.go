@@ -53,7 +53,7 @@ type watched struct {
 	forward
 	unwell
 
-	release, plan     string // the release and the plan of the limits below
+	release, plan     string // the release and the plan to which leastOld and mostNew apply
 	leastOld, mostNew int    // the limits of the steps so far, while the workload is held
 	limited, onHold   bool
 	base              int  // pods of the release's version that started before the release
@@ -139,8 +139,8 @@ func (s *sim) checkPods() {
 	}
 }
 
-// isMadeRight reports whether gitrollout repairs a share that is too large. Then the Deployment has the stable template and pods of the
-// release, and some of these pods start again.
+// isMadeRight reports whether gitrollout is reducing a share that became too large. Meanwhile the Deployment has the stable template and
+// pods of the release, and some of these pods start again.
 func (s *sim) isMadeRight(w rollout.Workload, d *kube.Deployment) bool {
 	if s.state.Release == nil || rollout.Hash(d.Annotations[rollout.AnnotationHash]) != s.state.StableHash(w) {
 		return false
@@ -337,7 +337,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	if s.verbose {
 		s.note("  COMMIT %s [%s %s]", subject, is.Phase, dump(is.Progress))
 	}
-	// Two records with the same mark must have the same objects. Then a process with the older record undoes nothing.
+	// Two records with the same mark (State.Mark) must have the same objects, so that a process with the older record undoes nothing.
 	if was.Source != "" && is.Mark() == was.Mark() && dump(s.desired(was)) != dump(s.desired(is)) {
 		s.fail("the mark %d is kept, and other objects are asked for: %s", is.Mark(), subject)
 	}
@@ -363,7 +363,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	}
 }
 
-// quiet checks the health, and ends the excuse for missing pods of each workload that has recovered.
+// quiet checks the health of the workloads. For each workload that has enough serving pods again, missing pods are no longer excused.
 func (s *sim) quiet() {
 	s.checkHealth()
 	for w, d := range s.kube.Deployments {
@@ -373,7 +373,7 @@ func (s *sim) quiet() {
 	}
 }
 
-// serving returns the number of pods that have been ready for minReadySeconds.
+// serving returns how many pods of a workload have been ready for minReadySeconds.
 func (s *sim) serving(w rollout.Workload, d *kube.Deployment) int {
 	spec, _ := s.specOf(w)
 	n := 0

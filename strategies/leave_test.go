@@ -89,8 +89,8 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	compare.CheckNamed(t, "the pods of users", rollout.PodHash("own"), main)
 }
 
-// TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after all have gone. Stable pods start beside the new
-// pods, and no new pod stops meanwhile.
+// TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after an earlier step has removed all of them. Stable pods
+// start beside the new pods, and no new pod stops meanwhile.
 func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")
@@ -108,8 +108,8 @@ func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	}
 }
 
-// TestUsersStayThroughAnotherStrategy checks a document that loses its Service switch after the switch. Users stay on the new version:
-// while old pods are kept, the former Service selects the new version.
+// TestUsersStayThroughAnotherStrategy checks a Rollout document that loses its Service switch after the Service has switched. Users stay on
+// the new version: while old pods are kept, the former Service selects the new version.
 func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\ncanary: {steps: [{setWeight: 20}]}\n"), "web")
 	p := plan.Compile(spec)
@@ -125,7 +125,8 @@ func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	}
 }
 
-// TestAnAbortWhileOldPodsAreKept checks that an abort rolls the newest stable version back, even if the same commit pushes another version.
+// TestAnAbortWhileOldPodsAreKept checks that, while old pods are kept, an abort rolls the newest stable version back. This holds even if
+// the same commit pushes another version.
 func TestAnAbortWhileOldPodsAreKept(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true, "+
 		"scaleDownDelaySeconds: 300}\n"), "web")

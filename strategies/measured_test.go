@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lab is a release at a measured step. Its cluster does not change, so decisions depend only on measurements and time.
+// lab is a release at a step with an analysis. Its cluster does not change, so decisions depend only on measurements and time.
 type lab struct {
 	Input
 	commits int // of the state branch
 }
 
-// newLab returns a release of v2 of web, with ten pods, at its step of 20 %.
+// newLab returns a release of v2 of web, which has ten pods, at the analysis after its step of 20 %.
 func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 	t.Helper()
 	h := oneWeb(func(s *rollout.Spec) {
@@ -57,7 +57,7 @@ func (l *lab) step() Decision {
 	return d
 }
 
-// crash drops all memory that is not in Git.
+// crash drops everything that a process remembers and that is not in Git.
 func (l *lab) crash(t testing.TB) {
 	t.Helper()
 	l.State, l.Runs = readAgain(t, l.State), nil
@@ -97,7 +97,7 @@ func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Tim
 	return ""
 }
 
-// said maps a phase to a provider's answer that leads to it.
+// said maps each phase to a provider's answer that leads to this phase.
 var said = map[rollout.AnalysisPhase]Result{
 	rollout.AnalysisSuccessful: {Value: 0.0, Samples: -1}, rollout.AnalysisFailed: {Value: 1.0, Samples: -1},
 	rollout.AnalysisInconclusive: {Value: 0.5, Samples: -1},
@@ -105,9 +105,9 @@ var said = map[rollout.AnalysisPhase]Result{
 	rollout.AnalysisPending:      {Samples: -1},
 }
 
-// TestCrashAtEachMeasurement compares a process that crashes at one measurement with a process that does not crash. Answers depend on the
-// time alone. Both processes roll back at the same time. Another verdict may change or come later, but not earlier, because a crash repeats
-// successful measurements.
+// TestCrashAtEachMeasurement compares a process that crashes at one measurement with a process that does not crash. The provider's answers
+// depend only on the time. Both processes must roll back at the same time. All other verdicts may differ or come later, but not earlier,
+// because successful measurements are repeated after a crash.
 func TestCrashAtEachMeasurement(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	words := slices.Sorted(maps.Keys(said))

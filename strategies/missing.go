@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// withoutDocument decides about a release whose Rollout document or Deployment has left Git. Aborts, reverts, full
-// promotions and promotions in progress use the documents of the last applied commit. Otherwise the release is held.
+// withoutDocument decides about a release that has lost a Rollout document or Deployment in Git. Aborts, reverts, full
+// promotions and promotions in progress use the documents of the last applied commit. Otherwise the app is held.
 func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
 	switch reason := mustRetreat(in); {
@@ -33,7 +33,7 @@ func withoutDocument(in Input, held Decision) Decision {
 	return held
 }
 
-// followed returns the applied render with each field "paused" from the head, because users can edit only the head.
+// followed returns the render of State.Source with the field "paused" of each spec from the head, which users can edit.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)
@@ -51,8 +51,8 @@ func renamed(in Input) (what string, is bool) {
 	return Renamed(in.State.Stable.Templates, in.Head.Render)
 }
 
-// Renamed reports whether Git has lost a staged workload and has a new workload with another version. The text names
-// both workloads. All pods of the new workload would start together, without steps and gates.
+// Renamed reports whether Git has lost a workload of the stable version and has a new workload with another version.
+// The text names both workloads. All pods of the new workload would start together, without steps and gates.
 func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
 	served := map[rollout.Hash]bool{}
 	var left []rollout.Workload
@@ -73,7 +73,7 @@ func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (wh
 	return "", false
 }
 
-// askedFor returns the release hash that the head would have if no staged workload lacked its Rollout document.
+// askedFor returns the release hash that the head would have if no workload had lost its Rollout document.
 func askedFor(in Input) rollout.Hash {
 	templates := in.Head.Render.Staged()
 	for _, r := range []*rollout.Release{in.State.Stable, in.State.Release} {
@@ -89,8 +89,8 @@ func askedFor(in Input) rollout.Hash {
 	return rollout.ReleaseHash(templates)
 }
 
-// LacksDocument reports whether a head lacks the document of a workload in flight. Without it, the app is held, except
-// in a promotion. If the head has the stable version's pod templates, the release is reverted instead.
+// LacksDocument reports whether a head lacks the Rollout document of a workload in flight. If so, the app is held,
+// except in a promotion. If the head has the stable version's pod templates, the release is reverted instead.
 func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, isHeld, isReverted bool) {
 	in := Input{State: s, Head: Head{Render: head}}
 	w, isHeld = lostSpec(in)
@@ -98,7 +98,7 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	return w, isHeld && !isReverted && !workloads.IsPromoting(s), isReverted
 }
 
-// lostSpec returns a workload in Git that has lost its Rollout document. An apply of its object would replace all pods.
+// lostSpec returns a workload that Git has without its Rollout document. An apply of its object would replace all pods.
 func lostSpec(in Input) (rollout.Workload, bool) {
 	for _, p := range in.State.Progress {
 		if _, has := in.Head.Render.Spec(p.Workload); has {
@@ -118,7 +118,7 @@ func stagedIn(in Input) []workloads.Staged {
 	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// releaseSpecs returns the specs of the release in flight. They are the source's specs if the head has another version.
+// releaseSpecs returns the specs of the release in flight: from the head or, if its version differs, from the source.
 func releaseSpecs(in Input) []rollout.Spec {
 	switch {
 	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:

@@ -19,7 +19,7 @@ func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
 	return p
 }
 
-// cloneAt returns a workload of a Kruise kind at its first step of 30 %. Of its 10 ready pods, fresh are new.
+// cloneAt returns a workload of a Kruise kind at its first step, whose weight is 30 %. Of its 10 ready pods, the given number fresh is new.
 func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (Input, *history, rollout.Workload) {
 	t.Helper()
 	ref := kind.Ref()
@@ -63,8 +63,8 @@ func partitionAt(in Input, h *history, w rollout.Workload, field string) (any, r
 	return rollout.In(o, field), rollout.Hash(o.Annotation(rollout.AnnotationHash))
 }
 
-// TestCloneSetReleases checks a release of a kind that gitrollout knows by a description only. The partition moves the pods, a step ends
-// when enough of them are ready, and the promotion restores the user's partition.
+// TestCloneSetReleases checks a release of a kind that gitrollout knows only by a rollout.Partitioned. The partition moves the pods, a step
+// ends when enough of them are ready, and the promotion restores the user's partition.
 func TestCloneSetReleases(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
 	for fresh, done := range map[int]bool{0: false, 2: false, 3: true, 5: true} {
@@ -106,8 +106,8 @@ func TestCloneSetTakenForAll(t *testing.T) {
 	compare.CheckNamed(t, "the surplus", want, Explain(in)[0].Surplus)
 }
 
-// TestOrderedKindsAreFreed checks that a rollback deletes a pod of an ordered kind that is not ready, because the other pods wait for it.
-// At a step, gitrollout deletes no pod.
+// TestOrderedKindsAreFreed checks a rollback of an ordered kind. gitrollout deletes a pod that is not ready, because the other pods wait
+// for this pod. At a step, gitrollout deletes no pod.
 func TestOrderedKindsAreFreed(t *testing.T) {
 	for apiVersion, kind := range map[string]string{"apps.kruise.io/v1beta1": "StatefulSet", "apps.kruise.io/v1alpha1": "CloneSet"} {
 		p := ofKruise(t, apiVersion, kind)

@@ -14,10 +14,10 @@ import (
 )
 
 // A promotion file opens gates during one attempt of one release. The file names the release's hash, and may name
-// workloads and steps. State.Spent is the digest of a file that has no effect now, because the file is for an earlier
-// attempt, for changed steps or names, or for a version that already serves.
+// workloads and steps. State.Spent is the digest of a file without effect. Such a file is for an earlier attempt, for
+// steps that have changed, or for a version that already serves all users.
 
-// prepared removes an unusable head or promotion file from the input, and adds a cache of compiled specs.
+// prepared removes a head or promotion file that is unusable, and adds a cache of compiled specs.
 func (in Input) prepared() Input {
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
@@ -30,7 +30,7 @@ func (in Input) prepared() Input {
 	return in
 }
 
-// refusal returns the policy rule that forbids the promotion. A promotion through the last step is a full promotion.
+// refusal returns the policy rule that forbids the promotion, or "". It forbids promotions that skip or shorten a step.
 func refusal(in Input) string {
 	p := in.Promotion
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
@@ -61,7 +61,7 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-// isSpent reports whether the promotion file has been used up. For a used retry, Rejection.Promotion has the record.
+// isSpent reports whether the promotion file has been used up. A used retry is recorded in Rejection.Promotion.
 func isSpent(in Input) bool {
 	p := in.Promotion
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
@@ -188,7 +188,7 @@ func Gate(in Input) (step int, shut bool) {
 	return step, len(all) > 0
 }
 
-// Key returns the promotion that opens only the gates that wait for a promotion. It is nil without such a gate.
+// Key returns the promotion that opens exactly the gates that wait for a promotion now, or nil if no gate waits.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
@@ -241,7 +241,7 @@ func IsOpen(in Input) bool {
 	return slices.ContainsFunc(stagedIn(in), func(m workloads.Staged) bool { return !m.IsThrough() && isOpen(m, in) })
 }
 
-// Skipped returns the steps that a promotion shortens or skips, from the present step on. A full promotion skips all.
+// Skipped returns the steps that a promotion would shorten or skip. A full promotion skips all after the present step.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
 	return skipped(in.prepared())
@@ -285,7 +285,6 @@ func early(in Input) []workloads.Staged {
 	})
 }
 
-// endsEarly reports whether a promotion can end a wait early.
 func endsEarly(w plan.Wait) bool { return w.Traits().Early }
 
 // isOpen reports whether the promotion lets a workload pass its step.

@@ -18,7 +18,8 @@ func fileFor(release rollout.Hash, through string) *rollout.Promotion {
 	return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: through, Digest: "d"}
 }
 
-// TestIgnored checks why a promotion file has no effect. The reason is empty if the file has an effect or is for an earlier release.
+// TestIgnored checks the reason why a promotion file has no effect. The reason is empty if the file has an effect or is for an earlier
+// release.
 func TestIgnored(t *testing.T) {
 	_, in := atStep(nil, 1)
 	hash, since := in.State.Release.Hash, in.State.Release.Since
@@ -81,7 +82,8 @@ func TestIgnoredAtRest(t *testing.T) {
 	}
 }
 
-// TestSpent checks that a file of one try opens no gate of the next try. A file from before a change of steps opens no new step.
+// TestSpent checks that a file for one attempt of a release opens no gate of the next attempt. A file from before a change of steps opens
+// no new step.
 func TestSpent(t *testing.T) {
 	h, in := atStep(nil, 1)
 	h.push(func(s *source) {
@@ -100,7 +102,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestIgnoredByPolicy checks that the record says once that a policy forbids a promotion, and forgets the promotion when the file is gone.
+// TestIgnoredByPolicy checks that the record says once that a policy forbids a promotion. After the promotion file is removed, the record
+// no longer says so.
 func TestIgnoredByPolicy(t *testing.T) {
 	_, in := atStep(nil, 1)
 	refused := func(release rollout.Hash) *rollout.Promotion {
@@ -164,13 +167,14 @@ func TestNamesNoStep(t *testing.T) {
 	}
 }
 
-// TestKeys checks which promotion opens the present gate, and which promotion ends a timed pause early. Other states have neither.
+// TestKeys checks which promotion Key returns for the present gate, and which promotion Early returns for a timed pause. In all other
+// states, both return nil.
 func TestKeys(t *testing.T) {
 	const gate, timer = "step 2/3 of shop/web (pause)", "step 3/3 of shop/web (pause 1m0s)"
 	for name, c := range map[string]struct {
 		step       int
 		change     func(*rollout.State)
-		key, early string // through which step each promotion goes
+		key, early string // the step through which each promotion goes; "" for no promotion
 		skips      string // the steps that a full promotion skips
 	}{
 		"Gate":          {1, nil, "2", "", timer},
@@ -208,7 +212,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfSeveral checks that the promotion for a gate names each workload's step. After a spent file, it has the newest step's time.
+// TestKeysOfSeveral checks that the promotion for the gates of several workloads names a step of each workload. If State.Spent is set, the
+// promotion has the time at which the newest of these steps began.
 func TestKeysOfSeveral(t *testing.T) {
 	api := rollout.Workload{Namespace: "shop", Name: "api"}
 	s := rollout.State{Release: &rollout.Release{Hash: "h1-1"}, Progress: []rollout.Progress{{Workload: web}, {Workload: api}}}

@@ -49,8 +49,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestInvariants runs random releases in random worlds. checkPods, checkWrite, checkDecision and checkCommit check the invariants during a
-// run, and settle checks its end.
+// TestInvariants runs random releases in random worlds. During a run, checkPods, checkWrite, checkDecision and checkCommit check the
+// invariants. At the end, settle checks the result.
 func TestInvariants(t *testing.T) {
 	for name, c := range worlds {
 		t.Run(name, func(t *testing.T) {
@@ -326,7 +326,8 @@ func (s *sim) promotion() *rollout.Promotion {
 	return p
 }
 
-// settle repairs everything and checks the end: the head's version serves, no Service is pinned, and nothing moves.
+// settle repairs everything and checks the result: the head's version serves all users, no Service selects a single version, and nothing
+// changes.
 func (s *sim) settle() {
 	if s.failure != "" {
 		return

@@ -10,10 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Replicas and the limits of autoscalers are not staged. A release changes them immediately, and a rollback keeps them.
-// During a rollback or a freeze, the state records the head's replicas beside the older commit.
+// No step covers replicas and the limits of autoscalers: a release changes them immediately, and a rollback keeps them.
+// During a rollback or a freeze, State.Source is an older commit, so State.Replicas records the values of the head.
 
-// withReplicas records the head's replicas while the commit State.Source may have other replicas.
+// withReplicas records the replicas of the head if they may differ from the replicas in the commit State.Source.
 func withReplicas(in, _ Input, d Decision) Decision {
 	s, head := &d.State, in.Head
 	switch {
@@ -44,18 +44,18 @@ func withReplicas(in, _ Input, d Decision) Decision {
 	return d
 }
 
-// isScaled reports whether an autoscaler in a render scales an object. If so, withReplicas records no new replicas.
+// isScaled reports whether an autoscaler in a render scales an object. withReplicas then records no number of replicas.
 func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		ref, target := o.Ref(), o.Map("spec", "scaleTargetRef")
 		kind, given := target["kind"].(string)
 		return ref.Autoscales() && ref.Namespace == w.Namespace && target["name"] == w.Name &&
-			(kind == w.Kind || !given && w.Kind == "Deployment") // KEDA's default
+			(kind == w.Kind || !given && w.Kind == "Deployment") // KEDA's default kind
 	})
 }
 
-// withMark keeps the mark of the last transition on the workloads, if neither pods nor routes move, such as when a
-// pause begins. A new mark alone would cost the Deployment controller three more writes.
+// withMark keeps the serial number in the workloads' labels (State.Mark) if neither pods nor routes change, such as
+// when a pause begins. A new number alone would cause three writes by the Deployment controller.
 func withMark(in, given Input, d Decision) Decision {
 	switch was := given.State; {
 	case d.State.Equal(&was):
@@ -67,7 +67,7 @@ func withMark(in, given Input, d Decision) Decision {
 	return d
 }
 
-// isStill reports whether two states lead to the same objects. Both states must be at steps of one release.
+// isStill reports whether two states have the same objects. It is false unless both states are at steps of one release.
 func isStill(in Input, a, b rollout.State) bool {
 	if in.Source == nil || !workloads.IsHeld(a) || !workloads.IsHeld(b) {
 		return false
@@ -88,7 +88,7 @@ func isStill(in Input, a, b rollout.State) bool {
 	return a.Equal(&b)
 }
 
-// unmoved removes a state's fields that do not affect any object.
+// unmoved returns a state without the fields that do not affect any object.
 func unmoved(s rollout.State) rollout.State {
 	s.Phase, s.Reason, s.Serial, s.Written, s.Held, s.Analyses, s.Hooks = "", "", 0, 0, nil, nil, nil
 	s.Unhealthy, s.Kept, s.Ignored = "", "", ""

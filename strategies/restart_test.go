@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStartOver checks that an app on a new cluster first applies stable, whatever its phase on the old cluster was. Then it releases the
-// head's version from its first step.
+// TestStartOver checks that an app on a new cluster first applies its stable version, whatever its phase on the old cluster was. Then it
+// releases the head's version from its first step.
 func TestStartOver(t *testing.T) {
 	h := oneWeb(nil)
 	rests := world(h)

@@ -18,8 +18,8 @@ type cause struct {
 	reject bool            // reject the release's hash; false after a revert or a newer version
 }
 
-// rollback begins the rollback to the stable version. Requests move immediately. New pods stay while proxies learn the
-// routes, and longer if a rejected release has a longer abortDelay. The app then follows the commit why.to.
+// rollback begins the rollback to the stable version. Requests move immediately. The new pods stay while proxies learn
+// the routes, and for a rejected release at least for its abortDelay. The app then applies why.to.
 func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
@@ -73,7 +73,7 @@ func abortDelay(in Input) (longest time.Duration) {
 	return longest
 }
 
-// decideAborting waits for the end of the rollback. Then the app follows Git again.
+// decideAborting waits for the end of the rollback. Then the app follows the head again.
 func decideAborting(in Input) Decision {
 	if d, ok := finishRollback(in); ok {
 		return d
@@ -131,7 +131,7 @@ func overtake(in Input) Decision {
 	return d
 }
 
-// finishRollback returns a rollback's next transition if the new pods may go, or if all new pods are gone.
+// finishRollback returns a rollback's next transition if the new pods may stop, or if all new pods are gone.
 func finishRollback(in Input) (Decision, bool) {
 	s := in.State
 	if s.Source != s.Rollback.To {
@@ -160,11 +160,11 @@ func finishRollback(in Input) (Decision, bool) {
 	return decideAtRest(in), true
 }
 
-// drainAt returns when the new pods may go. It is the recorded time, or earlier if the next release waits or the stable
-// version cannot get more pods beside them, but never before all proxies know the routes.
+// drainAt returns when the new pods may stop. It is the recorded time, or earlier if the next release waits or the new
+// pods leave no room for more stable pods. It is never before all proxies know the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
-	isFull := func(m workloads.Staged) bool { // the stable version cannot get more pods beside so many new pods
+	isFull := func(m workloads.Staged) bool { // the new pods leave no room for more stable pods
 		n := workloads.Asked(in.State, m.Spec)
 		return n != nil && *n > m.Live.Replicas && m.Fresh.Desired >= m.Live.Replicas
 	}
@@ -195,7 +195,7 @@ func laterOnly(t, now time.Time) time.Time {
 }
 
 // settling returns how long a rollback keeps the new pods, so that proxies can learn the routes. It is 0 if no route is
-// recorded. If the release's commit is lost, the head's specs are used.
+// recorded. If the release's commit is lost, the head's specs count.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	specs := releaseSpecs(in)

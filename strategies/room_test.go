@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestRoomIsGitsToSay checks that staged workloads get explicit values for unavailable and surge pods, by default their kind's defaults.
-// Other workloads get no such values.
+// TestRoomIsGitsToSay checks that workloads with a Rollout document get explicit values for maxSurge and maxUnavailable. If Git has no
+// values, these are the defaults of the kind. Other workloads get no such values.
 func TestRoomIsGitsToSay(t *testing.T) {
 	type fields = map[string]any
 	const set, daemons = "updateStrategy", "DaemonSet"

@@ -39,7 +39,7 @@ func routedWeb(change func(*rollout.Spec)) *history {
 	})
 }
 
-// routedAt returns v2 of web beside v1 at a step, with ten pods of v1 and 5 of v2.
+// routedAt returns a release of v2 of the app from routedWeb at a step, with ten pods of v1 and 5 pods of v2.
 func routedAt(step int) (*history, Input) {
 	h := routedWeb(nil)
 	h.push(version("v2"))
@@ -58,7 +58,7 @@ func accepted(status string, generation int64) rollout.ObservedRoute {
 	}}}}
 }
 
-// TestRouteGates checks the gates of a step of 50 % whose five pods run.
+// TestRouteGates checks the gates of a routed step of 50 %, whose five new pods are running.
 func TestRouteGates(t *testing.T) {
 	type want struct {
 		Step    int
@@ -207,7 +207,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestDrainOfLateRetreat checks that a rollback that is applied late still keeps the new pods until proxies know the endpoints.
+// TestDrainOfLateRetreat checks that a rollback that is applied late still keeps the new pods until proxies know the routes.
 func TestDrainOfLateRetreat(t *testing.T) {
 	_, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-time.Minute)}
@@ -271,8 +271,8 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestNoMoreIsRoutedThanTheStepAsksFor checks an edit of the steps to a weight below the routed weight. The smaller weight applies even
-// before Git accepts a further record.
+// TestNoMoreIsRoutedThanTheStepAsksFor checks an edit of the steps to a weight below the routed weight. The smaller weight applies
+// immediately, even before the next record is in Git.
 func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	h, in := routedAt(0)
 	spec, _ := h.at(commitID(1)).Spec(web)
@@ -284,8 +284,8 @@ func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that has all requests. Only old pods remain,
-// so no progress is expected.
+// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that has all requests. Only the removal of old
+// pods remains, so no progress is expected.
 func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.DynamicStableScale, s.ProgressDeadlineAbort = true, true })
 	h.push(version("v2"))

@@ -37,7 +37,7 @@ func TestAnalysesOfRandomReleases(t *testing.T) {
 	}
 }
 
-// measuredWorld is a random run of one or two measured workloads.
+// measuredWorld is a random simulation of an app with one or two workloads that have analyses.
 type measuredWorld struct {
 	*loop
 	t                  *testing.T
@@ -76,7 +76,7 @@ func (w *measuredWorld) analysis() *rollout.Analysis {
 	return a
 }
 
-// steps returns random steps with analyses, which begin with a weight or a pause.
+// steps returns random steps, some of them with analyses. The first step is a weight or a pause.
 func (w *measuredWorld) steps() []rollout.Step {
 	var steps []rollout.Step
 	names := []string{"soak", backgroundRun[1:], "step-2", "step-3", "check"}
@@ -129,7 +129,7 @@ func (w *measuredWorld) move() {
 	})
 }
 
-// measureSome answers some of the due measurements. Sometimes the process restarts first, and sometimes an answer is late.
+// measureSome answers all due measurements with random phases and advances the clock by a minute. Sometimes the process restarts first.
 func (w *measuredWorld) measureSome() {
 	if w.rng.IntN(8) == 0 {
 		w.runs = nil
@@ -176,7 +176,7 @@ func (w *measuredWorld) check(in Input, d Decision) {
 	w.checkWanted(s, d)
 }
 
-// checkDue checks that each due measurement belongs to a recorded run, and to one workload.
+// checkDue checks that each due measurement belongs to a recorded run that is not over, and that no two workloads share a run.
 func (w *measuredWorld) checkDue(s rollout.State, due []Measure) {
 	of := map[string]string{} // by run
 	for _, m := range due {

@@ -26,13 +26,13 @@ func errorsOf(name string, change func(*rollout.Metric)) *rollout.Analysis {
 	return &rollout.Analysis{Metrics: []rollout.Metric{m}}
 }
 
-// measuring is a world in which the test answers measurements.
+// measuring is a simulated world in which the test answers the measurements.
 type measuring struct {
 	*loop
 	t *testing.T
 }
 
-// newMeasuring returns a world with v1 healthy and v2 pushed.
+// newMeasuring returns a simulated world in which v1 is Healthy and v2 has been pushed.
 func newMeasuring(t *testing.T, of ...staged) *measuring {
 	t.Helper()
 	m := &measuring{t: t, loop: newLoop(newHistory(source{workloads: of}), newKube())}
@@ -254,8 +254,8 @@ func TestStoppedIsNotSuccessful(t *testing.T) {
 	}
 }
 
-// TestTimeoutPromotesPastDoubt checks that a pause with onTimeout: promote passes a release with an inconclusive analysis, without a
-// promotion file.
+// TestTimeoutPromotesPastDoubt checks that a pause with onTimeout: promote lets a release with an inconclusive analysis continue after the
+// timeout, without a promotion file.
 func TestTimeoutPromotesPastDoubt(t *testing.T) {
 	timeout := time.Hour
 	pause := rollout.Step{Pause: &rollout.Pause{Timeout: &timeout, OnTimeout: rollout.TimeoutPromote}}

@@ -31,7 +31,7 @@ type scriptSpec struct {
 		ScaleDownDelaySeconds      int             `json:"scaleDownDelaySeconds"`
 		DynamicStableScale         bool            `json:"dynamicStableScale"`
 		PingPong                   bool            `json:"pingPong"` // stableService and canaryService swap roles
-		Settle                     string          `json:"settle"`   // an HTTPRoute splits the requests
+		Settle                     string          `json:"settle"`   // if set, an HTTPRoute splits the requests
 		Background                 *scriptAnalysis `json:"background"`
 		Steps                      []scriptStep    `json:"steps"`
 

@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// script is a world driven by a timeline.
+// script is a simulated world in which the commands of a timeline run.
 type script struct {
 	*loop
 	life   map[string]kube.Lifetime

@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A release becomes stable, or a rollback ends, when its version has serving pods and no other version has pods. Some
-// pods may be unavailable, because on a hundred nodes the last pod may never become available.
+// A release becomes stable, or a rollback ends, when its version has serving pods and no other version has pods. Up to
+// maxUnavailable pods may be missing, because of a hundred pods the last one may never become available.
 
-// servesAll reports whether all users are on the release in flight. The function serves decides for each workload.
+// servesAll reports whether all users are on the release in flight. The parameter serves decides for each workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
 	if isContent(release) {
@@ -32,7 +32,7 @@ func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bo
 	})
 }
 
-// serves reports whether a workload runs only one version and has the serving pods that maxUnavailable demands.
+// serves reports whether a workload runs only one version, with as many serving pods as maxUnavailable requires.
 func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
@@ -40,7 +40,7 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && serving >= available(spec, workloads.Replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether a workload has only one version's pods and at least one is ready. Its status may still lag.
+// isAllOn reports whether all pods of a workload have one version and at least one is ready. The status may still lag.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
@@ -65,12 +65,12 @@ func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	})
 }
 
-// isOther reports whether a ReplicaSet of another version has pods, or may still create some (Revision.Base, Late).
+// isOther reports whether a ReplicaSet of another version has pods, or may still create pods (Revision.Base, Late).
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }
 
-// rollingBack describes the workloads that are not back at the stable version. It also returns their first deadline.
+// rollingBack describes the workloads that do not run only the stable version. It also returns their first deadline.
 func rollingBack(in Input) (texts []string, late deadline) {
 	if in.Source == nil || in.State.Source != in.State.Rollback.To {
 		return []string{"all pods to have the stable version"}, late

@@ -14,7 +14,8 @@ func serviceRef(name string) rollout.Ref {
 	return rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: name}
 }
 
-// TestServiceThatLostItsRole checks that a Service without a role selects the main Service's version, if it selects the workload's pods.
+// TestServiceThatLostItsRole checks that a Service that has lost its role selects the same version as the main Service. This applies only
+// if its selector in Git matches the workload's pods.
 func TestServiceThatLostItsRole(t *testing.T) {
 	cases := map[string]struct {
 		reason   string

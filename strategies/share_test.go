@@ -35,7 +35,7 @@ func TestTheShareIsWhatTheStepAsksFor(t *testing.T) {
 	}
 }
 
-// shareSpec returns a canary that pauses at a weight.
+// shareSpec returns a canary that pauses at a random weight.
 func shareSpec(rng *rand.Rand) rollout.Spec {
 	spec := randomSpec(rng, web.Name)
 	spec.BlueGreen, spec.MinReadySeconds, spec.ProgressDeadlineAbort = nil, 0, false
@@ -186,7 +186,7 @@ func text(spec rollout.Spec) string {
 }
 
 // tableOf returns the documented counts for a weight. With a surge, the new pods are their share of n, rounded up, beside all stable pods
-// or, with dynamicStableScale, beside the rest. In place, the counts are Argo Rollouts'.
+// or, with dynamicStableScale, beside the rest. In place, the counts are the same as in Argo Rollouts.
 func tableOf(spec rollout.Spec, weight, n int) plan.Counts {
 	up := func(share int) int { return (n*share + 99) / 100 }
 	c := plan.Counts{Canary: up(weight), Stable: n}

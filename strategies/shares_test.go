@@ -56,15 +56,15 @@ func (w *worldOf) poisson(mean float64) float64 {
 	return n
 }
 
-// compared returns the result of the documented query for a comparison. It covers all requests, because all were sent within the query's
-// ten minutes.
+// compared returns the result of the query for a comparison in docs/analysis.md. It covers all requests, because all were sent within the
+// query's ten minutes.
 func (w *worldOf) compared() Result {
 	sums := w.sums[len(w.sums)-1]
 	pair := func(v [2]float64) any { return []any{v[0], v[1]} }
 	return Result{Value: pair(sums[0]), Stable: pair(sums[1]), Samples: -1}
 }
 
-// share returns the result of the first documented query, which covers the last minute.
+// share returns the result of the first query in docs/analysis.md, which covers the last minute.
 func (w *worldOf) share() Result {
 	last := len(w.at) - 1
 	first := slices.IndexFunc(w.at, func(at time.Time) bool { return w.at[last].Sub(at) <= time.Minute })
@@ -88,7 +88,7 @@ func median(all []float64) float64 {
 	return slices.Sorted(slices.Values(all))[len(all)/2]
 }
 
-// judge runs a number of releases of one kind through all decisions.
+// judge runs a number of releases of one kind until the verdict of their analysis.
 func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result func(*worldOf) Result) verdicts {
 	var v verdicts
 	for i := range releases {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// decideFirst starts an app without a record, by a first deployment or by the adoption of running workloads.
+// decideFirst decides about an app without a record: it deploys the app, or adopts the running workloads.
 func decideFirst(in Input) Decision {
 	in = withRetry(in)
 	release := newRelease(in)
@@ -72,7 +72,7 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	}
 	isOther := len(strange)+len(halfDone) > 0
 	if running == 0 || isOther && in.Promotion.OpensAll(release.Hash) ||
-		isContent(&release) && (isOther || running < len(all)) { // content follows Git immediately
+		isContent(&release) && (isOther || running < len(all)) { // new content is applied immediately
 		return Decision{}, false
 	}
 	problem := ""
@@ -94,7 +94,7 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	return hold(s, rollout.HeldAdoption, problem, in.Head.Commit), true
 }
 
-// firstDeployment follows the head immediately, because there is no stable version to protect.
+// firstDeployment deploys the head without steps, because there is no stable version to protect.
 func firstDeployment(in Input, release rollout.Release) Decision {
 	s := in.State
 	if release.Hash == "" {
@@ -107,7 +107,7 @@ func firstDeployment(in Input, release rollout.Release) Decision {
 	return started(in, startFirst(in))
 }
 
-// startFirst starts a first deployment, because no staged workload has a stable version.
+// startFirst starts a first deployment, because no workload with a Rollout document has a stable version.
 func startFirst(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
@@ -117,7 +117,7 @@ func startFirst(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
 }
 
-// halfway reports whether a version other than the template's has pods.
+// halfway reports whether a version other than the given template's has pods.
 func halfway(live rollout.ObservedWorkload, template rollout.Hash) bool {
 	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
 		return r.Hash != "" && r.Hash != template && r.Desired > 0
@@ -194,7 +194,7 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	return all
 }
 
-// phaseOf returns Promoting if all workloads have passed their steps, and Paused if the rest wait for users or time.
+// phaseOf returns Promoting if all workloads have passed their steps, and Paused if the others wait for users or time.
 func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	phase := rollout.Promoting
 	for _, pr := range all {
@@ -210,7 +210,7 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	return phase
 }
 
-// isFast reports whether the hash h is verified and in each rollbackWindow. A stable or rejected version is never fast.
+// isFast reports whether version h was verified and is within each rollbackWindow. Stable or rejected versions are not.
 func isFast(in Input, h rollout.Hash) bool {
 	i := slices.Index(in.State.Verified, h)
 	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {
@@ -230,8 +230,8 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	return out[:min(len(out), rollout.MaxHistory)]
 }
 
-// StartOver returns an app's record for a new cluster without workloads. It rolls back to the stable version. Git's
-// version then starts at its first step. Without a stable version, StartOver returns false for a first deployment.
+// StartOver returns an app's record for a new cluster without workloads. The record is a rollback to the stable
+// version, after which Git's version starts at its first step. Without a stable version, StartOver returns false.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false

@@ -17,7 +17,7 @@ import (
 
 var db = rollout.Workload{Kind: "StatefulSet", Namespace: testApp.Namespace, Name: "web"}
 
-// ofSet returns the spec of a StatefulSet's canary, as render fills it in.
+// ofSet returns the spec of a StatefulSet's canary, with the defaults of package render.
 func ofSet(steps ...rollout.Step) rollout.Spec {
 	return rollout.Spec{Name: "web", Workload: db, Scaling: rollout.InPlace, Canary: &rollout.Canary{Steps: steps}}
 }
@@ -75,7 +75,7 @@ func TestDeploymentBatchesInPlace(t *testing.T) {
 	}
 }
 
-// setAt returns a StatefulSet of n ready pods at its first step (default: setWeight 30). Of these pods, fresh are new.
+// setAt returns a StatefulSet of n ready pods at its first step (default: setWeight 30). Of these pods, the given number fresh is new.
 func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) {
 	t.Helper()
 	if steps == nil {
@@ -92,7 +92,8 @@ func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) 
 	return in, h
 }
 
-// setGoingBack returns the rollback of setAt's release, once the controller has seen the stable template. The pods in left are new.
+// setGoingBack returns the rollback of setAt's release, once the controller has seen the stable template. The pods in left have the new
+// version.
 func setGoingBack(t *testing.T, n, fresh int, left ...rollout.Pod) Input {
 	t.Helper()
 	in, h := setAt(t, n, fresh)
@@ -140,8 +141,8 @@ func TestStatefulSetSurplus(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller creates all pods with the release's version.
-// Otherwise the next release could run beside two other versions.
+// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller uses the release's version for all pods that it
+// creates. Otherwise the next release could run beside two other versions.
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
 	in, _ := setAt(t, 3, 3)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of
@@ -215,9 +216,9 @@ func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	}
 }
 
-// TestStatefulSetTakenForAll checks a StatefulSet that had no pods. Kubernetes then takes the new revision for the base, whatever the
-// partition. Unless a step asks for all pods, all pods first return to stable, with a message. Even with rebalance, none of them is
-// deleted.
+// TestStatefulSetTakenForAll checks a StatefulSet that had no pods. Kubernetes then uses the new version for all pods, whatever the
+// partition is. Unless a step asks for all pods, all pods first return to the stable version, with a message. Even with rebalance, none of
+// them is deleted.
 func TestStatefulSetTakenForAll(t *testing.T) {
 	waits := []rollout.Step{weight(30), aPause}
 	const allNew = "10 of 10 new, 3 asked: "

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// adopt follows a commit without a new version. After a change of steps, the release continues at the first changed
-// step or its present step, whichever is earlier. A new strategy or routed Service first rolls the release back.
+// adopt applies a commit that has no new version. After a change of steps, the release continues at the first changed
+// step or its present step, whichever is earlier. Another strategy or routed Service first rolls the release back.
 func adopt(in Input) Decision {
 	if endsByOldList(in) {
 		if in.Head.Render = followed(in); workloads.IsPromoting(in.State) {
@@ -30,7 +30,7 @@ func adopt(in Input) Decision {
 		switch {
 		case c.restarts == "" || s.Stable == nil:
 		case workloads.IsPromoting(s):
-			// Kubernetes replaces the pods now, so a Service switch would send all users to the first new pod.
+			// Kubernetes is replacing the pods, so a Service switch would send all users to the first new pod.
 			in.Head.Render = in.Source
 			return decidePromoting(in)
 		default:
@@ -63,7 +63,7 @@ func adopt(in Input) Decision {
 
 // change is the difference between the old and the new plan of a workload in a release.
 type change struct {
-	old      *plan.Compiled // nil if its commit cannot be read
+	old      *plan.Compiled // nil if the old commit cannot be read
 	same     int            // how many stages at the start are unchanged
 	changes  bool           // some later stage differs
 	restarts string         // the change that forces a rollback to stable, "" if none
@@ -118,7 +118,7 @@ func endsByOldList(in Input) bool {
 	})
 }
 
-// spends reports whether the promotion file is used up, because it would open a changed step or, by name, another step.
+// spends reports whether the promotion file is used up, because it now opens a changed or, by its name, another step.
 func (c change) spends(in Input, m workloads.Staged) bool {
 	if workloads.IsPromoting(in.State) || isOpenFully(m, in) {
 		return false
@@ -131,7 +131,7 @@ func (c change) spends(in Input, m workloads.Staged) bool {
 	return last != was || found != knew
 }
 
-// resumed returns where a workload continues after a change. An unchanged stage continues, and a changed
+// resumed returns where a workload continues after a change of its plan. An unchanged stage continues, and a changed
 // stage begins anew. Users are not moved back. A release that is past its steps or verified gets no new steps.
 func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)

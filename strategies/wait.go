@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// waitForPods waits until enough pods have served for minReadySeconds, proxies know them, and no surplus pod is left.
+// waitForPods waits until enough pods are ready for minReadySeconds, proxies know them, and no surplus pod is left.
 func waitForPods(in Input, m workloads.Staged) verdict {
 	want := m.Kind().Reached(m, m.Want())
 	ready := plan.MinReady(m.Spec)
@@ -154,14 +154,14 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 		return verdict{text: withProblem("a pod of the new version to serve", m.Problem())}
 	}
 	if m.Fresh.Ready() > 0 && m.Want().Canary > 0 {
-		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod from the pause's start is left
-			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most doubled, as node changes may replace every pod
+		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod has been ready since the pause began
+			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most twice the pause, as all pods may be replaced
 		}
 	}
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon limits the time between a timed pause's start and its record. After a longer push the pause restarts.
+// recordedSoon limits the time from the start of a timed pause to its record. After a later record, the pause restarts.
 const recordedSoon = 5 * time.Second
 
 // sinceHanded returns when the next stage begins: now, or earlier if a decision that is not pushed yet began the pause.

@@ -148,8 +148,8 @@ func TestPauseUntil(t *testing.T) {
 	}
 }
 
-// TestWindowsKeepHooks checks that no hook begins while the calendar is closed, either for a release or for a commit that changes only the
-// hook.
+// TestWindowsKeepHooks checks that no hook begins while the calendar is closed. This applies to a release, and to a commit that changes
+// only the hook.
 func TestWindowsKeepHooks(t *testing.T) {
 	changed := beforeHook("migrate")
 	changed.Map("spec")["completions"] = int64(2)

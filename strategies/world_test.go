@@ -28,7 +28,7 @@ type source struct {
 	hooks     []rollout.Object   // Jobs around releases, with their objects
 }
 
-// staged is one Deployment and, unless plain, its Rollout document.
+// staged is one Deployment and, unless plain is true, its Rollout document.
 type staged struct {
 	spec    rollout.Spec
 	version string
@@ -267,7 +267,7 @@ type loop struct {
 	settled bool                  // whether the last pass applied everything
 	runs    []rollout.AnalysisRun // in memory: State.Analyses with later measurements
 	health  Health                // in memory
-	routing string                // in memory: the applied value of Routing, since applyAt
+	routing string                // in memory: the value of Routing that was applied, since applyAt
 	applyAt time.Time
 	watches bool // the process watches routes and knows since when they are applied
 	noisy   bool
@@ -303,7 +303,7 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 	}
 }
 
-// observe returns the cluster's state. In a noisy world, the problems of unready pods differ at each observation, like restart counts.
+// observe returns the cluster's state. If noisy is set, the problems of unready pods differ at each observation, as restart counts do.
 func (l *loop) observe() rollout.Observed {
 	o := l.kube.Observe()
 	if l.looks++; !l.noisy {
@@ -335,7 +335,7 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 	return in
 }
 
-// answer answers a decision's question. The cluster accepts all commits except the commits that refuses names.
+// answer answers a decision's question. The cluster accepts a commit unless the function refuses returns true for it.
 func (l *loop) answer(in Input, ask Ask) Input {
 	switch {
 	case ask.Heal:

@@ -20,7 +20,7 @@ func (blueGreen) Compile(spec rollout.Spec) Compiled {
 	}
 }
 
-// blueGreenStages returns the stages: preview pods, gate, full set, Service switch, scale-down delay, and the analyses.
+// blueGreenStages returns the requested stages: preview pods, analysis, gate, all new pods, switch, analysis, delay.
 func blueGreenStages(b *rollout.BlueGreen) []Stage {
 	preview := Stage{Counts: FullSets}
 	if b.PreviewReplicaCount != nil {
@@ -49,7 +49,7 @@ func blueGreenStages(b *rollout.BlueGreen) []Stage {
 // FullSets returns n pods of each version.
 func FullSets(n int) Counts { return Counts{Canary: n, Stable: n} }
 
-// switchStages returns the last stages of a Service switch: a full set of new pods, the switch, and the delay.
+// switchStages returns the last stages of a release: all new pods if scaleUp, the Service switch, and the delay.
 func switchStages(delay time.Duration, scaleUp bool, weight int) []Stage {
 	var stages []Stage
 	s := Stage{Counts: FullSets, Weight: weight, final: true}

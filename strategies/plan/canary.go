@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// canary moves a share of pods or requests in steps. Without steps it is the user's own rolling update.
+// canary moves the pods or requests to the new version step by step. Without steps it is the user's own rolling update.
 type canary struct{}
 
 func (canary) Compiles(spec rollout.Spec) bool { return spec.Canary != nil }
@@ -38,21 +38,21 @@ func (canary) Compile(spec rollout.Spec) Compiled {
 	return p
 }
 
-// canaryStages returns one stage for each step, in order, and then the last stages. As in Argo Rollouts, the weight
-// is 0 before the first setWeight.
+// canaryStages returns one stage for each step, in order, and then the stages of canaryHandover. As in Argo Rollouts,
+// the weight is 0 before the first setWeight.
 func canaryStages(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	var stages []Stage
 	weight := 0
 	var scale *rollout.CanaryScale
 	var routes []rollout.ManagedRoute
-	taken := false // a setCanaryScale follows the newest setWeight
+	taken := false // whether a setCanaryScale follows the newest setWeight
 	for i, step := range c.Steps {
 		s := Stage{Name: step.Name, Wait: PodsWait{}}
 		switch {
 		case step.SetWeight != nil:
 			weight, taken = *step.SetWeight, false
-			if spec.Scaling == rollout.InPlace || c.Traffic == nil { // weights count pods, like setCanaryScale
+			if spec.Scaling == rollout.InPlace || c.Traffic == nil { // setWeight sets the pods, so it replaces setCanaryScale
 				scale = nil
 			}
 			s.Text = fmt.Sprintf("setWeight %d", weight)
@@ -76,7 +76,7 @@ func canaryStages(spec rollout.Spec) []Stage {
 		s.Scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
 		s.Counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		if c.Traffic != nil && taken && s.Counts(100).Canary == 0 {
-			s.Weight, s.Routes = 0, nil // no canary pod can get requests, and a later setWeight waits for ever
+			s.Weight, s.Routes = 0, nil // no canary pod can get requests; a later setWeight waits forever
 		}
 		stages = append(stages, s)
 	}
@@ -98,7 +98,7 @@ func pauseOf(p *rollout.Pause) (string, Wait) {
 	}
 }
 
-// canaryHandover returns the last stages: a full set of new pods, the switch, and a delay that keeps stable pods.
+// canaryHandover returns the stages after the steps: a full set of new pods, the Service switch, and the delay.
 func canaryHandover(spec rollout.Spec, weight int) []Stage {
 	c := spec.Canary
 	if c.Traffic != nil && len(c.Steps) > 0 && spec.Scaling != rollout.InPlace {
@@ -110,8 +110,8 @@ func canaryHandover(spec rollout.Spec, weight int) []Stage {
 	return switchStages(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
 }
 
-// routedHandover returns the last stages of a routed canary. First all requests go to the new version. Then the stable
-// Service selects the new version, because no requests use this Service now. Ping-pong Services need no switch.
+// routedHandover returns the stages after the steps of a routed canary. First, routers send all requests to the new
+// version. The stable Service then gets no requests and selects the new version. Ping-pong Services need no switch.
 func routedHandover(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	s := Stage{Weight: c.Traffic.MaxWeight, final: true, Counts: func(n int) Counts {
@@ -165,8 +165,8 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-// canaryCounts returns the pods of a canary step. In place, new pods replace stable pods. Otherwise n stable pods
-// stay, or fewer pods with "dynamicStableScale". Matched requests need a canary pod, even if the weight is 0.
+// canaryCounts returns the pods of a canary step for n replicas. In place, new pods replace stable pods. Otherwise n
+// stable pods stay, or fewer with dynamicStableScale. Matched requests need a canary pod, even at weight 0.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) Counts {
 	c := spec.Canary
 	full := 100
@@ -226,7 +226,7 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 }
 
 // batch returns the counts of a setCanaryScale step in place. Shares are rounded up. One stable pod stays, unless the
-// weight is 100. For example, "replicas: 2" with 2 pods gives 1 new and 1 old pod, or 2 and 1 with a surge.
+// weight is 100. For example, "replicas: 2" of 2 pods gives 1 new and 1 old pod, or with a surge 2 new and 1 old.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
 		c.Canary = min(*scale.Replicas, n)
@@ -242,7 +242,7 @@ func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	return c, all
 }
 
-// WholePercent returns the largest number up to m that a whole percentage of n can express. Percentages round down.
+// WholePercent returns the largest k <= m that equals p% of n, rounded down, for some integer p.
 func WholePercent(m, n int) int {
 	if m <= 0 {
 		return m
@@ -250,7 +250,7 @@ func WholePercent(m, n int) int {
 	return ((m+1)*100 - 1) / n * n / 100
 }
 
-// atLeast raises the number of each version's pods to the minimum floor, at most n. A version without pods gets none.
+// atLeast raises the number of pods of each version to floor or n, whichever is less. A version without pods gets none.
 func atLeast(c Counts, floor, n int) Counts {
 	floor = min(floor, n)
 	if c.Canary > 0 {
@@ -264,9 +264,9 @@ func atLeast(c Counts, floor, n int) Counts {
 
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
-// Approximate splits n pods, or n+1 with a surge, as close to the weight as possible. It follows Argo Rollouts'
-// CalculateReplicaCountsForBasicCanary. For example, 3 pods at 10 % are 1 new and 2 old, or 1 and 3 with a surge.
-// One case differs. For 2 pods at 75 % without a surge, Argo Rollouts gives no canary pod, and Approximate gives one.
+// Approximate splits n pods, or n+1 with a surge, as close to the weight as possible, like Argo Rollouts'
+// CalculateReplicaCountsForBasicCanary. For example, 3 pods at 10 % are 1 new and 2 old, or with a surge 1 and 3. If no
+// split fits, as for 5 pods at 90 % without a surge, Argo Rollouts gives no canary pod, and Approximate gives n-1.
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}

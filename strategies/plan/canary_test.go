@@ -10,12 +10,12 @@ import (
 )
 
 // TestApproximateIsArgosArithmetic compares Approximate with results of CalculateReplicaCountsForBasicCanary, taken from runs of Argo
-// Rollouts. A canary that moves from Argo Rollouts to gitrollout must keep its pods.
+// Rollouts. A canary must keep its numbers of pods when its app moves from Argo Rollouts to gitrollout.
 func TestApproximateIsArgosArithmetic(t *testing.T) {
 	for _, tc := range []struct {
 		n     int
 		surge bool
-		want  map[Counts][]int // which weights have these counts
+		want  map[Counts][]int // counts -> the weights with these counts
 	}{
 		{1, false, map[Counts][]int{{0, 1}: span(1, 49), {1, 0}: span(50, 100)}},
 		{1, true, map[Counts][]int{{1, 1}: span(1, 99)}},
@@ -46,8 +46,8 @@ func span(from, to int) []int {
 	return all
 }
 
-// TestApproximateDeviatesFromArgoOnlyHere lists the only cases up to 100 replicas in which Argo Rollouts gives no canary pod. In each case,
-// the exact number of canary pods lies halfway between all pods and one less.
+// TestApproximateDeviatesFromArgoOnlyHere lists the only cases up to 100 replicas in which Approximate differs from Argo Rollouts, which
+// gives no canary pod. In each case, the exact number of canary pods lies halfway between n-1 and n.
 func TestApproximateDeviatesFromArgoOnlyHere(t *testing.T) {
 	for n, weight := range map[int]int{2: 75, 5: 90, 10: 95, 25: 98, 50: 99} {
 		compare.CheckNamed(t, fmt.Sprintf("n=%d weight=%d", n, weight), Counts{Canary: n - 1, Stable: 1}, Approximate(n, weight, false))
@@ -120,11 +120,11 @@ func TestCanaryCounts(t *testing.T) {
 	}
 }
 
-// row is a stage in a comparable form.
+// row holds the fields of a stage that the test compares.
 type row struct {
 	Name, Text     string
 	Weight         int
-	Canary, Stable int // of 10 pods
+	Canary, Stable int // for 10 replicas
 	Wait           Wait
 	Switched       bool
 }
@@ -244,8 +244,8 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 	}
 }
 
-// TestCanaryScaleCountsDown checks that a smaller setCanaryScale removes pods. The scale holds until the next setWeight if weights are
-// shares of pods. With a router the scale holds until matchTrafficWeight, as in Argo Rollouts.
+// TestCanaryScaleCountsDown checks that a smaller setCanaryScale removes pods. If weights are shares of pods, setCanaryScale applies until
+// the next setWeight. With a router, it applies until matchTrafficWeight, as in Argo Rollouts.
 func TestCanaryScaleCountsDown(t *testing.T) {
 	steps := []rollout.Step{
 		{SetWeight: new(40)}, {SetCanaryScale: &rollout.CanaryScale{Replicas: new(2)}}, {SetWeight: new(60)},
@@ -306,8 +306,8 @@ func TestRoutedCounts(t *testing.T) {
 	}
 }
 
-// TestPlanDigestsAreInRecords checks the digests of stages, which are on record. If a digest changed, an upgrade would return each release
-// in flight to the start of its step.
+// TestPlanDigestsAreInRecords checks that the digests of plans do not change, because records contain them. If a digest changed, an upgrade
+// of gitrollout would restart the present step of each release in flight.
 func TestPlanDigestsAreInRecords(t *testing.T) {
 	metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Interval: time.Minute, Count: 3}}}
 	cases := map[string]struct {

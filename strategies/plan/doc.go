@@ -1,5 +1,5 @@
-// Package plan compiles a Rollout's spec to stages. Each stage has a weight, routes, numbers of pods and a wait.
-// Package strategies walks the stages. Package plan knows neither the cluster nor the time.
+// Package plan compiles the spec of a Rollout document to stages. Each stage has a weight, routes, numbers of pods and
+// a wait. Package strategies moves releases from stage to stage. Package plan knows neither the cluster nor the time.
 //
-// A strategy is one file (canary.go, bluegreen.go) and one entry of Table.
+// Each strategy has one file (canary.go, bluegreen.go) and one entry in Table.
 package plan

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// strategy compiles specs to plans. Each strategy has one file and one entry of Table. Other code uses only plans.
+// strategy compiles specs to plans. Each strategy has one file and one entry in Table. Other code uses only plans.
 type strategy interface {
 	Compiles(spec rollout.Spec) bool
 	Compile(spec rollout.Spec) Compiled
@@ -35,7 +35,7 @@ const (
 // Role is the role of a version for the app's users.
 type Role string
 
-// The roles. ReplicaSets of older releases have none.
+// The roles. ReplicaSets of older releases have no role.
 const (
 	RoleStable  Role = "stable"
 	RoleCanary  Role = "canary"
@@ -48,12 +48,12 @@ type Compiled struct {
 	Spec       rollout.Spec
 	Strategy   Strategy
 	Stages     []Stage
-	Passed     int           // how many stages a full promotion or a verified version skips
-	Main, Side string        // the Services of users and of the new version; "" for none
+	Passed     int           // how many stages a full promotion or an already verified version skips
+	Main, Side string        // the Service of users and the Service of the new version; "" for none
 	pingPong   bool          // both Services swap roles with each release
-	Routing    *Routing      // nil if weights are shares of pods
+	Routing    *Routing      // nil if no router splits requests
 	AbortDelay time.Duration // how long the new pods stay without requests after an abort
-	AtOnce     bool          // new pods get requests until they stop, because both versions share a Service
+	AtOnce     bool          // after an abort, new pods get requests until they stop: both versions share a Service
 	Background *rollout.Analysis
 	OldRole    Role // the role of the stable version
 	FreshRole  Role
@@ -72,13 +72,13 @@ const (
 	SharedPins                // in place: routers send only matched requests to the new version's Service
 )
 
-// Routing exists if routers split a release's requests. Otherwise Services split the requests across pods.
+// Routing describes how routers split a release's requests. Without it, Services spread the requests across pods.
 type Routing struct {
 	*rollout.Traffic
 	dynamic bool // dynamicStableScale: the stable version has fewer pods as its traffic decreases
 }
 
-// Stage is one entry of a plan. Its weight, routes and counts hold until the next stage.
+// Stage is one entry of a plan. Its weight, routes and counts apply until the next stage.
 type Stage struct {
 	Name     string // the user's name for the stage, "" if none
 	Text     string // for output and commit subjects, such as "setWeight 20"
@@ -104,7 +104,7 @@ type Counts struct{ Canary, Stable int }
 // Cache caches compiled specs for one decision. The zero value caches nothing.
 type Cache map[rollout.Spec]*Compiled
 
-// OrNew returns the cache, or an empty cache if it is nil.
+// OrNew returns the cache, or an empty cache if the cache is nil.
 func (known Cache) OrNew() Cache {
 	if known == nil {
 		return Cache{}
@@ -124,7 +124,7 @@ func (known Cache) Of(spec rollout.Spec) *Compiled {
 	return p
 }
 
-// Compile returns the plan of a spec from its strategy in Table.
+// Compile returns the plan of a spec, from the first strategy in Table that compiles the spec.
 func Compile(spec rollout.Spec) *Compiled {
 	i := slices.IndexFunc(Table, func(s strategy) bool { return s.Compiles(spec) })
 	p := Table[i].Compile(spec) // every spec has a strategy
@@ -151,7 +151,7 @@ func (p *Compiled) Digest() string {
 	return p.key
 }
 
-// Meaning returns a stage's effect and wait as text, without its name.
+// Meaning returns a text that identifies a stage's effect and wait. The stage's name is not part of the text.
 func (s Stage) Meaning() string {
 	c, w := s.Counts(100), s.Wait.Traits()
 	text := fmt.Sprintf("%s|%d|%d|%d|%d|%s|%t\n%s",
@@ -163,7 +163,7 @@ func (s Stage) Meaning() string {
 }
 
 func encoded(v any) string {
-	raw, _ := json.Marshal(v) // such values always encode
+	raw, _ := json.Marshal(v) // analyses, experiments and routes always encode
 	return string(raw)
 }
 
@@ -188,7 +188,7 @@ func (p *Compiled) Enter(step int, now time.Time) rollout.Progress {
 	return pr
 }
 
-// PromotionStep returns the first stage after the decision to promote. Without such a stage it is the number of stages.
+// PromotionStep returns the index of the first stage after the decision to promote, or len(Stages) if there is none.
 func (p *Compiled) PromotionStep() int {
 	if i := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.final }); i >= 0 {
 		return i
@@ -196,7 +196,7 @@ func (p *Compiled) PromotionStep() int {
 	return len(p.Stages)
 }
 
-// Moved returns the first stage at which all users are on the new version.
+// Moved returns the index of the stage that switches the users' Service, or PromotionStep if no stage does.
 func (p *Compiled) Moved() int {
 	if i := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Switched }); i >= 0 {
 		return i
@@ -204,7 +204,7 @@ func (p *Compiled) Moved() int {
 	return p.PromotionStep()
 }
 
-// HasSwitched reports whether a stage up to the step has switched the users' Service to the new version.
+// HasSwitched reports whether the stage at the step, or an earlier stage, switches the users' Service.
 func (p *Compiled) HasSwitched(step int) bool {
 	return slices.ContainsFunc(p.Stages[:min(step+1, len(p.Stages))], func(s Stage) bool { return s.Switched })
 }
@@ -215,7 +215,7 @@ func (p *Compiled) RoutesAt(step int) []rollout.ManagedRoute {
 	return s.Routes
 }
 
-// CountsAt returns the pods at the end of a step. Later steps have the last step's pods. Without stages, no pod is new.
+// CountsAt returns the pods at the end of a step. After the last stage, its pods stay. Without stages, no pod is new.
 func (p *Compiled) CountsAt(step, n int) Counts {
 	if len(p.Stages) == 0 {
 		return Counts{Stable: n}
@@ -238,7 +238,7 @@ func (p *Compiled) IsDynamic() bool { return p.Routing != nil && p.Routing.dynam
 // weight, because the remaining stable pods could not serve all other requests.
 func (p *Compiled) SharesPods() bool { return p.Routing != nil && p.Spec.Scaling == rollout.InPlace }
 
-// RoutedWeight returns the weight that routers apply at a stage.
+// RoutedWeight returns the weight that routers apply at a stage. It is 0 if routers send only matched requests.
 func (p *Compiled) RoutedWeight(s Stage) int {
 	if p.SharesPods() {
 		return 0
@@ -246,7 +246,7 @@ func (p *Compiled) RoutedWeight(s Stage) int {
 	return s.Weight
 }
 
-// Services returns the Service of users and the Service of the new version.
+// Services returns the users' Service (main) and the new version's Service (side). State.Pong swaps ping-pong Services.
 func (p *Compiled) Services(s rollout.State) (main, side string) {
 	if p.pingPong && slices.Contains(s.Pong, p.Spec.Workload) {
 		return p.Side, p.Main
@@ -259,8 +259,8 @@ func MinReady(spec rollout.Spec) time.Duration {
 	return time.Duration(spec.MinReadySeconds) * time.Second
 }
 
-// MovedAt returns the first stage after all users have moved and the analyses have ended. The stage may be len(Stages).
-// MovedAt returns false if a plan neither switches nor swaps Services, so that users move only with the pods.
+// MovedAt returns the index of the first stage after all users have moved and the analyses have ended, at most
+// len(Stages). It returns false if a plan neither switches nor swaps Services, so that users move only with the pods.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {
@@ -283,7 +283,7 @@ func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 	}
 }
 
-// AsksAs reports whether two stages have the same weight and routes, and both or neither use setCanaryScale.
+// AsksAs reports whether two stages request the same weight, routes and Service. It does not compare their counts.
 func (s Stage) AsksAs(o Stage) bool {
 	return s.Weight == o.Weight && s.Scaled == o.Scaled && s.Switched == o.Switched && s.keeps == o.keeps &&
 		reflect.DeepEqual(s.Routes, o.Routes)
@@ -292,8 +292,8 @@ func (s Stage) AsksAs(o Stage) bool {
 // Swaps reports whether a release of this plan swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services that have lost their role: the Services in the parameter known and in the old plan,
-// without this plan's Services. Without a router, the users' former Service stays, even if it is the new version's now.
+// LeftServices returns the Services that have no role any more: the Services in known and in the old plan, without this
+// plan's Services. Without a router, the users' former Service is included even if it is the new version's Service now.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known
@@ -310,7 +310,7 @@ func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) 
 	return all
 }
 
-// EndsAs reports whether both plans end with the same switch and the same swap of Services.
+// EndsAs reports whether both plans agree on the switch of the users' Service and on the swap of both Services.
 func (p *Compiled) EndsAs(other *Compiled) bool {
 	return p.Swaps() == other.Swaps() && p.HasSwitched(len(p.Stages)) == other.HasSwitched(len(other.Stages))
 }

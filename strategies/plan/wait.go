@@ -11,21 +11,21 @@ import (
 // Wait is the condition that keeps a workload at a stage. Each kind of wait is one type.
 type Wait interface{ Traits() traits }
 
-// traits holds a wait's part of the plan's digest, and its properties.
+// traits holds the properties of a wait, and its part of the plan's digest.
 type traits struct {
-	Number   int // the kind of wait, in the digest
+	Number   int // identifies the kind of wait in the digest
 	duration time.Duration
 	more     string // further lines of the digest
 	Pauses   bool
 	Early    bool
 }
 
-// NoWait does not wait. The stage ends in the pass after it is applied.
+// NoWait does not wait. The stage ends in the pass after the apply of its objects.
 type NoWait struct{}
 
 func (NoWait) Traits() traits { return traits{Number: 4} }
 
-// PodsWait waits until enough new pods have served for minReadySeconds, proxies know them, and no surplus pod is left.
+// PodsWait waits until enough new pods are ready for minReadySeconds, proxies know them, and no surplus pod is left.
 type PodsWait struct{}
 
 func (PodsWait) Traits() traits { return traits{} }
@@ -47,7 +47,7 @@ func (w PromotionWait) Traits() traits {
 // TimerWait waits for a duration or for the next time of a schedule, unless a promotion comes first.
 type TimerWait struct {
 	Duration time.Duration
-	Until    string // cron expression in the time zone Zone; "" for Duration
+	Until    string // cron expression in the time zone Zone; "" if Duration applies
 	Zone     string
 }
 
@@ -55,7 +55,7 @@ func (w TimerWait) Traits() traits {
 	return traits{Number: 2, duration: w.Duration, Pauses: true, Early: true}
 }
 
-// End returns when a pause ends. It is zero if the schedule has no next time.
+// End returns when a pause that began at "entered" ends. It is zero if the schedule has no next time.
 func (w TimerWait) End(entered time.Time) time.Time {
 	if w.Until == "" {
 		return entered.Add(w.Duration)
@@ -88,7 +88,7 @@ func (w AnalysisWait) Traits() traits {
 // ExperimentWait waits for the experiment's pods, duration and required analyses. A promotion ends the wait early.
 type ExperimentWait struct{ *rollout.Experiment }
 
-// The digest of an experiment keeps the field names of its first version, although documents have other names now.
+// The digest of an experiment keeps the field names of the first documents, although documents have other names now.
 type (
 	experimentMark struct {
 		Templates               []templateMark

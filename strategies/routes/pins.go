@@ -25,8 +25,8 @@ type trafficPhase int
 const (
 	atSteps   trafficPhase = iota
 	shared                 // at a step where unmatched requests go to all pods
-	switched               // all users were moved, at a step or after the last step
-	promoting              // after the last step, and users have not been moved before
+	switched               // all users were moved by a Service switch, at a step or after the last step
+	promoting              // after the last step, if no step has moved all users
 	leaving                // in a rollback that keeps the new version's pods
 	left                   // in a rollback that removes the new version's pods
 )
@@ -40,13 +40,12 @@ const (
 	enough
 )
 
-// pinRows lists the rows for each value of plan.Pins.
 var pinRows = map[plan.Pins][]pinRow{
 	plan.CanaryPins: canaryRows, plan.BlueGreenPins: blueGreenRows,
 	plan.RoutedPins: routedRows, plan.SharedPins: sharedRows,
 }
 
-// pinRow sets the pins of the users' Service (main) and the new version's Service (side). The first match applies.
+// pinRow sets the pods of the users' Service (main) and of the new version's Service (side). The first match applies.
 type pinRow struct {
 	at            []trafficPhase
 	fresh, stable []readiness // nil: any
@@ -60,8 +59,8 @@ func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 	})
 }
 
-// The users' Service selects one version only while this version has pods to answer. Otherwise it selects all pods, and
-// requests go to any ready pod. A new version without ready pods then gets no requests.
+// The users' Service selects one version only while this version has enough ready pods. Otherwise it selects all pods,
+// and requests go to any ready pod. So a version without ready pods gets no requests.
 var canaryRows = []pinRow{
 	{at: []trafficPhase{atSteps}, stable: []readiness{enough}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{atSteps}, main: allPods, side: freshPin},
@@ -71,7 +70,7 @@ var canaryRows = []pinRow{
 	{at: []trafficPhase{leaving, left}, main: allPods, side: stablePin},
 }
 
-// A preview Service selects the new version until its pods go. Users do not reach this Service. All stable pods stay.
+// A preview Service selects the new version until the new pods stop. Users do not reach this Service. Stable pods stay.
 var blueGreenRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{leaving}, stable: []readiness{enough}, main: stablePin, side: freshPin},
@@ -97,8 +96,8 @@ var sharedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedRows)
 
-// Pins returns the label that each Service of a staged workload selects. A Service without a label selects all pods. A
-// version without a ReplicaSet has no label yet and cannot be selected.
+// Pins returns the label that each Service of a released workload selects. A Service without a label selects all pods.
+// A version without a ReplicaSet has no label yet and cannot be selected.
 func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
@@ -114,7 +113,7 @@ func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 		for _, name := range m.Left {
 			if mainName != "" && reaches(v.Source, service(name), m.Workload) {
 				pins[service(name)] = main
-			} // otherwise weights are shares of pods, and the Service selects all pods
+			} // otherwise weights are shares of pods, so the Service selects all pods
 		}
 		pins[service(mainName)] = main
 	}
@@ -137,7 +136,7 @@ func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	return len(selector) > 0
 }
 
-// pinning determines the pins of a workload's two Services in a phase of its release.
+// pinning computes which pods the two Services of a workload select.
 type pinning struct {
 	workloads.Staged
 	state rollout.State
@@ -147,14 +146,14 @@ type pinning struct {
 // Pinned returns the labels that the two Services of a workload select. The zero value selects all pods.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// A manual image change makes a second ReplicaSet of the same release. It is used if the first has no ready pods.
+	// A manual image change creates a second ReplicaSet of the release, which counts if the first has no ready pods.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]
 	}
 	at := m.phase()
 	if (at == atSteps || at == shared) && m.HasStrangers(m.Want()) && m.Fresh.Ready() == 0 {
-		return main, m.Stable.Pin // pods of other versions serve until stable pods serve
+		return main, m.Stable.Pin // users reach pods of a third version until stable pods serve
 	}
 	rows := pinRows[m.Pins]
 	i := firstFit(rows, at, m.freshReadiness(at), m.stableReadiness(at))
@@ -208,7 +207,7 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 	if m.IsDynamic() { // stable pods stay until no proxy sends them requests
 		stays = max(stays, m.N-m.Drained(m.view, want))
 	}
-	// The controller has yet to see the last write, and may remove stable pods for a larger step.
+	// The controller has not seen the last write, and may still stop stable pods for an earlier, larger step.
 	mayGo := !m.Live.Synced && m.Stable.Desired < want.Stable && m.Fresh.Desired > want.Canary
 	back := at == leaving || at == left
 	switch {
@@ -228,7 +227,7 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 }
 
 // draining reports whether the controller may still remove the last stable pods. This can happen if the rollback began
-// during the promotion or at a step without stable pods. It cannot once the controller has seen the stable template.
+// during the promotion or at a step without stable pods. It ends once the controller has seen the stable template.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false
@@ -237,14 +236,14 @@ func (m pinning) draining() bool {
 	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
-// isUntouched reports whether the new version had weight 0 at a step of another list of steps. Such a step has no
-// meaning in a rollback, because a rollback uses the list of the stable commit.
+// isUntouched reports whether the new version had weight 0 at a step that the stable commit's list of steps does not
+// have. Such a step has no meaning in a rollback, because a rollback uses the stable commit's list.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods must be ready before all requests return to them in a rollback. All pods
-// must be ready if the new version had all requests. One ready pod is enough if no stable pod was removed.
+// neededStable returns how many stable pods must be ready before a rollback sends all requests to them. All pods must
+// be ready if the new version had all requests. One ready pod is enough if no stable pod was removed.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestPinRows checks what the main and the side Service select ("main/side") in each phase. A column is a readiness of stable (none, some,
-// enough), and a row is a readiness of the new version. Equal rows are merged.
+// TestPinRows checks which pods the main and the side Service select in each phase, written as "main/side". The columns are the readiness
+// of the stable version: none, some, enough. The lines are the readiness of the new version, and equal lines are merged.
 func TestPinRows(t *testing.T) {
 	places := map[trafficPhase]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}
@@ -67,7 +67,7 @@ left      none, some, enough all/all       all/stable    stable/stable
 				if at == shared && !tc.shares {
 					continue
 				}
-				var lines [][2]string // for each number of ready new pods, the two selectors
+				var lines [][2]string // for each readiness of the new version: its name, and the selectors in its columns
 				for fresh := none; fresh <= enough; fresh++ {
 					pods, selectors := []string{"none", "some", "enough"}[fresh], ""
 					for stable := none; stable <= enough; stable++ {
@@ -89,7 +89,7 @@ left      none, some, enough all/all       all/stable    stable/stable
 				}
 			}
 			compare.CheckNamed(t, tc.reason, tc.want, b.String()+"\n")
-			if len(used) < len(tc.rows)-3 { // other strategies may use the remaining rows of the canary
+			if len(used) < len(tc.rows)-3 { // a strategy need not use all of the rows in canaryRows
 				t.Errorf("%d of %d rows are ever used", len(used), len(tc.rows))
 			}
 		})

@@ -16,10 +16,10 @@ import (
 //	advance   pods ready → known to the proxies → recorded → routed → known → old pods go
 //	rollback  routed → known to the proxies → new pods go
 //
-// Progress.Routed records the last routed weight, so that a restart neither moves a request nor repeats a wait. Routers
-// apply a smaller weight while the new version has fewer ready pods than planned.
+// Progress.Routed records the last routed weight, so that a restart neither changes the routes nor repeats a wait.
+// Routers apply a smaller weight while the new version has fewer ready pods than planned.
 
-// Overlay writes each workload's route into the objects.
+// Overlay writes each workload's route into the routers' objects.
 func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {
 	var set *traffic.Objects
 	for _, spec := range v.Source.Specs {
@@ -82,9 +82,9 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 	return r
 }
 
-// Within returns the weight that the ready new pods can serve. Missing new pods must not raise the other pods' load.
-// For example, weight 50 is planned for 5 new and 10 stable pods. If 4 new pods are ready, they get 4/5 of the planned
-// requests, and the weight is 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
+// Within returns the weight that the ready new pods can serve. Missing new pods must not raise the load of other new
+// pods. For example, weight 50 is planned for 5 new and 10 stable pods. If 4 new pods are ready, they get 4/5 of the
+// planned requests, and the weight is 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	if canary == 0 {
 		return 0

@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// daemonSet moves a DaemonSet node by node. Between steps its strategy is OnDelete, so the controller only creates
-// missing pods from the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). A step evicts old pods
-// within maxUnavailable. The promotion and each rollback use the user's own rolling update.
+// daemonSet moves a DaemonSet node by node. At its steps, the update strategy is OnDelete, so the controller only
+// creates missing pods from the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). A step evicts old
+// pods within maxUnavailable. The promotion and each rollback use the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// Limits returns the number of nodes at the stage. Each pass counts anew, because nodes come and go.
+// Limits returns how many nodes get new pods at the stage. Each pass computes it again, because nodes come and go.
 func (daemonSet) Limits(m Staged, want plan.Counts, _ View) (Limits, bool) {
 	k := min(want.Canary, m.N)
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
@@ -29,8 +29,8 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	onNodes(o, "spec.updateStrategy.rollingUpdate", int64(1))
 }
 
-// evict returns the old pods on a stage's next nodes. The next nodes are the first nodes in inNodeOrder that still have
-// an old pod. Ready pods are evicted only within maxUnavailable.
+// evict returns the old pods that a stage replaces next, which are the first pods in the order of inNodeOrder. It
+// evicts ready pods only within maxUnavailable.
 func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
 	spec, staged := in.spec(w)
@@ -52,8 +52,8 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	return within(spare, w, first[:min(len(first), max(0, m.Want().Canary-m.Fresh.Desired))])
 }
 
-// inNodeOrder sorts pods by the first selector that matches their node, and then by a digest, so that each release
-// begins on other nodes. Nodes without a match come last. If broken is true, pods that are not ready come first.
+// inNodeOrder sorts pods by the first selector that matches their node. A digest of release and node orders the rest,
+// so that each release begins on other nodes. Nodes without a match come last. If broken is true, ready pods come last.
 func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting, broken bool) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		if broken && p.Ready {

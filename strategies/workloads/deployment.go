@@ -5,9 +5,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// With these minReadySeconds no pod ever becomes available. So the Deployment controller stops at exactly N-m old and
-// s+m new pods, for maxSurge s and maxUnavailable m (k8s.io/kubernetes pkg/controller/deployment, rolling.go). The
-// progress deadline must be larger than minReadySeconds. The largest int32 disables the deadline.
+// With HoldMinReadySeconds, no pod ever becomes available. So a Deployment of N replicas with maxSurge s and
+// maxUnavailable m stops at exactly N-m old and s+m new pods (k8s.io/kubernetes pkg/controller/deployment, rolling.go).
+// The progress deadline must exceed minReadySeconds. The largest int32 disables the deadline.
 const (
 	HoldMinReadySeconds  = 2147483646
 	HoldProgressDeadline = 2147483647
@@ -31,10 +31,10 @@ func (f Limits) limit(o rollout.Object) {
 	}
 }
 
-// turn pauses a rollback's Deployment while the stable ReplicaSet reports more available pods than replicas, because
-// the controller could stop too many new pods. For example, 5 stable pods are scaled to 2 beside 6 new pods, and 6 must
-// be available. The controller counts 2-5 = -3 unavailable stable pods (NewRSUnavailablePodCount). So it may stop
-// 2+6-6-(-3) = 5 new pods. The surge covers pods that start before the controller sees the pause.
+// turn pauses the Deployment in a rollback while the stable ReplicaSet reports more available pods than replicas.
+// Otherwise the controller could stop too many new pods. For example, 5 stable pods are scaled to 2 beside 6 new pods,
+// and 6 must be available. The controller counts 2-5 = -3 unavailable stable pods (NewRSUnavailablePodCount). So it may
+// stop 2+6-6-(-3) = 5 new pods. The surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
@@ -56,7 +56,7 @@ func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	return o
 }
 
-// paused returns limits that let no pod start or stop. The parameter n is the number of replicas.
+// paused returns limits with which no pod starts or stops. The parameter n is the number of replicas.
 func paused(m Staged, n int) Limits {
 	total := m.Stable.Desired + m.Fresh.Desired
 	return Limits{Surge: max(0, total-n), Unavailable: min(1, max(0, 1+n-total)), Replicas: n, still: true}
@@ -80,13 +80,13 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 
 func (deployment) Reached(_ Staged, want plan.Counts) plan.Counts { return want }
 
-// surgeValue returns a percentage that rounds up to the surge, such as 33 % for 1 of 3. It is an integer only if no
-// percentage fits, such as for 10 of 150, because an autoscaler may change n.
+// surgeValue returns a percentage that Kubernetes rounds up to f.Surge, such as 33 % for 1 of 3 pods. It stays right if
+// an autoscaler changes n. If no percentage fits, such as for 10 of 150 pods, surgeValue returns an integer.
 func (f Limits) surgeValue() any {
 	return exactly(f.Surge, 100*f.Surge/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 }
 
-// unavailableValue returns a percentage that rounds down to the unavailable pods, such as 34 % for 1 of 3.
+// unavailableValue returns a percentage that Kubernetes rounds down to f.Unavailable, such as 34 % for 1 of 3 pods.
 func (f Limits) unavailableValue() any {
 	percent := (100*f.Unavailable + f.Replicas - 1) / f.Replicas
 	return exactly(f.Unavailable, percent, func(a rollout.Amount) int { return a.RoundDown(f.Replicas) })
@@ -99,13 +99,13 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 	return int64(pods)
 }
 
-// Limits returns the surge and unavailable pods of the next move. The Deployment controller never stops pods of its
-// newest ReplicaSet and never starts pods of older ones. So to remove new pods, the stable template is
-// applied while the release stays at its step (Limits.Back).
+// Limits returns the surge and unavailable pods for the next move. The Deployment controller never stops pods of its
+// newest ReplicaSet and never starts pods of older ReplicaSets. So to remove new pods, gitrollout applies the stable
+// template while the release stays at its step (Limits.Back).
 //
-// The controller removes all new pods if it sees available stable pods. So the stable template is first applied with
-// paused limits (Limits.still), until no stable pod is available. If n new pods are available, one is removed first,
-// because n pods look like a whole release. If only some are available, for example by a manual change, no pod moves.
+// The controller removes all new pods if it sees available stable pods. So the stable template first has paused limits
+// (Limits.still) until no stable pod is available. If all N new pods are available, one is removed first, because N
+// pods look like a complete release. If only some are available, as after a manual change, no pod moves.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N
@@ -151,9 +151,9 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 }
 
-// nextLimits returns the next surge and unavailable pods on the way to want.Canary fresh and want.Stable old pods.
-// Ready pods never fall below the user's limit. The Deployment controller removes old pods down to N-m, even if new
-// pods are not ready. So m grows only by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
+// nextLimits returns the next limits, s surge and m unavailable pods, on the way to want.Canary fresh and want.Stable
+// old pods. Ready pods never fall below N-maxUnavailable. The Deployment controller removes old pods down to N-m, even
+// if new pods are not ready. So m grows only by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start

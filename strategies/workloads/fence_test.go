@@ -28,8 +28,8 @@ func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 	return resolve(rollout.Amount{Value: n, Percent: true})
 }
 
-// TestFenceResolvesBackExactly checks that Kubernetes computes the intended number of pods from each amount. Up to 100 pods, and wherever a
-// percentage is exact, the amount is a percentage.
+// TestFenceResolvesBackExactly checks that Kubernetes computes the intended number of pods from each written amount. The amount must be a
+// percentage for up to 100 replicas, and for more replicas wherever a whole percentage is exact.
 func TestFenceResolvesBackExactly(t *testing.T) {
 	for n := 1; n <= 400; n++ {
 		for k := 0; k <= n; k++ {
@@ -49,7 +49,7 @@ func TestFenceResolvesBackExactly(t *testing.T) {
 	}
 }
 
-// TestPodsThatGoServeNoRoute checks that routes do not count pods that the controller is removing, even if these pods are still ready.
+// TestPodsThatGoServeNoRoute checks that KnownOf does not count pods that the controller is removing, even if these pods are still ready.
 func TestPodsThatGoServeNoRoute(t *testing.T) {
 	m := plan.Routing{Traffic: &rollout.Traffic{MaxWeight: 100}}
 	for desired, want := range []int{0, 1, 2, 2} {

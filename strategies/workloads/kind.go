@@ -9,16 +9,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// kind moves the pods of one kind of workload. A new kind needs a file here, an entry in Kinds and in rollout.Kinds,
-// and a file for its observation. A kind whose controller has a partition needs only a rollout.Partitioned.
+// kind moves the pods of one kind of workload. A new kind needs a file here, a file for its observation, and entries in
+// Kinds and rollout.WorkloadKinds. A kind whose controller has a partition needs only a rollout.Partitioned.
 type kind interface {
-	// Limits returns the next limits on the way to the counts at the stage's end, and false while no pod may move.
+	// Limits returns the next limits on the way to want, or false if the stable template must apply without limits.
 	Limits(m Staged, want plan.Counts, v View) (Limits, bool)
 
 	// Hold writes limits into the workload's object.
 	Hold(o rollout.Object, f Limits)
 
-	// Reached returns the counts at which a stage is done, with the surplus new pods that the controller keeps.
+	// Reached returns the counts at which a stage is done. They include surplus new pods that the controller keeps.
 	Reached(m Staged, want plan.Counts) plan.Counts
 }
 
@@ -34,7 +34,7 @@ type turner interface {
 	turn(m Staged, o rollout.Object) rollout.Object
 }
 
-// Kinds is the table of the kinds that have no rollout.Partitioned.
+// Kinds has the implementation of each kind of workload that has no rollout.Partitioned.
 var Kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
 
 // Eviction is a pod to delete. It does not apply to a newer pod with the same name.
@@ -43,11 +43,11 @@ type Eviction struct {
 	Pod       rollout.Pod
 }
 
-// Evicting is the input of evictions for a state with a release.
+// Evicting is the input of Evictions. The field State must have a release.
 type Evicting struct {
 	View
 	State   rollout.State
-	Release *rollout.Render // the render of the release, nil if it cannot be read
+	Release *rollout.Render // the render of the release; nil if unreadable
 }
 
 func (in Evicting) spec(w rollout.Workload) (rollout.Spec, bool) {
@@ -61,7 +61,7 @@ func (in Evicting) spec(w rollout.Workload) (rollout.Spec, bool) {
 func Evictions(in Evicting) (all []Eviction) {
 	s := in.State
 	workloads := slices.Collect(maps.Keys(s.Release.Templates))
-	if s.Phase == rollout.Aborting && in.Source != nil { // a rollback concerns all staged workloads
+	if s.Phase == rollout.Aborting && in.Source != nil { // a rollback may also concern workloads outside the release
 		staged := func(s rollout.Spec) rollout.Workload { return s.Workload }
 		workloads = append(workloads, rollout.Mapped(in.Source.Specs, staged)...)
 	}
@@ -101,9 +101,9 @@ func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 // Limits holds the surge and unavailable pods for a number of replicas.
 type Limits struct {
 	Surge, Unavailable, Replicas int
-	Back                         bool // the roles are swapped: new pods go and stable pods start
-	still                        bool // no pod moves
-	asIs                         bool // the object stays until the controller has seen the last write
+	Back                         bool // in reverse: new pods stop, and stable pods start
+	still                        bool // no pod starts or stops
+	asIs                         bool // the object stays unchanged until the controller has seen the last write
 }
 
 // LimitsOf returns the limits of a stage. It returns false if the workload needs the stable template without limits.
@@ -112,22 +112,22 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 	known := m.Stable.Hash != ""
 	switch {
 	case want.Canary == 0 || !known && m.Fresh.Pods == 0:
-		// Stable's ReplicaSet has no hash yet, so the number of old pods and the Services' selector are unknown.
+		// The stable ReplicaSet has no hash yet, so the number of old pods and the Services' selector are unknown.
 		return Limits{}, false
 	case want.Stable > 0 && m.Stable.Desired == 0 && m.Fresh.Ready() == 0:
 		// The workload scales up from 0. The limits would make all its pods new pods.
 		return Limits{}, false
 	case m.HasStrangers(want) && !m.HasMoved(m.Progress):
-		// Pods of a third ReplicaSet, from an image set by hand, would stay for ever in place of stable pods.
+		// Pods of a third ReplicaSet, from an image set by hand, would stay forever in place of stable pods.
 		return Limits{}, false
 	default:
 		return m.Kind().Limits(m, want, v)
 	}
 }
 
-// HasStrangers reports whether a workload has pods of neither version. A manual edit of the template may make a second
-// ReplicaSet with the new version's hash. Without a current one, the older one is trusted if its revision number is
-// higher and the other one has no pods. In a StatefulSet, only pods below the partition are checked.
+// HasStrangers reports whether a workload has pods of neither version. A manual edit of the template may create a
+// second ReplicaSet with the new version's hash. If neither is current, the older ReplicaSet counts if its revision
+// number is higher and the other one has no pods. Of ordered kinds, only pods below the partition are checked.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
@@ -150,7 +150,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 	})
 }
 
-// resting returns the counts at the stage's end, with the new pods that proxies may still reach.
+// resting returns the counts at the stage's end, plus the new pods that must stay because proxies may still reach them.
 func (m Staged) resting(v View) plan.Counts {
 	want := m.Want()
 	if m.N == 0 || !m.StillRouted(v) {

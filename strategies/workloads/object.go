@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Desired returns the object that the state asks for. It returns nil if the object in the cluster stays unchanged.
+// Desired returns a workload's object as the state requires it, or nil if the object in the cluster must not change.
 func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
 	hash := v.Source.Templates[w]
 	o = WithSize(s, o)
@@ -45,7 +45,7 @@ func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) roll
 	return o
 }
 
-// stableWorkload returns the stable commit's object with the newest replicas, because replicas are not staged.
+// stableWorkload returns the workload's object of the stable commit with the replicas of o, which no rollback changes.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := WorkloadOf(v.Stable, w)
 	if !found {
@@ -67,7 +67,7 @@ func sizes(ref rollout.Ref) (count, least string) {
 	return "replicas", "minReplicas"
 }
 
-// Size returns the newest replicas or autoscaler limits in Git for an object of State.Source.
+// Size returns Git's newest replicas or autoscaler limits for an object of State.Source, which may be an older commit.
 func Size(s rollout.State, o rollout.Object) rollout.Replicas {
 	w, _ := rollout.WorkloadOf(o.Ref())
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w }); is {
@@ -84,7 +84,7 @@ func Size(s rollout.State, o rollout.Object) rollout.Replicas {
 	return rollout.Replicas{Workload: w, Count: number(count), Least: number(least)}
 }
 
-// WithSize returns an object with the newest replicas or autoscaler limits in Git.
+// WithSize returns an object with Git's newest replicas or autoscaler limits.
 func WithSize(s rollout.State, o rollout.Object) rollout.Object {
 	size := Size(s, o)
 	if reflect.DeepEqual(size, Size(rollout.State{}, o)) {
@@ -116,7 +116,7 @@ func WorkloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 }
 
-// Stamp returns a copy with gitrollout's annotations. The pod template gets none, so that a new commit restarts no pod.
+// Stamp returns a copy with gitrollout's annotations and label. The pod template gets none: a commit restarts no pod.
 func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
 	w, _ := rollout.WorkloadOf(o.Ref())
@@ -129,7 +129,7 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 		k.Own(o)
 	}
 	o.Set(string(hash), "metadata", "annotations", rollout.AnnotationHash)
-	delete(o.Map("metadata", "annotations"), rollout.AnnotationBreakGlass) // requests are not in Git
+	delete(o.Map("metadata", "annotations"), rollout.AnnotationBreakGlass) // only the cluster has requests to abort
 	o.Set(fmt.Sprint(serial), "metadata", "labels", rollout.LabelSerial)
 	if commit != "" {
 		o.Set(commit, "metadata", "annotations", rollout.AnnotationCommit)
@@ -140,14 +140,14 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 	return o
 }
 
-// roomy is a kind whose objects limit missing and extra pods. For a staged workload, the method room sets the
-// default limits if Git sets none, so that no manual change decides how many pods a promotion replaces at a time.
+// roomy is a kind whose objects limit missing and extra pods. For a workload with a Rollout document, room sets the
+// default limits if Git sets none. Otherwise a manual change could set how many pods a promotion replaces at a time.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
 
-// onNodes sets the surge and unavailable pods of a kind with a pod on each node. It sets nothing if a node may have two
-// pods, as with Kruise's Surging, because then no pod may be unavailable.
+// onNodes sets maxSurge and maxUnavailable for a kind with one pod on each node. It sets nothing if a node may have two
+// pods, as with Kruise's type Surging, because maxUnavailable must then be 0.
 func onNodes(o rollout.Object, at string, unavailable any) {
 	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
 		orElse(o, at+".maxSurge", int64(0))
@@ -169,8 +169,8 @@ func Asked(s rollout.State, spec rollout.Spec) *int {
 	return spec.Replicas
 }
 
-// growth returns the largest number of replicas that adds no pod of the new version. A Deployment controller gives each
-// ReplicaSet its rounded share. With n old and c new pods, no new pod is added if n+c grows by a factor below 1+1/2c:
+// growth returns the largest number of replicas that starts no new pod. Scaling a Deployment gives each ReplicaSet its
+// rounded share. With n old and c new pods, no new pod starts while n+c grows by a factor below 1+1/2c:
 //
 //	n=4, c=2:  5, 6, 7, 9, 11, 14 …
 //	n=4, c=4:  4, until the new pods are gone
@@ -182,8 +182,8 @@ func growth(m Staged) int {
 	return n + (n+c-1)/(2*c)
 }
 
-// countInTurn keeps the previous replicas while both versions together have too many pods for the new replicas. If one
-// write changes template and replicas, the controller removes the surplus from all versions in proportion
+// countInTurn keeps the old number of replicas while both versions together have too many pods for the new number. If
+// one write changes template and replicas, the controller removes surplus pods of all versions in proportion
 // (k8s.io/kubernetes pkg/controller/deployment, sync.go). A rollback from v2 with 6 replicas and maxSurge 1 would cut 5
 // pods of v1 and 5 of v2 to 4 and 4. If the template changes first, the surplus is v2's pods.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
@@ -196,7 +196,7 @@ func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) r
 		pods += r.Desired
 		versions += min(r.Desired, 1)
 	}
-	grows := s.Phase == rollout.Aborting && *n > live.Replicas // then the abandoned version would grow, too
+	grows := s.Phase == rollout.Aborting && *n > live.Replicas // else new pods would start, too
 	if versions < 2 || !grows && pods <= *n+spec.MaxSurge.RoundUp(*n) {
 		return o
 	}

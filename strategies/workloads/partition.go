@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// partitioned moves a workload of a configured kind by its partition. Each pass counts anew, because an autoscaler may
-// change n. The kind's controller counts all pods that do not serve before it replaces another pod.
+// partitioned moves the pods of a kind with a rollout.Partitioned. Each pass computes the partition again, because an
+// autoscaler may change n. Before the controller replaces a pod, it counts all pods that are not ready.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
-// Limits returns the new pods of the stage. With one pod per node, it adds only as many nodes as may lack a pod,
-// because the controller ignores failed pods on other nodes. It adds no node until all earlier nodes have new pods.
+// Limits returns the number of new pods at the stage. With one pod per node, it adds only as many nodes as may lack a
+// ready pod. The controller ignores failed pods on other nodes. It adds no node until all earlier nodes have new pods.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -34,8 +34,8 @@ func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// Hold writes the partition. It is a percentage if an autoscaler sets the replicas, so that the share survives scaling.
-// At 66 %, 2 of 3 pods stay old, because the controller rounds up.
+// Hold writes the partition. If an autoscaler sets the replicas, the partition is a percentage where the kind allows
+// one, so that the share survives scaling. At 66 %, 2 of 3 pods stay old, because the controller rounds up.
 func (p partitioned) Hold(o rollout.Object, f Limits) {
 	old := f.Replicas - f.Unavailable
 	var value any = int64(old)
@@ -48,14 +48,14 @@ func (p partitioned) Hold(o rollout.Object, f Limits) {
 	o.Set(value, strings.Split(p.Partition, ".")...)
 }
 
-// Own sets the partition to 0 if no step asks for fewer pods. This undoes manual changes. Kruise requires the field.
+// Own sets the partition to 0, which undoes manual changes. Hold may then write another value. Kruise needs the field.
 func (p partitioned) Own(o rollout.Object) {
 	if !p.CountsNew {
 		o.Set(int64(0), strings.Split(p.Partition, ".")...)
 	}
 }
 
-// room sets default limits of missing and extra pods next to the partition, for the built-in Kruise kinds only.
+// room sets the default limits of missing and extra pods beside the partition, for the built-in Kruise kinds only.
 func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	at := p.Partition[:max(0, strings.LastIndex(p.Partition, "."))]
 	switch {

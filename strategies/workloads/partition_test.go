@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// oldPods returns how many pods Kruise keeps at a partition (v1.8, pkg/util/tools.go: CalculatePartitionReplicas).
+// oldPods returns how many old pods Kruise keeps at a partition (v1.8, pkg/util/tools.go: CalculatePartitionReplicas).
 func oldPods(t *testing.T, partition any, n int) int {
 	t.Helper()
 	var a rollout.Amount
@@ -23,8 +23,8 @@ func oldPods(t *testing.T, partition any, n int) int {
 	return max(0, min(old, n))
 }
 
-// TestPercentIsAsManyPods checks that Kruise computes the intended number of pods for each size and share under an autoscaler. The
-// partition is a percentage wherever a percentage is exact.
+// TestPercentIsAsManyPods checks that Kruise keeps the intended number of old pods if an autoscaler sets the replicas. It tries each number
+// of replicas and of new pods. The partition must be a percentage wherever a whole percentage is exact.
 func TestPercentIsAsManyPods(t *testing.T) {
 	p := partitioned{Partitioned: *ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")}
 	for n := 1; n <= 400; n++ {
@@ -76,16 +76,16 @@ func TestPartitionOfEachKind(t *testing.T) {
 	}
 }
 
-// TestPartitionOnNodes checks that the partition releases only as many nodes as may be without a ready pod. A released node stays released
-// until the controller has reported its pods.
+// TestPartitionOnNodes checks that the partition gives the new version only to as many nodes as may be without a ready pod. A node that has
+// got it keeps it until the controller has reported its pods.
 func TestPartitionOnNodes(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "DaemonSet")
 	for name, tc := range map[string]struct {
 		ask, may            int // nodes that the step asks for; nodes that may be without a ready pod
 		fresh, old          int // pods
 		freshReady, oldDown int
-		told                int // nodes that the current partition releases; -1 under the stable template
-		want                int // nodes to release; 0 for the stable template
+		told                int // nodes that get the new version by the current partition; -1 if the object has the stable template
+		want                int // nodes that must get the new version; 0 if the stable template must be applied
 	}{
 		"the first one":                     {4, 1, 0, 10, 0, 0, -1, 1},
 		"two at a time":                     {4, 2, 0, 10, 0, 0, -1, 2},

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// SettledAt returns when all proxies have learnt a route. The settle time starts at the later of record and apply.
+// SettledAt returns when all proxies know a route: the settle time after its record or its apply, whichever is later.
 func SettledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 	return rollout.Later(recorded, applied).Add(settle)
 }
@@ -19,7 +19,7 @@ func KnownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
 	return min(r.Serving(now, Learnt(t)), r.Desired)
 }
 
-// Learnt returns the time until all proxies know a ready pod. It adds 1s, because ready times are truncated to seconds.
+// Learnt returns how long a pod must be ready to be known to all proxies. It adds 1s: ready times are whole seconds.
 func Learnt(t *plan.Routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
@@ -27,7 +27,7 @@ func Learnt(t *plan.Routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// Planned returns the counts for the last routed weight. A later step with the same weight may reduce the new pods.
+// Planned returns the counts for the last routed weight. A later step with the same weight may have fewer new pods.
 func (m Staged) Planned() plan.Counts {
 	c := m.CountsAt(m.Routed.Step, m.N)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {
@@ -36,7 +36,7 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns the new pods that the routed weight needs. After a user's edit of the step, more may be needed.
+// borne returns how many new pods the routed weight needs. After a user's edit of the step, it may need more pods.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if s, _ := m.At(m.Routed.Step); m.RoutedWeight(s) != m.Routed.Weight {
@@ -60,12 +60,12 @@ func (m Staged) NeedsRouting() bool {
 	}
 }
 
-// IsRouted reports whether the newest route sends requests to the new version.
+// IsRouted reports whether the last recorded route sends requests to the new version.
 func (m Staged) IsRouted() bool {
 	return m.Routed != nil && m.Routing != nil && (m.Routed.Weight > 0 || len(m.RoutesAt(m.Routed.Step)) > 0)
 }
 
-// StillRouted reports whether a proxy may still send requests to the new version. If so, no new pod may go.
+// StillRouted reports whether a proxy may still send requests to the new version. If so, no new pod may stop.
 func (m Staged) StillRouted(v View) bool {
 	return m.IsRouted() || m.Routed != nil && m.Routing != nil && !m.isSettled(v)
 }
@@ -75,8 +75,8 @@ func (m Staged) isSettled(v View) bool {
 	return !v.Now.Before(SettledAt(m.Routed.At, v.Applied, m.Routing.Settle))
 }
 
-// Drained returns how many stable pods may be gone. No further pod may go until all proxies know the step's weight.
-// The step's surplus pods may then go, but no more than the new version's serving pods plus maxUnavailable.
+// Drained returns how many stable pods may be missing. Until all proxies know the step's weight, no further pod may
+// stop. Then the step's surplus stable pods may stop, but at most the number of serving new pods plus maxUnavailable.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)

@@ -11,11 +11,12 @@ import (
 )
 
 // statefulSet moves a StatefulSet by its partition, an ordinal. Pods from this ordinal on get the new template. The
-// controller replaces one pod at a time, the highest first, and waits until the new pod is available.
+// controller replaces one pod at a time, the highest ordinal first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
-// Limits returns the new pods of the stage. Each pass counts anew, because an autoscaler may change n. No stable pod is
-// replaced while another stable pod does not serve, because the policy Parallel does not wait. New pods stay new.
+// Limits returns the number of new pods at the stage. Each pass computes it again, because an autoscaler may change n.
+// New pods stay new. No stable pod is replaced while another is not ready, because the controller does not wait with
+// podManagementPolicy: Parallel.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -32,7 +33,7 @@ func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// onTop returns how many pods from the highest ordinal down are new, without a gap.
+// onTop returns the number of consecutive new pods, from the highest ordinal down.
 func onTop(m Staged) (n int) {
 	isNew := func(at int) bool {
 		return slices.ContainsFunc(m.Fresh.Members, func(p rollout.Pod) bool { return ordinal(p) == at })
@@ -60,7 +61,7 @@ func (m Staged) hasAsked(pods int) bool {
 	return false
 }
 
-// isNextDown reports whether the next stable pod to replace is not ready. If so, a replacement costs no capacity.
+// isNextDown reports whether the next stable pod to be replaced is not ready. Its replacement then costs no capacity.
 func (m Staged) isNextDown() bool {
 	if len(m.Stable.Members) == 0 {
 		return false
@@ -82,7 +83,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached waits for the eviction of surplus new pods if "rebalance" is set, unless the pods would return as new pods.
+// Reached lets the stage wait until "rebalance" has evicted surplus new pods, unless they would return as new pods.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -90,7 +91,7 @@ func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	return k.inTurn.Reached(m, want)
 }
 
-// Surplus returns why more new pods exist than the step asks for. The text is empty without such pods.
+// Surplus returns why more new pods exist than the step asks for. It is "" if there are no such pods.
 func (m Staged) Surplus() string {
 	asked, n := m.Want().Canary, m.Fresh.Desired
 	if m.Kind() == (deployment{}) || asked == 0 || n <= asked {
@@ -134,11 +135,11 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 	return one
 }
 
-// evictInOrder returns the highest pod that is not ready and of an older version. With OrderedReady the controller
-// replaces no pod while another pod is not ready (kubernetes#67250).
+// evictInOrder returns the pod with the highest ordinal that is not ready and has an older version. With OrderedReady
+// the controller replaces no pod while another pod is not ready (kubernetes#67250).
 //
-// In a rollback, and at a step without new pods, the pod has the release's version. The pod is evicted only after the
-// cluster has the stable template, or it would return. At other steps, only pods from the partition on are evicted.
+// In a rollback, and at a step without new pods, the pod has the release's version. It is evicted only once the cluster
+// has the stable template, or it would return unchanged. Other steps evict only pods from the partition on.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
@@ -152,7 +153,7 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	}
 }
 
-// stuck returns the highest pod that is not ready and not of the current template. It is empty while a pod terminates.
+// stuck returns the highest pod that is not ready and lacks the current template, or none while a pod terminates.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -167,7 +168,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the new pod below the partition that "rebalance" evicts next. Pods that are not ready come first.
+// above returns the new pod below the partition that "rebalance" evicts: an unready pod or, if all serve, the lowest.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
@@ -194,8 +195,8 @@ func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// StandsStill returns why a workload may never get all its new pods. It is empty if no reason is known. Either no
-// controller observes the workload, or the workload waits for an old pod that only a user may delete.
+// StandsStill returns why a workload may never get all its new pods, or "" if no reason is known. Either its controller
+// does not observe it, or the controller waits for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {

@@ -59,7 +59,7 @@ func (v View) Workloads(s rollout.State) []Staged {
 	return All(s, v.Source.Specs, v.Observed, v.Plans)
 }
 
-// Problem returns why new pods are not ready. In place, it may return why stable pods are not ready.
+// Problem returns why new pods are not ready or, in place and without such a reason, why stable pods are not ready.
 func (m Staged) Problem() string {
 	if m.Fresh.Problem != "" || m.Stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
 		return m.Fresh.Problem
@@ -74,8 +74,8 @@ func (m Staged) Problem() string {
 // WaitsInTurn reports whether a stable pod that is not ready may keep the controller from creating new pods.
 func WaitsInTurn(m Staged) bool { return m.Kind() != (deployment{}) }
 
-// Blocker returns the first stable pod that is not ready although all new pods are ready. Except for Deployments, a
-// controller may replace no pod until the blocker is ready.
+// Blocker returns the first stable pod that is not ready, if all new pods are ready. Until this pod is ready,
+// controllers other than the Deployment controller may replace no pod.
 func Blocker(m Staged) (rollout.Pod, bool) {
 	blocks := WaitsInTurn(m) && m.Fresh.Problem == "" && m.Fresh.Ready() == m.Fresh.Pods
 	return rollout.Find(m.Stable.Members, func(p rollout.Pod) bool { return blocks && !p.Ready && !p.Terminating })
@@ -96,10 +96,10 @@ func (m Staged) Want() plan.Counts {
 	return c
 }
 
-// IsThrough reports whether all steps are done.
+// IsThrough reports whether the workload has passed all its steps.
 func (m Staged) IsThrough() bool { return m.Step >= m.Of }
 
-// labelOf returns the prefix of a workload's run names, such as "web", or "web@east" if two namespaces have a web.
+// labelOf returns the prefix of a workload's run names, such as "web", or "web@east" if two namespaces have a "web".
 func labelOf(s rollout.State, w rollout.Workload) string {
 	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
 	if slices.ContainsFunc(s.Progress, namesake) {
@@ -143,7 +143,7 @@ func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revis
 	return due
 }
 
-// IsHeld reports whether a state holds its workloads, either between steps or in a rollback until new pods may go.
+// IsHeld reports whether gitrollout limits the pods: at a release's steps, or in a rollback that keeps the new pods.
 func IsHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
@@ -155,7 +155,7 @@ func IsHeld(s rollout.State) bool {
 	}
 }
 
-// commitOf returns the commit of a staged template's release. Other objects get none, so pushes do not change them.
+// commitOf returns the commit of the release with the template hash, or "": a push must not change other objects.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
@@ -167,7 +167,7 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	}
 }
 
-// Reopened returns a state with its Draining converted to a release in flight.
+// Reopened returns a state in which a stable release that keeps old pods (State.Draining) is in flight again.
 func Reopened(s rollout.State) rollout.State {
 	if s.Draining == nil || s.Stable == nil || s.Release != nil {
 		return s
