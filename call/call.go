@@ -16,34 +16,34 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait is the longest pause before a retry. If the server requests a longer pause, the function Do does not retry.
+// maxWait is the longest pause that a server may request before a retry. For a longer pause, Do does not retry.
 const maxWait = 10 * time.Second
 
-// Caller sends requests. It hides the credentials of each request in errors. It is not safe for concurrent use.
+// Caller sends HTTP requests. Its errors never contain a request's credentials. It is not safe for concurrent use.
 type Caller struct {
 	Client  func(insecure bool) *http.Client // as returned by Clients or ClientsWithin
 	Secrets *Secrets                         // texts that no error may contain
 	Now     func() time.Time
 	Most    int64         // largest response in bytes; default 1 MiB
-	Tries   int           // most attempts if errors are transient; default 1
-	Backoff time.Duration // pause before the second attempt, then doubled; default 250ms
+	Tries   int           // maximum number of attempts if errors are transient; default 1
+	Backoff time.Duration // pause before the second attempt; each later pause is twice as long; default 250ms
 	Name    string        // name of the server in errors; default "the server"
 }
 
-// Request is one request.
+// Request is an HTTP request for a Caller.
 type Request struct {
 	Method string
-	Base   string      // a URL from a configuration or a Secret; errors show only scheme and host
+	Base   string      // a URL from a configuration or a Secret; errors show only its scheme and host
 	Path   string      // appended to Base, and shown in errors
 	Query  url.Values  // added to the query of Base
-	Header http.Header // errors hide the values, except those in plainHeaders
+	Header http.Header // errors hide the values of all headers that are not in plainHeaders
 	Body   []byte
 	Type   string // the body's Content-Type
 
 	Sign       func(*http.Request)   // signs the complete request; may be nil
 	Insecure   bool                  // skip verification of the server's certificate
 	Once       bool                  // not idempotent; retried only if the server has certainly not processed the request
-	StatusOnly bool                  // only the status decides success, even if the body is cut off
+	StatusOnly bool                  // the status alone decides success; the body may be cut off
 	Accept     func(status int) bool // reports whether a status is a success; default 2xx
 }
 
@@ -57,12 +57,12 @@ type Answer struct {
 // Error reports a failed request.
 type Error struct {
 	What    string        // the request, such as GET /api/v1/query of http://prometheus:9090
-	Status  int           // 0 without a response
+	Status  int           // HTTP status; 0 without a response
 	Header  http.Header   // headers of the response
 	Message string        // one line without credentials, at most MaxMessage characters
 	After   time.Duration // pause that the server requests, at most an hour; 0 for none
 	Passes  bool          // the error is transient, so a retry may succeed
-	undone  bool          // the server has not processed the request
+	undone  bool          // the server has certainly not processed the request
 	cause   error
 }
 
@@ -78,12 +78,12 @@ func (e *Error) Error() string {
 // Unwrap returns the context's error if the context ended the request.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Backoff returns the pause after consecutive failures: 1 s, 2 s, 4 s and so on up to 5 min.
+// Backoff returns the pause after a number of consecutive failures: 1 s, 2 s, 4 s and so on up to 5 min.
 func Backoff(failures int) time.Duration {
 	return min(time.Second<<min(failures-1, 9), 5*time.Minute)
 }
 
-// Do sends a request, retries transient errors, and returns the response or an *Error.
+// Do sends a request and returns the response or an *Error. After transient errors, it makes up to Tries attempts.
 func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 	pause := cmp.Or(c.Backoff, 250*time.Millisecond)
 	for try := 1; ; try++ {
@@ -96,7 +96,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return Answer{}, err // this error says more than the context's error
+			return Answer{}, err // err says more about the failure than the context's error
 		case <-time.After(max(pause, err.After)):
 		}
 		pause *= 2
@@ -194,7 +194,7 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 }
 
 func (r Request) what() string {
-	// Errors contain this text, so it must have no secrets.
+	// Errors contain this text, so it must not contain secrets.
 	text := r.Method
 	if r.Path != "" {
 		text += " " + r.Path + " of"

@@ -24,7 +24,7 @@ func newCaller() *Caller {
 	return &Caller{Client: Clients(), Secrets: &Secrets{}, Now: func() time.Time { return testNow }, Tries: 4, Backoff: time.Millisecond}
 }
 
-// serve starts a server with a handler and returns its URL.
+// serve starts a server with a handler and returns the server's URL.
 func serve(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -32,7 +32,8 @@ func serve(t *testing.T, answer http.HandlerFunc) string {
 	return server.URL
 }
 
-// scripted starts a server that responds with the statuses in order, then with the last. It returns a request and a counter of requests.
+// scripted starts a server that responds with the given statuses in order, and then repeats the last one. It returns a request to the
+// server, and a counter of received requests.
 func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int64) {
 	t.Helper()
 	asked := &atomic.Int64{}
@@ -47,7 +48,8 @@ func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int
 	return Request{Method: http.MethodPost, Base: address, Body: []byte("x")}, asked
 }
 
-// TestWhatIsTriedAgain checks that transient errors are retried, unless a request with Once may have had an effect.
+// TestWhatIsTriedAgain checks that requests are retried after transient errors. A request with Once is retried only if the server has
+// certainly not processed it.
 func TestWhatIsTriedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		after    string
@@ -87,7 +89,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyListens checks that a refused connection is transient and undone, so that even a request with Once may be retried.
+// TestNobodyListens checks that the error of a refused connection is transient and undone, so that Do may retry even a request with Once.
 func TestNobodyListens(t *testing.T) {
 	var failed *Error
 	_, err := newCaller().Do(t.Context(), Request{Method: http.MethodPost, Base: "http://127.0.0.1:1", Once: true})
@@ -96,7 +98,8 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestNoTimeForAnotherTry checks that Do returns the last error, not the context's, if the context ends in the pause before a retry.
+// TestNoTimeForAnotherTry lets the context end during the pause before a retry. Do must return the error of the last attempt, not the
+// context's error.
 func TestNoTimeForAnotherTry(t *testing.T) {
 	r, asked := scripted(t, "10", 503)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // long enough for one request, and shorter than the pause of 10 s
@@ -155,7 +158,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	}
 }
 
-// TestSizes checks that too large a response is an error, unless the request has StatusOnly.
+// TestSizes checks that a response larger than Caller.Most, or cut off, is an error, unless the request has StatusOnly.
 func TestSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		size       int
@@ -211,7 +214,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestError checks the text of an Error, and the fields that callers use.
+// TestError checks the text of an Error, and the fields that callers read.
 func TestError(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "7.5")
@@ -316,7 +319,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestPausesGrow checks that the default pauses between tries are 0.25 s, 0.5 s and 1 s, or as long as the server requests.
+// TestPausesGrow checks that the pause before a retry begins at Backoff, by default 0.25 s, and doubles each time. If the server requests a
+// longer pause, this pause is used.
 func TestPausesGrow(t *testing.T) {
 	for name, c := range map[string]struct {
 		backoff     time.Duration

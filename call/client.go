@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Clients returns a function for Caller.Client. The clients use the environment's proxies.
+// Clients returns a function for Caller.Client. The clients use the proxies that environment variables name.
 func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{})
 }
 
-// ClientsWithin is like Clients, but refuses connections that r forbids. Use it for addresses that other users choose.
+// ClientsWithin is like Clients, but its clients refuse connections that r forbids. Use it for URLs from app owners.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Control: r.control})
 }
@@ -31,7 +31,7 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 			MaxIdleConnsPerHost:    4,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: 64 << 10,
-			// A user may turn off the verification for one server.
+			// A user may turn off the verification of one server's certificate.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure},
 		}}
 	}
@@ -41,8 +41,8 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 // errRedirect reports a forbidden redirect.
 var errRedirect = errors.New("it redirects")
 
-// redirects returns a CheckRedirect that follows redirects with the same method to the same host, so that no other host
-// gets credentials. Only a GET without headers, signature and userinfo may go to another host.
+// redirects returns a CheckRedirect that follows a redirect only if it keeps the method and the host, so that no other
+// host gets credentials. A GET without headers, signature and userinfo may also be redirected to another host.
 func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
 	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
 	return func(next *http.Request, via []*http.Request) error {

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestReach checks that addresses of this machine, its local link and the metadata services of clouds are allowed only if they are in
-// Reach.Own.
+// TestReach checks the addresses of this machine, its local network link and the metadata services of clouds. They are allowed only if they
+// are in Reach.Own. All other addresses are allowed.
 func TestReach(t *testing.T) {
 	allowed := Reach{Own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00:ec2::254/128")}}
 	for address, c := range map[string]struct{ closed, open bool }{
@@ -30,8 +30,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestNothingOfThisMachineIsAsked checks that a client of ClientsWithin does not connect to this machine under any of its names. The error
-// names the flag that allows the connection.
+// TestNothingOfThisMachineIsAsked checks that a client from ClientsWithin does not connect to this machine under any of its names and
+// addresses. The error names the flag that allows the connection.
 func TestNothingOfThisMachineIsAsked(t *testing.T) {
 	asked := 0
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))

@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// MaxMessage limits a server's message, in characters.
+// MaxMessage is the maximum length of a server's message in an error, in characters.
 const MaxMessage = 300
 
-// maxBreak is the longest pause that Pause returns, because the server's clock may be wrong.
+// maxBreak limits the result of Pause, because a date from a server with a wrong clock may be far in the future.
 const maxBreak = time.Hour
 
-// refused returns the error for a status that is not a success.
+// refused returns the error for a response whose status is not a success.
 func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	undone := res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable
 	return &Error{
@@ -35,7 +35,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	}
 }
 
-// noAnswer returns the error for a request without a response. The error omits ports and addresses, because they vary.
+// noAnswer returns the error for a request without a complete response. It omits addresses and ports, which vary.
 func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, err error) *Error {
 	e := &Error{What: r.what()}
 	if ctx.Err() != nil {
@@ -46,7 +46,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 		return e
 	}
 	for wrapped := new(url.Error); errors.As(err, &wrapped); {
-		err = wrapped.Err // the text of wrapped has the whole URL
+		err = wrapped.Err // the text of wrapped contains the whole URL
 	}
 	e.Passes, e.Message = true, err.Error()
 	var op *net.OpError
@@ -67,7 +67,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause returns the pause that the header Retry-After requests, at most 1h. If now is nil, Pause ignores a date in it.
+// Pause returns the pause that the header Retry-After requests, at most 1h. If now is nil, Pause ignores dates.
 func Pause(header http.Header, now func() time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
@@ -79,7 +79,7 @@ func Pause(header http.Header, now func() time.Time) time.Duration {
 	return 0
 }
 
-// Reason extracts a server's message from JSON or plain text. The result is one line of at most MaxMessage characters.
+// Reason extracts a server's message from a JSON or text body. It returns one line of at most MaxMessage characters.
 func (s *Secrets) Reason(body []byte) string {
 	var parsed any
 	text := ""
@@ -134,7 +134,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode parses a response's JSON. Errors name the server, but do not quote the response.
+// Decode parses the JSON body of a response. Errors name the server, but do not quote the body.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {
@@ -153,5 +153,5 @@ func Decode(from string, body []byte, into any) error {
 	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
 }
 
-// kinds translates type names of encoding/json for messages.
+// kinds translates type names of package encoding/json into words for messages.
 var kinds = map[string]string{"array": "list", "object": "mapping", "string": "text"}

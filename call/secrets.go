@@ -12,15 +12,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minSecret is the length of the shortest hidden text, because hiding one letter would make every message unreadable.
+// minSecret is the minimum length of a hidden text in bytes. Hiding single letters would make messages unreadable.
 const minSecret = 4
 
 // Secrets holds texts that no error and no message may contain.
 type Secrets struct{ texts []string }
 
-// Hide hides texts in all forms that a server may repeat: plain, and encoded for URLs, JSON, HTML and basic
-// authentication. For "Bearer abc", Hide also hides "abc". For a URL, Hide also hides the path, the query, and path
-// elements of at least 8 bytes.
+// Hide adds texts that Scrub must replace. Scrub replaces all forms that a server may repeat: plain, and encoded for
+// URLs, JSON, HTML or basic authentication. For "Bearer abc", Hide also adds "abc". For a URL, it also adds the user,
+// password, path, query, and path elements of at least 8 bytes.
 func (s *Secrets) Hide(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret || slices.Contains(s.texts, text) {
@@ -42,7 +42,7 @@ func (s *Secrets) Hide(texts ...string) {
 }
 
 func forms(text string) []string {
-	inJSON, _ := json.Marshal(text) // a text always has a JSON form
+	inJSON, _ := json.Marshal(text) // json.Marshal of a string never fails
 	data := []byte(text)
 	return []string{
 		text, strings.Trim(string(inJSON), `"`), strings.Trim(fmt.Sprintf("%q", text), `"`), html.EscapeString(text),
@@ -72,7 +72,7 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 // plainHeaders lists the headers whose values are never secret.
 var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version"}
 
-// Scrub replaces hidden texts by ***. It replaces longer texts first, because a text may contain another text.
+// Scrub replaces hidden texts by ***. It replaces longer texts first, because one hidden text may contain another.
 func (s *Secrets) Scrub(text string) string {
 	all := slices.Clone(s.texts)
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
@@ -101,8 +101,8 @@ func (s *Secrets) ScrubValue(v any) any {
 	return v
 }
 
-// line returns a text as one line of at most MaxMessage characters, without hidden texts. It scrubs again after
-// OneLine, because OneLine removes invalid bytes, and the rest may be a hidden text.
+// line returns a text as one line of at most MaxMessage characters, without hidden texts. It calls Scrub again after
+// OneLine, because a hidden text may appear when OneLine removes invalid bytes.
 func (s *Secrets) line(text string) string {
 	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)
 }

@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// secret contains characters that each encoding changes.
+// secret contains characters that change in each encoding of the function written.
 const secret = `s3cr3t/with+odd="chars"&<more>`
 
-// written returns the encodings in which servers may repeat a text, by name.
+// written returns a text in the encodings in which servers may repeat it. The keys name the encodings.
 func written(text string) map[string]string {
 	quoted, _ := json.Marshal(text)
 	return map[string]string{
@@ -35,8 +35,8 @@ func written(text string) map[string]string {
 	}
 }
 
-// TestScrubsEveryForm checks that no error contains a secret. The secret is in each part of a request in turn. The server's response
-// repeats the secret in each encoding.
+// TestScrubsEveryForm checks that no error contains a secret. Each part of a request has the secret in turn. The server's response repeats
+// the secret in each encoding.
 func TestScrubsEveryForm(t *testing.T) {
 	places := map[string]func(r *Request){
 		"header": func(r *Request) { r.Header = http.Header{"X-Key": {secret}} },
@@ -118,7 +118,8 @@ func TestScrubValue(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestRedirects checks that a request with a credential is not redirected to another host. The other host gets no request at all.
+// TestRedirects checks that a request with a credential is not redirected to another host, and that the other host gets no request at all.
+// It also checks redirects that are followed.
 func TestRedirects(t *testing.T) {
 	bearer := http.Header{"Authorization": {"Bearer " + secret}}
 	get, post := Request{Method: http.MethodGet}, Request{Method: http.MethodPost, Body: []byte(secret)}
@@ -223,7 +224,7 @@ func TestNoRedirectOutOfTLS(t *testing.T) {
 	}
 }
 
-// TestUntrusted checks requests to a server with an untrusted certificate: an error, unless Insecure is set.
+// TestUntrusted checks that a request to a server with an untrusted certificate fails, unless Insecure is set.
 func TestUntrusted(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	defer server.Close()
@@ -239,7 +240,8 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestClients checks that Clients makes two clients, and returns the same clients for every request.
+// TestClients checks that the function from Clients returns two different clients, with and without verification of certificates. Each call
+// returns the same client again.
 func TestClients(t *testing.T) {
 	clients := Clients()
 	if again := clients(true); again != clients(true) || again == clients(false) {
@@ -253,7 +255,8 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// FuzzNothingHiddenIsTold checks that Scrub removes a hidden text whatever text surrounds it, and that messages are short.
+// FuzzNothingHiddenIsTold checks that Scrub removes a hidden text whatever text surrounds it, and that messages have at most MaxMessage
+// characters.
 func FuzzNothingHiddenIsTold(f *testing.F) {
 	f.Add("abcdefgh", "x", "y")
 	f.Add(secret, `{"error":"`, `"}`)
@@ -278,7 +281,7 @@ func FuzzNothingHiddenIsTold(f *testing.F) {
 	})
 }
 
-// TestCallerIsForManyRequests checks that a Caller hides the secrets of earlier requests, since a later response may repeat them.
+// TestCallerIsForManyRequests checks that a Caller hides the secrets of earlier requests, because a later response may repeat them.
 func TestCallerIsForManyRequests(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Key") == "" {

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// paused returns a world whose release of v2 waits at its gate.
+// paused returns a world in which the release of v2 waits at its gate (phase Paused).
 func paused(t *testing.T, options func(*Options)) *world {
 	t.Helper()
 	w := newWorld(t, options)
@@ -31,8 +31,8 @@ func paused(t *testing.T, options func(*Options)) *world {
 	return w
 }
 
-// TestRetreatIsRemembered checks a rollback that is applied while pushes of the record fail. Git's record still has the release, but
-// neither this record nor a new push of v2 undoes the rollback.
+// TestRetreatIsRemembered checks a rollback that is applied while pushes to the state branch fail. The record in Git still has the release,
+// but neither this record nor a new push of v2 undoes the rollback.
 func TestRetreatIsRemembered(t *testing.T) {
 	w := paused(t, nil)
 	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
@@ -53,8 +53,8 @@ func TestRetreatIsRemembered(t *testing.T) {
 	w.want(rollout.Aborting, 0)
 }
 
-// TestStateMovedBack moves the state branch back to the record that the process read at its start. The process never reads its own pushes,
-// but it must notice this move and hold the app.
+// TestStateMovedBack resets the state branch to the commit that the process read at its start. The process never reads its own pushes, but
+// it must notice the reset and hold the app (phase Held).
 func TestStateMovedBack(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("v1 again", shopAt("v1"))
@@ -74,8 +74,8 @@ func TestStateMovedBack(t *testing.T) {
 	}
 }
 
-// TestRetreatGoesOnWithoutGit checks that a rollback completes in the cluster while pushes of its record fail. Requests move back first.
-// Pods follow when proxies know the routing.
+// TestRetreatGoesOnWithoutGit checks that a rollback completes in the cluster while its record cannot be pushed. Requests move back to v1
+// first. Pods follow when proxies have loaded the routing.
 func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	w, _, of := routedAtStep(t)
 	if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") == 0 {
@@ -105,7 +105,7 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 	compare.CheckNamed(t, "pruned", "[core/ConfigMap/default/shop]", fmt.Sprint(w.cluster.pruned))
 }
 
-// telling returns options that call tell with each app's report.
+// telling returns an option for newWorld. The option calls tell with the report of each app.
 func telling(tell func(report.App)) func(*Options) {
 	return func(o *Options) {
 		o.Tell = func(r report.Report) {
@@ -116,7 +116,7 @@ func telling(tell func(report.App)) func(*Options) {
 	}
 }
 
-// TestRefusedRecordIsReported checks that an app's report has the error of failed pushes until a push succeeds. A lost race with another
+// TestRefusedRecordIsReported checks that an app's reports have the error of a failed push until a push succeeds. A conflict with another
 // writer is not reported.
 func TestRefusedRecordIsReported(t *testing.T) {
 	refused := errors.New("rejected by the server: failed to update ref")
@@ -139,8 +139,9 @@ func TestRefusedRecordIsReported(t *testing.T) {
 	}
 }
 
-// TestRefusedDeletionIsOnRecord checks that the record has the error of a refused deletion until the API server accepts the deletion. The
-// inventory lists the object until it is gone. Both also hold for an app that has left Git.
+// TestRefusedDeletionIsOnRecord checks that the recorded state has the error of a refused deletion until the API server accepts the
+// deletion. The inventory lists the object until the object no longer exists. The test removes an object, and in another case the whole
+// app.
 func TestRefusedDeletionIsOnRecord(t *testing.T) {
 	for name, files := range map[string]map[string]string{"an object leaves": withoutConfigMap, "the app leaves": withoutShop} {
 		t.Run(name, func(t *testing.T) {
@@ -165,8 +166,8 @@ func TestRefusedDeletionIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestABrokenAppKeepsWhatItNames removes an object from its app while another app cannot be rendered. If the files of the broken app name
-// the object, it stays until the broken app is corrected. Otherwise it is pruned.
+// TestABrokenAppKeepsWhatItNames removes a ConfigMap from the app shop while another app cannot be rendered. If the files of the other app
+// contain the ConfigMap's name, the ConfigMap stays until that app is corrected. Otherwise it is pruned.
 func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		file  string
@@ -205,8 +206,8 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAfterATransition checks that each transition requeues its app immediately. The next transition may be possible at once, and
-// no other event may follow for hours.
+// TestLooksAgainAfterATransition checks that each transition makes its app due immediately. The next transition may be possible at once,
+// and no other event may follow for hours.
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
 	w.r.queue.due(w.now.Add(time.Hour))
@@ -214,7 +215,7 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	must(t, w.r.RunOnce(t.Context(), w.clock, true))
 	compare.CheckNamed(t, "after the first transition", rollout.Progressing, w.state().Phase)
 	compare.CheckNamed(t, "due at once", []string{"shop"}, w.r.queue.due(w.now))
-	// A pass without a transition does not requeue its app.
+	// A pass without a transition does not make its app due.
 	w.settle()
 	w.r.queue.due(w.now.Add(time.Hour))
 	w.pass()
@@ -236,7 +237,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// serves is an Observer. The keys of ready are the Services and pod hashes that have ready endpoints.
+// serves is an Observer. The keys of ready, such as "shop old", name a Service and a pod hash with a ready endpoint.
 type serves struct {
 	Observer
 	ready map[string]bool
@@ -247,8 +248,8 @@ func (s serves) Serves(_ context.Context, service rollout.Ref, podHash string) (
 	return s.ready[service.Name+" "+podHash], s.err
 }
 
-// TestEndpointsAreAsked checks that each pair of a Service and a version is looked up. After an error there is no answer at all, not even
-// for ready endpoints.
+// TestEndpointsAreAsked checks that the endpoints of each needed pair of a Service and a version are looked up. After an error, no answer
+// is stored, not even for ready endpoints.
 func TestEndpointsAreAsked(t *testing.T) {
 	need := func(service, hash string) strategies.Need {
 		return strategies.Need{Service: rollout.Ref{Kind: "Service", Name: service}, PodHash: hash}
@@ -274,8 +275,8 @@ func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{}, false, errors.New("no route")
 }
 
-// TestWhatARefusedCommitChanges checks when a commit without a trusted signature holds an app: if the commit changes the app or its
-// promotion file. The removal of the promotion file counts, because it would shut the release's gate again.
+// TestWhatARefusedCommitChanges checks which commits without a trusted signature hold an app (phase Held): commits that change the app or
+// its promotion file. The removal of the promotion file counts, because it would shut the release's gate again.
 func TestWhatARefusedCommitChanges(t *testing.T) {
 	const file = ".gitrollout/prod/promote/shop.yaml"
 	base := tree{id: "base", files: map[string]string{
@@ -320,7 +321,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 	compare.CheckNamed(t, "a file broken in the same way: held, and changed", [2]bool{true, false}, [2]bool{held != nil, changed})
 }
 
-// TestKeptForTheForge checks that the branch of an ended proposal stays for a while if the forge may be merging it. Any other branch is
+// TestKeptForTheForge checks that the branch of an unwanted proposal stays for a while if the forge may be merging it. Any other branch is
 // deleted immediately, because its approvals would count for the next proposal.
 func TestKeptForTheForge(t *testing.T) {
 	at := func(phase rollout.Phase, release, stable rollout.Hash) rollout.State {
@@ -367,7 +368,7 @@ func TestKeptForTheForge(t *testing.T) {
 	}
 }
 
-// routed returns the files of examples/gateway as the app shop. Its releases shift requests by an HTTPRoute.
+// routed returns the files of examples/gateway as the app shop. Releases of the app shift requests with an HTTPRoute.
 func routed(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{
@@ -382,7 +383,8 @@ func routed(t *testing.T) map[string]string {
 	return files
 }
 
-// routedAtStep returns a world whose routed app is at a step of v2. It also returns v1's files, and a function for any version's files.
+// routedAtStep returns a world in which a release of v2 is at a step. The app has the files of routed. The function also returns the files
+// of v1, and a function for the files of any version.
 func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(version string) map[string]string) {
 	t.Helper()
 	files = routed(t)
@@ -397,8 +399,8 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 	return w, files, of
 }
 
-// TestRoutingIsKnownSince checks since when proxies may know a routing: since the first pass after its apply. Neither the time of the
-// decision nor another routing counts.
+// TestRoutingIsKnownSince checks from which time on proxies may know a routing: from the first pass after its apply. Neither the time of
+// the decision nor the apply of another routing counts.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
 	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
@@ -460,8 +462,9 @@ func TestTouchFromEverywhere(t *testing.T) {
 	compare.CheckNamed(t, "apps that are due", 8*500, len(r.queue.due(time.Unix(2, 0))))
 }
 
-// TestForgeIsToldAfterAStart checks the releases that a new process reports to the forge: releases in flight or with proposals, and the
-// newest commit's release. The end of that release may be unreported. A Healthy release of an older commit is not reported.
+// TestForgeIsToldAfterAStart checks which apps a new process reports to the forge: apps with a release in flight or with proposals. It also
+// reports an app whose last release is the newest commit, because the end of this release may be unreported. A Healthy app at an older
+// commit is not reported.
 func TestForgeIsToldAfterAStart(t *testing.T) {
 	w := newWorld(t, nil)
 	config := plainConfig + "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
@@ -507,8 +510,8 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	}
 }
 
-// TestScalingWaitsForNothing checks that new replicas and limits of an autoscaler reach the cluster at once. The new version of the same
-// commit waits for the end of a freeze, or is rejected.
+// TestScalingWaitsForNothing checks that changed replicas and changed limits of an autoscaler reach the cluster at once. The new version in
+// the same commit waits for the end of a freeze, or is rejected.
 func TestScalingWaitsForNothing(t *testing.T) {
 	more := func(replicas, least, most int, image string) map[string]string {
 		return map[string]string{"apps/shop/more.yaml": fmt.Sprintf(`apiVersion: apps/v1
@@ -573,8 +576,8 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: third}, min
 	compare.CheckNamed(t, "phase and recorded replicas", []any{rollout.Healthy, 0}, []any{w.state().Phase, len(w.state().Replicas)})
 }
 
-// TestReplicasWaitForTheirAutoscaler replaces an autoscaler by replicas during a freeze. Git removes the autoscaler or moves it to another
-// workload. The replicas reach the cluster only when the freeze ends.
+// TestReplicasWaitForTheirAutoscaler replaces an autoscaler by a number of replicas in Git during a freeze. The commit removes the
+// autoscaler, or moves it to another workload. The replicas reach the cluster only when the freeze ends.
 func TestReplicasWaitForTheirAutoscaler(t *testing.T) {
 	for name, then := range map[string]string{
 		"removed":             "",
@@ -609,7 +612,7 @@ func TestReplicasWaitForTheirAutoscaler(t *testing.T) {
 	}
 }
 
-// scaler returns the document of an autoscaler with a target.
+// scaler returns the YAML document of an autoscaler with the given target.
 func scaler(api, kind, target string) string {
 	most := map[string]string{"HorizontalPodAutoscaler": "maxReplicas", "ScaledObject": "maxReplicaCount"}[kind]
 	return "---\napiVersion: " + api + "\nkind: " + kind + "\nmetadata: {name: shop}\n" +
@@ -639,7 +642,7 @@ func TestOtherKeysAskAnew(t *testing.T) {
 	w.want(rollout.Healthy, 4)
 }
 
-// filesOfAStore returns edits that remove the files of the app shop, and edits that add these files to an app named store.
+// filesOfAStore returns edits that remove the files of the app shop, and other edits that add these files to an app named store.
 func (w *world) filesOfAStore() (removed, moved map[string]string) {
 	removed, moved = map[string]string{}, map[string]string{}
 	for name, content := range w.git.commits[w.git.heads.Main].files {
@@ -650,7 +653,7 @@ func (w *world) filesOfAStore() (removed, moved map[string]string) {
 	return removed, moved
 }
 
-// handOver runs ten passes, in which the app store takes over the record of the app shop. Renders may not be ready yet.
+// handOver runs ten passes, in which the app store takes over the record of the app shop. Passes may fail while a render is not ready.
 func (w *world) handOver() {
 	w.Helper()
 	for range 10 {
@@ -674,14 +677,14 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	compare.CheckNamed(t, "stable", before.Stable.Hash, after.Stable.Hash)
 	compare.CheckNamed(t, "the shop's record", "", w.state().App)
 	compare.CheckNamed(t, "pruned", "[]", fmt.Sprint(w.cluster.pruned))
-	// No message says that the shop is gone.
+	// No commit message says that the app shop has left Git.
 	if told := w.git.messages[said:]; len(told) != 1 || !strings.HasPrefix(told[0], "prod: store is the new name of shop") {
 		t.Errorf("recorded:\n%s", strings.Join(told, "\n"))
 	}
 }
 
-// TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends and no longer pins a Service to one
-// version, because the next owner of the objects does not know the pin.
+// TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends. Then no Service selects only one
+// version, because the next owner of the objects does not know this selector.
 func TestRemovedInRollback(t *testing.T) {
 	w, files, of := routedAtStep(t)
 	isPinned := func() bool {
@@ -696,8 +699,8 @@ func TestRemovedInRollback(t *testing.T) {
 	compare.CheckNamed(t, "in flight, held, and pinned", [3]bool{false, true, false}, [3]bool{s.Release != nil, s.Held != nil, isPinned()})
 }
 
-// TestRestartWithoutConfiguration restarts the process while the newest configuration is invalid. The app's namespace is only in an older
-// commit. Until the process has read that commit, it must not render, apply or prune the app.
+// TestRestartWithoutConfiguration restarts the process while the newest configuration is invalid. Only an older commit has the app's
+// namespace. Until the process has read that commit, it must not render, apply or prune the app.
 func TestRestartWithoutConfiguration(t *testing.T) {
 	w := worldOf(t, map[string]string{
 		configFile:                     plainConfig + "  namespace: shops\n",
@@ -715,8 +718,8 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and pods of v1", "[] 4", fmt.Sprint(w.cluster.pruned, w.pods("v1")))
 }
 
-// TestRestartAfterAnAppHasLeft removes an app's folder in a commit with an invalid configuration, which holds the app. After a restart, the
-// hold stays the same, so the process records nothing.
+// TestRestartAfterAnAppHasLeft removes an app's folder in a commit with an invalid configuration, which holds the app (phase Held). After a
+// restart, the reason is the same, so the process records nothing.
 func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("no shop, and a slip", map[string]string{
@@ -731,8 +734,8 @@ func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))
 }
 
-// TestRenamedWhileEmpty renames an app to a folder without objects. The old app's hold names the new app, so that users do not remove the
-// record. When the objects arrive, the new app takes over the record.
+// TestRenamedWhileEmpty renames an app to a folder without objects. The message in State.Held of the old app names the new app, so that
+// users do not remove the record. When the objects arrive, the new app takes over the record.
 func TestRenamedWhileEmpty(t *testing.T) {
 	w := newWorld(t, nil)
 	edits, back := w.filesOfAStore()
@@ -760,7 +763,7 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	}
 }
 
-// TestSameApp checks that each change of an app in Git causes a pass.
+// TestSameApp checks that appView.same notices each change of an app in Git that must cause a pass.
 func TestSameApp(t *testing.T) {
 	wrong := rollout.Invalidf("f", "", "is wrong")
 	base := appView{App: app("shop"), promotion: source.Promotion{ID: "a"}}
@@ -781,8 +784,8 @@ func TestSameApp(t *testing.T) {
 	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
 }
 
-// TestRevertOfAMovedBranch refuses each revert of autoRevert: push with a conflict, as if the branch had moved. The process must fetch the
-// new head first, and must not propose the revert instead.
+// TestRevertOfAMovedBranch refuses each push of a revert (autoRevert: push) with a conflict, as if the users' branch had moved. The process
+// must fetch the new head first, and must not propose the revert instead.
 func TestRevertOfAMovedBranch(t *testing.T) {
 	w := paused(t, func(o *Options) { o.Source.Branch = "main" })
 	w.follow("push reverts", map[string]string{configFile: plainConfig + "autoRevert: push\n"})
@@ -800,8 +803,8 @@ func TestRevertOfAMovedBranch(t *testing.T) {
 	w.want(rollout.Degraded, 0)
 }
 
-// TestTwoWriters lets another writer win a race for the state branch. The process decides again on the new head, in the same pass. An
-// exclusive process stops instead.
+// TestTwoWriters lets another writer push to the state branch first. The process must decide again on the new head, in the same pass. An
+// exclusive process must stop instead.
 func TestTwoWriters(t *testing.T) {
 	other := rollout.Cluster{Cluster: "prod", UID: "uid", Writer: rollout.Writer{ID: "other", Epoch: 7}}
 	data, err := other.Encode()

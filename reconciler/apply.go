@@ -12,16 +12,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// applier applies recorded states to the cluster. It prunes the objects that an app no longer has.
+// applier applies recorded states to the cluster, and prunes objects that an app no longer has.
 type applier struct {
 	*Options
 	preparer
 	current func() *gitView
 }
 
-// apply applies a state to the cluster. It does nothing for an app that follows no commit yet. For a removed app, it
-// applies only a rollback and the first state after the rollback, but not to objects that other apps have. If an object
-// is refused in a rollback, Services, routes and workloads are still applied.
+// apply applies a state to the cluster. It does nothing while the state names no commit. For a removed app, it applies
+// only a rollback and the first state after the rollback, without the objects that other apps have. If the cluster
+// refuses an object in a rollback, apply still applies the Services, routes and workloads one by one.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -52,7 +52,7 @@ func (k *applier) apply(
 		m.routing.held = strategies.Routing(state, rendered)
 	}
 	m.fought = nil
-	if isApplied && state.Release != nil { // a release goes on, although another writer changes the objects
+	if isApplied && state.Release != nil { // another writer of the objects must not stop a release
 		m.fought, err = err, nil
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {
@@ -71,13 +71,13 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		isRoute := slices.ContainsFunc(routes, func(route rollout.Object) bool { return route.Ref() == o.Ref() })
 		_, runsPods := rollout.WorkloadOf(o.Ref())
-		runsPods = runsPods || o.Annotation(rollout.AnnotationHash) != "" // a workload of another kind
+		runsPods = runsPods || o.Annotation(rollout.AnnotationHash) != "" // a workload of a kind unknown to WorkloadOf
 		return o.Kind() != "Service" && !runsPods && !isRoute
 	})
 }
 
-// applyEach applies objects one by one, because applying them together failed. It keeps their order, because pods must
-// follow traffic. It goes on after an InvalidError, such as for an object of another owner. Any other error stops it.
+// applyEach applies objects one by one, after an apply of all has failed. It keeps their order, because traffic must
+// move before pods. It goes on after an InvalidError, such as for another owner's object. Any other error ends it.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})

@@ -7,11 +7,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// appQueue stores when each app is due. Reconciler.RunOnce uses the two maps. Reconciler.Run uses a work queue.
+// appQueue stores when each app is due. Reconciler.RunOnce uses the maps. Reconciler.Run uses the work queue.
 type appQueue struct {
 	mu     sync.Mutex
 	now    map[string]bool      // apps that are due immediately
-	timers map[string]time.Time // when other apps are due
+	timers map[string]time.Time // the times at which other apps are due
 	queue  queue                // nil for RunOnce
 }
 
@@ -38,7 +38,7 @@ func (a *appQueue) after(app string, wait time.Duration) {
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A zero time means never. RunOnce keeps the time of the last call. Run's queue keeps the earliest time.
+	// Of several times for one app, RunOnce uses the last one, and Run's queue the earliest one. A zero time means never.
 	switch {
 	case a.queue == nil && when.IsZero():
 		delete(a.timers, app)
@@ -49,7 +49,7 @@ func (a *appQueue) at(app string, when time.Time) {
 	}
 }
 
-// due removes the apps that are due and returns them in order.
+// due removes the due apps from the queue and returns them, sorted by name.
 func (a *appQueue) due(now time.Time) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

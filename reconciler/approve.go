@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Approver returns the promoter who approved a promotion file in a commit. The argument promoters is the policy's
-// file of promoters, or empty. An empty result without an error means that every user may approve. An error that wraps
+// Approver returns the promoter who approved a promotion file in a commit. The parameter "promoters" is the path of the
+// policy's file of promoters, or "". If the result is "" without an error, every user may approve. An error that wraps
 // a *rollout.InvalidError means that no promoter approved. After any other error, the approval is unknown.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
-// approvals caches an Approver's results. An app's pass never calls the Approver, because a call may fetch history.
+// approvals caches the results of an Approver. Passes never call the Approver, because a call may fetch history.
 type approvals struct {
-	ask    Approver // nil means that a promotion file needs no approval
+	ask    Approver // if nil, promotion files need no approval
 	touch  func(app string)
 	wanted func()
 
@@ -26,14 +26,14 @@ type approvals struct {
 	open  map[string]question // unanswered questions, by app
 }
 
-// question asks which promoter approved a file. The field file is the blob's id, and main is the id of the commit.
+// question asks which promoter approved a promotion file. The fields file and main are the ids of the blob and commit.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {
 	question
 	who string
 	no  *rollout.InvalidError
-	err error // the question could not be answered
+	err error // why the question could not be answered
 }
 
 func newApprovals(ask Approver, touch func(app string), wanted func()) *approvals {
@@ -77,7 +77,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 func (q *approvals) said(app string, about question) (approval, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// An approval stays valid on newer commits. A missing approval is checked again on each newer commit.
+	// An approval stays valid when the branch gets newer commits. A missing approval is checked again on each of them.
 	known, answered := q.known[app]
 	switch {
 	case !answered || known.file != about.file || known.promoters != about.promoters,
@@ -93,7 +93,7 @@ func (q *approvals) said(app string, about question) (approval, error) {
 	return approval{}, source.ErrNotReady
 }
 
-// answer asks the Approver all open questions. It reports whether there were open questions.
+// answer calls the Approver for all open questions. It reports whether there were any questions.
 func (q *approvals) answer(ctx context.Context) bool {
 	q.mu.Lock()
 	open := q.open

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refusing is an origin that several goroutines may use. If set, lookErr fails each fetch and pushErr fails each push.
+// refusing is an origin that several goroutines may use. If lookErr is set, each fetch returns it. If pushErr is set, each push returns it.
 type refusing struct {
 	*origin
 	mu      sync.Mutex
@@ -120,8 +120,8 @@ func TestRecordBacksOff(t *testing.T) {
 	}
 }
 
-// TestOneAppSlowsNothing runs the loop with an invalid folder name and a panic in each report of an app. The loop still fetches at its
-// interval and records transitions.
+// TestOneAppSlowsNothing calls Run with an invalid folder name in Git, and with a panic in each report of an app. Run must still fetch at
+// its interval and record transitions.
 func TestOneAppSlowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -150,7 +150,7 @@ func TestOneAppSlowsNothing(t *testing.T) {
 }
 
 // TestOneRefusedRecord checks an app whose record the server always refuses. The app delays other records only until the server has
-// accepted some of them. Pushes of the refused record back off, and its error is reported.
+// accepted some of them. The refused record is retried with backoff, and its error is reported.
 func TestOneRefusedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		till := func(n int) map[string]string {
@@ -208,8 +208,8 @@ func TestOneRefusedRecord(t *testing.T) {
 	})
 }
 
-// TestRefusedRemoval checks that no record waits while the server refuses to delete the branch of a merged proposal. The deletion is tried
-// at most 30 times in ten minutes.
+// TestRefusedRemoval checks that transitions are recorded while the server refuses to delete the branch of a merged proposal. The deletion
+// is tried at most 30 times in ten minutes.
 func TestRefusedRemoval(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.ShowsForge = true })
 	forge := "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"

@@ -12,21 +12,21 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// blame finds the commit that last changed an app's render, and the author of its promotion.
+// blame finds the commit that last changed an app's render, and the author of the app's promotion file.
 type blame struct {
 	reader *source.Reader
-	wanted func() // called when history is wanted
+	wanted func() // called when a history is requested
 
 	mu       sync.Mutex
-	unblamed map[string]string     // the first commit of the requested history, by app
-	authors  map[string]authorship // authors of promotions that existed at the first fetch, by app
+	unblamed map[string]string     // the first commit of each requested history, by app
+	authors  map[string]authorship // authors of promotion files that existed at the first fetch, by app
 }
 
-// authorship is the author of a promotion file. The field file is the blob's id. An unknown author is empty.
+// authorship is the author of a promotion file, or "" if the author is unknown. The field file is the blob's id.
 type authorship struct{ file, author string }
 
-// head sets the field Commit of an app's head. This is the last commit of a push that changed the render or the error.
-// A revert undoes this commit, and its author becomes the release's author. A head with an error may have no commit.
+// head sets the Commit of an app's head to the last commit in j.line that changed the app's render or error. A revert
+// undoes this commit, and the release gets this commit's author. A head with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -46,7 +46,7 @@ func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	return head
 }
 
-// isAsBefore reports whether a commit has the same render or the same error as a later head.
+// isAsBefore reports whether an app had the same render or error at a commit as at a later head.
 func (b *blame) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head) bool {
 	if head.Err == nil {
 		before, err := b.reader.Render(tree, app)
@@ -77,8 +77,8 @@ func (s *transition) follows() bool {
 	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
-// withAuthor returns an app's promotion with its author. If the promotion is older than this process, withAuthor
-// requests the history from the app's commit. Until this history is read, an error allows only a rollback.
+// withAuthor returns an app's promotion with its author. If the promotion file is older than this process, withAuthor
+// requests the history since the app's commit. Until the history is read, the error allows only a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
@@ -111,7 +111,7 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// setHistory finds the author of an app's promotion in the history line. Without a history, it uses the newest commit.
+// setHistory finds the author of an app's promotion in a history. Without a history, it uses the author of the head.
 func (b *blame) setHistory(app string, v *gitView, line []Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,8 +125,8 @@ func (b *blame) forget(app string) {
 	delete(b.authors, app)
 }
 
-// readHistory reads the requested history, and reports whether there was a request. If there is no history, the author
-// of the newest commit is used. If Git is unreachable, a later pass of the app requests the history again.
+// readHistory reads the histories that passes requested, and reports whether there were any. If a history does not
+// exist, the author of the newest commit is used. If Git is unreachable, a later pass requests the history again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

@@ -14,11 +14,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// pastOf returns the history of an origin's commits, and counts the requests for history.
+// pastOf reads the history of an origin's commits, and counts these reads.
 type pastOf struct {
 	*origin
 	lines int
-	then  func() error // runs while the history is read
+	then  func() error // if set, is called at each read; its error fails the read
 }
 
 func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, error) {
@@ -31,7 +31,7 @@ func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, erro
 	return p.origin.Between(ctx, from, to)
 }
 
-// meanwhile calls pushed and then fetches Git during the first read of the history.
+// meanwhile makes the first read of the history call the function pushed, and then fetch Git.
 func (p *pastOf) meanwhile(w *world, pushed func()) {
 	p.then = func() error {
 		p.then = nil
@@ -43,8 +43,9 @@ func (p *pastOf) meanwhile(w *world, pushed func()) {
 // These edits change no app.
 var readme, readmeAgain = map[string]string{"README.md": "not of the app\n"}, map[string]string{"README.md": "again\n"}
 
-// TestAStartNamesTheCommitThatMadeTheRelease restarts the process after several pushes. The release names the last commit that changed its
-// app, not the newest commit. The process reads history only when an app follows a commit. A rollback does not wait for history.
+// TestAStartNamesTheCommitThatMadeTheRelease restarts the process after several pushes. The release must name the last commit that changed
+// its app, not the newest commit. The process reads the history only when an app moves to a new commit. A rollback does not wait for the
+// history.
 func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 	start := func(t *testing.T) (*world, *pastOf) {
 		w := newWorld(t, nil)
@@ -120,9 +121,9 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 	})
 }
 
-// TestAStartNamesWhoPromoted restarts the process after the push of a promotion and of other commits. The record names the promotion's
-// author. Without history it names the newest commit's author. An abort does not wait for history. A promotion file without effect causes
-// no read of history.
+// TestAStartNamesWhoPromoted restarts the process after the push of a promotion and of later commits. The record must name the promotion's
+// author or, if the history is unknown, the newest commit's author. An abort does not wait for the history. A promotion file without effect
+// causes no read of the history.
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
 		w := paused(t, nil)

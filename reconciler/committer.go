@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer pushes all queued transitions in one commit, from one goroutine. Other goroutines may only use outbox.
+// committer pushes all queued transitions in one commit. Only one goroutine uses it. Other goroutines use only outbox.
 type committer struct {
 	*Options
 	*outbox
@@ -21,13 +21,13 @@ type committer struct {
 	poll    func()
 	stats   *counters
 
-	batches int              // number of batches that the server refused
-	stale   map[string]stale // branches of unwanted proposals, to remove later
-	shown   *rollout.Forge   // the configuration of the forge at the last full report
+	batches int              // number of refused pushes; chooses the transition that is retried first
+	stale   map[string]stale // branches of proposals that are no longer wanted, to remove later
+	shown   *rollout.Forge   // the forge's configuration at the last full report
 }
 
 // flush records the due transitions and publishes their results. The error err is about the whole push. After
-// ErrConflict, all decisions must be repeated. The error refused is about single apps that the server refuses.
+// ErrConflict, all decisions must be repeated. The error refused joins the errors of apps that the server refuses.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
 	if len(all) == 0 {
@@ -64,20 +64,20 @@ func (r *committer) flush(ctx context.Context, now time.Time) (refused, err erro
 	return refused, err
 }
 
-// isLater reports whether a failed push must be repeated later, because its transitions did not cause the failure.
+// isLater reports whether a failed push must be repeated later, because the transitions did not cause the failure.
 func isLater(ctx context.Context, err error) bool {
 	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }
 
-// maxRefused is how many single transitions may fail in a row. The server is then assumed to refuse all transitions.
+// maxRefused is how many single transitions are tried while none is accepted. Then the server is assumed to refuse all.
 const maxRefused = 3
 
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
 	// The server refused the transitions together. It may refuse a single transition for ever, for example because its
-	// text looks like a credential. So push them one by one, and begin with another transition each time. The map own has
-	// the refused apps' errors. err is set if all are refused for the first time, or if the push must be repeated.
+	// text looks like a credential. So push them one by one, and begin with another transition each time. "own" has the
+	// errors of refused apps. "err" is set if all are refused and one refusal is new, or if the push must be repeated.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {
@@ -110,7 +110,7 @@ func (r *committer) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push pushes one commit with all transitions, and the commits of the proposals. It returns a panic as an error.
+// push pushes one commit with all transitions, together with the commits of proposals. It returns a panic as an error.
 func (r *committer) push(ctx context.Context, all []transition, now time.Time) (done []recorded, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -195,7 +195,7 @@ func (r *committer) edits(on draft, all []transition) (map[string][]byte, map[st
 	return files, states, nil
 }
 
-// message returns a commit message. The subject is for users, and the trailers are for programs.
+// message returns the commit message for the state branch. The subject is for users, and the trailers are for programs.
 //
 //	prod-eu: shop step 3/8 setWeight 40 (20% -> 40%) (+2 more)
 //

@@ -1,9 +1,9 @@
-// Package reconciler is the control loop: gather, decide, act. Three pumps run concurrently and do not wait for each
-// other (docs/adr/0015). The first pump fetches Git and publishes a view. The second pump reconciles apps: it applies
-// an app's recorded state, observes the cluster and calls strategies.Decide. The third pump records many transitions in
-// one commit and one push. An advance is applied after the push. A rollback is applied before the push.
+// Package reconciler is the control loop: gather, decide, act. Three loops (pumps) run concurrently and do not wait for
+// each other (docs/adr/0015). The first pump fetches Git and publishes a view of the users' branch. The second pump
+// reconciles apps: it applies the recorded state, observes the cluster and calls strategies.Decide. The third pump
+// records many transitions in one commit and one push. Advances are applied after the push, rollbacks before.
 //
-// The package contains only this order. Git, the renderer and the cluster are interfaces (interfaces.go), which
+// The package contains only this sequence. Git, the renderer and the cluster are interfaces (interfaces.go), which
 // cmd/gitrollout connects. All state in memory is a cache, so the process may be killed at any time.
 //
 // Files, in the order of a push that becomes a release:

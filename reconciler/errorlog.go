@@ -53,7 +53,7 @@ func (c *errorLog) ofPanic(app string, problem any, stack []byte) {
 	}
 }
 
-// panicked returns the error of an app after a panic in code that handles the app.
+// panicked returns the error for a panic in the work with the given name.
 func panicked(what string, problem any) *rollout.InvalidError {
 	return &rollout.InvalidError{
 		Msg: fmt.Sprintf("%s: the program panicked: %v", what, problem),

@@ -15,20 +15,20 @@ type fetcher struct {
 	*Options
 	queue  *renderQueue
 	touch  func(app string)
-	wanted func() // called when a commit is wanted
+	wanted func() // called when a commit must be fetched
 
 	mu    sync.Mutex
 	wants map[string][]job  // render jobs, by the missing commit for which they wait
 	asked map[string]bool   // wanted commits whose fetch has started
-	ours  map[string]bool   // commits that are or were part of the followed users' branch
+	ours  map[string]bool   // commits that are or were part of the users' branch
 	gone  map[string]string // why a commit is unavailable, until the next fetch
 }
 
 // mostOurs limits the size of the map ours. A larger map is cleared, and its commits are then looked up again.
 const mostOurs = 20_000
 
-// tree returns a commit of the users' branch and queues jobs that render it. It requests a missing commit. The error
-// wraps ErrNotReady, or it says why the commit is unavailable.
+// tree returns a commit of the users' branch, and queues jobs that render it. It requests the commit if the mirror
+// lacks it. The error wraps ErrNotReady, or says why the commit is unavailable.
 func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,8 +62,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles the result of a fetch. The list gone has the commits that the server lacks. The list outside has the
-// commits that are not on the users' branch. After an error, the apps request all commits again.
+// brought handles the result of a fetch. The server lacks the commits in "gone". The commits in "outside" are not on
+// the users' branch. After an error, the apps request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow marks commits as part of the users' branch. Unavailable commits may be requested again afterwards.
+// follow marks commits as part of the users' branch. Afterwards, passes may request unavailable commits again.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

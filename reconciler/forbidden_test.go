@@ -16,8 +16,8 @@ const (
 	edge = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop, namespace: edge}\n"
 )
 
-// TestForbidden checks that an object outside of the permitted namespaces holds its app, and that no object of that commit is applied. The
-// hold's message names the configuration line that permits the object.
+// TestForbidden checks that an object outside of the permitted namespaces holds its app (phase Held), and that no object of the commit is
+// applied. The message names the configuration line that permits the object.
 func TestForbidden(t *testing.T) {
 	w := newWorld(t, nil)
 	w.follow("to another namespace, with v2", map[string]string{"apps/shop/config.yaml": edge, "apps/shop/app.yaml": version("v2")})
@@ -30,7 +30,8 @@ func TestForbidden(t *testing.T) {
 	w.wantBegun()
 }
 
-// stopsNoRollback checks an app that a rule holds at its gate. An abort and a revert roll the app back, and another version does not start.
+// stopsNoRollback checks an app that the function begin returns: its release is at a gate, and a rule holds it (phase Held). An abort and a
+// revert must roll the app back. Another version must not start.
 func stopsNoRollback(t *testing.T, begin func(t *testing.T) *world) {
 	t.Run("abort", func(t *testing.T) {
 		w := begin(t)
@@ -49,7 +50,7 @@ func stopsNoRollback(t *testing.T, begin func(t *testing.T) *world) {
 	})
 }
 
-// TestRulesThatComeLater checks that new rules stop neither a rollback nor the pruning of an app's earlier objects.
+// TestRulesThatComeLater checks that new rules stop neither a rollback nor the pruning of objects that the app already had.
 func TestRulesThatComeLater(t *testing.T) {
 	begin := func(t *testing.T) *world {
 		w := newWorld(t, nil)
@@ -92,12 +93,12 @@ func (c counting) Prune(ctx context.Context, app string, refs []rollout.Ref) ([]
 	return c.Applier.Prune(ctx, app, refs)
 }
 
-// tenantConfig lets the app evil have objects in namespace evil, and in default, the namespace of shop.
+// tenantConfig permits the app evil to have objects in its namespace evil, and in the namespace default of the app shop.
 const tenantConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 	"- {path: apps/evil, namespace: evil, namespaces: [default, evil-*]}\n- path: apps/shop\n"
 
-// TestTenantAttacks tries attacks by a user with access to one app's folder and to its included files. The attacker's app is held with the
-// rule's message. None of its objects is applied or pruned, and the other app continues.
+// TestTenantAttacks tries attacks by a user with write access to one app's folder and to the files that it includes. The attacker's app
+// must be held (phase Held) with the rule's message. None of its objects may be applied or pruned, and the other app must continue.
 func TestTenantAttacks(t *testing.T) {
 	for name, tt := range attacks.Of("evil", attacks.Victim{App: "shop", Objects: "shop", Namespace: "default"}) {
 		if tt.Config == "" {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs creates due hook Jobs. It returns the known states and the new states. It logs once why a Job does not start.
+// askJobs creates, reads or deletes Jobs, and adds their states to the known states. It logs once why a Job is stuck.
 func (r *Reconciler) askJobs(
 	ctx context.Context, a *appView, known map[string]rollout.JobState, jobs []strategies.HookJob,
 ) map[string]rollout.JobState {
@@ -32,7 +32,7 @@ func (r *Reconciler) askJobs(
 	return all
 }
 
-// checkJobs asks the API server whether it accepts a commit's Jobs. A refused Job is then found before the release.
+// checkJobs asks the API server whether it would accept a commit's hook Jobs, so that no release begins with a bad Job.
 func (o *Options) checkJobs(ctx context.Context, app string, at *rollout.Render) error {
 	if o.Jobs == nil {
 		return nil
@@ -45,7 +45,7 @@ func (o *Options) checkJobs(ctx context.Context, app string, at *rollout.Render)
 	return nil
 }
 
-// askJob creates, reads or deletes a recorded Job. Each pass calls it until a deadline. A removed app gets no new Job.
+// askJob creates, reads or deletes the Job of a recorded hook run. It creates no Job for a removed app.
 func (o *Options) askJob(ctx context.Context, a *appView, job strategies.HookJob) (rollout.JobState, error) {
 	switch {
 	case o.Jobs == nil:

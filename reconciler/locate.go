@@ -10,7 +10,7 @@ import (
 )
 
 // asRecorded returns the app's entry in the configuration at its recorded commit, or else at its stable commit. It
-// ignores commits outside the users' branch. The result unread is true until one of the two commits can be read.
+// ignores commits outside of the users' branch. The result "unread" is true until either commit can be read.
 func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -30,8 +30,8 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 	return a, s.Source != ""
 }
 
-// wasRemoved returns the recorded error if the app's releases were stopped because the app left the configuration. The
-// result unread is true until the commit that caused this stop is fetched.
+// wasRemoved returns the recorded error if the app is held (phase Held) because it left the configuration. The result
+// "unread" is true until the commit that removed the app is fetched.
 func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unread bool) {
 	if s.Held == nil {
 		return nil, false
@@ -48,7 +48,7 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }
 
-// viewOfRecord fills in an app from its record and older commits while no configuration can be read.
+// viewOfRecord sets an app's fields from its record and older commits, for use while no configuration can be read.
 func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	e, _ := l.states.of(a.Name)
 	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {
@@ -61,7 +61,7 @@ func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	a.App = b.WithProject(a.App)
 }
 
-// locate reads the entries of unread apps whose commits were fetched.
+// locate reads the configuration entries of unread apps whose commits were fetched, and publishes the new view.
 func (l *poller) locate(v *gitView) {
 	next := *v
 	next.apps = maps.Clone(v.apps)

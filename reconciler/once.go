@@ -9,16 +9,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries is how often RunOnce tries. It tries again if another writer was faster on the state branch.
+// maxTries limits the tries of RunOnce. It tries again if another writer was faster on the state branch.
 const maxTries = 5
 
-// RunOnce fetches Git, reconciles the due apps and pushes. It does this again after a conflict. If fetch is false, the
-// first try uses the previous fetch. Each app makes at most one transition. The error joins all failures. All apps that
-// are not in the error were handled. The clock is read for each app, because earlier apps may take long.
+// RunOnce fetches Git, reconciles the due apps and pushes. It repeats this after a conflict. If fetch is false, the
+// first try uses the previous fetch. Each app makes at most one transition. The error joins all failures. Apps that are
+// not in the error were handled. The clock is read for each app, because earlier apps may take long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
-	failed := map[string]error{} // by app, nil if none
+	failed := map[string]error{} // by app; nil for an app without an error
 	var errs []error
 	for try := 1; ; try++ {
 		var looked error
@@ -57,12 +57,12 @@ type Pump string
 
 // The pumps.
 const (
-	PumpIn   Pump = "in"   // fetches Git, and the commits for which apps wait
+	PumpIn   Pump = "in"   // fetches Git, and the commits that passes need
 	PumpApps Pump = "apps" // reconciles due apps
 	PumpOut  Pump = "out"  // records the transitions of passes
 )
 
-// Turn runs one pump once, for a simulator that schedules pumps itself. Only turns of different pumps may overlap.
+// Turn runs one pump once, for a simulator that schedules the pumps. Two turns of the same pump must not overlap.
 func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time) error {
 	switch pump {
 	case PumpIn:
@@ -88,7 +88,7 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// reconcileDue reconciles the due apps. It repeats a pass if a missing commit or render is available now.
+// reconcileDue reconciles the due apps. It repeats a pass when the commit or render that the pass lacked is available.
 func (r *Reconciler) reconcileDue(
 	ctx context.Context, clock func() time.Time, results map[string]error,
 ) (err error) {
@@ -100,7 +100,7 @@ func (r *Reconciler) reconcileDue(
 		}
 	}()
 	for {
-		r.renders.drain() // render first, so that the reason for a hold is from the newest head
+		r.renders.drain() // render first, so that the reason to hold an app (phase Held) is from the newest head
 		for _, app := range r.queue.due(due) {
 			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) { // an earlier try recorded the transition
 				done = append(done, app)

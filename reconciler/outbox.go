@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// outbox holds transitions that the committer must push, and the results of pushes. Any goroutine may use it.
+// outbox holds the transitions that the committer must push, and the results of pushes. Any goroutine may use it.
 type outbox struct {
 	record *stateStore
 	touch  func(app string)
@@ -16,19 +16,19 @@ type outbox struct {
 	mu       sync.Mutex
 	isBehind bool                  // another writer was faster, so nothing is pushed before the next fetch
 	notYet   time.Time             // no push before this time, because the last push failed
-	refused  map[string]refusal    // transitions that the server refuses while it accepts others, by app
+	refused  map[string]refusal    // apps whose transitions the server refuses while it accepts other transitions
 	waiting  map[string]transition // transitions to push, by app
 	pushing  map[string]bool
 	answered map[string]recorded
-	reverts  map[string]recorded // reverts for the users' branch
+	reverts  map[string]recorded // transitions whose reverts are to be pushed to the users' branch
 	proposes map[string]recorded // transitions whose proposals must be compared with the head
 	reverted map[string]string   // the head on which a revert was pushed or tried, by app
 	compared map[string]string   // the key of the last comparison of proposals, by app
-	failed   []string            // apps with unread or unpushed proposals, to retry after the next fetch
+	failed   []string            // apps whose proposals could not be read or pushed; retried after the next fetch
 	news     chan struct{}
 }
 
-// refusal has the time of the first refusal of an app's transitions, and the time of the next try.
+// refusal has the times of the first refused push of an app's transition and of the next try.
 type refusal struct{ since, until time.Time }
 
 func newOutbox(record *stateStore, touch func(app string)) *outbox {
@@ -40,8 +40,8 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue queues a transition in place of the app's older transition. While an older transition is being pushed, it
-// does nothing, because the outcome of the push is unknown. The app is reconciled again after the push.
+// enqueue queues a transition, in place of a queued transition of the app. While a transition of the app is being
+// pushed, enqueue does nothing, because the outcome is unknown. After the push, the app is reconciled again.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *outbox) enqueue(t transition) {
 	h.notify()
 }
 
-// queued returns the app's queued state if it was decided from the state with this serial number, or else nil.
+// queued returns the app's queued state if it was decided from the state with the given serial number, or else nil.
 func (h *outbox) queued(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +88,7 @@ func (h *outbox) result(app string) (done recorded, exists bool) {
 	return done, exists
 }
 
-// isRecorded reports whether an app's transition was recorded and its result was not taken yet.
+// isRecorded reports whether an app's transition is recorded, and its result was not taken yet.
 func (h *outbox) isRecorded(app string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,14 +127,14 @@ func (h *outbox) isNewRefusal(all []transition) bool {
 	return slices.ContainsFunc(all, func(t transition) bool { return h.refused[t.app.Name] == refusal{} })
 }
 
-// retryRefused makes refused transitions due now, because there may be no later push.
+// retryRefused makes refused transitions due now, because the process may end before their next try.
 func (h *outbox) retryRefused() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.refused)
 }
 
-// holdOff sets the time before which nothing is pushed. The time is zero once Git answers again.
+// holdOff sets the time before which nothing is pushed. The caller sets the zero time when Git answers again.
 func (h *outbox) holdOff(until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,7 +142,7 @@ func (h *outbox) holdOff(until time.Time) {
 	h.notify()
 }
 
-// looked allows pushes again after a conflict. It is called when the states in memory are up to date with Git.
+// looked allows pushes again after a conflict, and retries failed proposals. It is called after each successful fetch.
 func (h *outbox) looked() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,8 +155,8 @@ func (h *outbox) looked() {
 	h.notify()
 }
 
-// dequeue removes the due transitions and returns them by app. An outdated transition is dropped, and its app is due
-// again.
+// dequeue removes the due transitions and returns them, sorted by app. If an app's record has changed, dequeue drops
+// the transition and makes the app due again.
 func (h *outbox) dequeue(now time.Time) (all []transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +176,7 @@ func (h *outbox) dequeue(now time.Time) (all []transition) {
 	return all
 }
 
-// mayRename reports whether the former name's state is unchanged and has no transition to push. The caller holds mu.
+// mayRename reports whether a former name's record is unchanged and has no transition to push. The caller holds mu.
 func (h *outbox) mayRename(former *rename) bool {
 	if former == nil {
 		return true

@@ -9,7 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestPushAt checks that consecutive transitions share a push, and that no transition waits long for others. A rollback does not wait.
+// TestPushAt checks that transitions that arrive together share a push, and that no transition waits long for others. A rollback does not
+// wait.
 func TestPushAt(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tt := range map[string]struct {
@@ -30,7 +31,8 @@ func TestPushAt(t *testing.T) {
 	}
 }
 
-// TestHanded checks that the outbox shows a waiting transition only to decisions on the same record, and only until it is dropped.
+// TestHanded checks that outbox.queued returns a waiting transition only for a decision on the same recorded state, and only until the
+// transition is dropped.
 func TestHanded(t *testing.T) {
 	h := newOutbox(nil, func(string) {})
 	waits := func(when string, serial int, want bool) {

@@ -8,16 +8,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Git decides which app owns an object. If two apps have the object in the newest commit, the owner is the app whose
-// record already has the object. Apps may share objects that are never deleted, such as Namespaces.
+// Git decides which app owns an object. If two apps have the object at the newest commit, the owner is the app whose
+// record already lists the object. Apps may share objects that are never deleted, such as Namespaces.
 
 type claim struct {
 	ref   rollout.Ref
 	app   string
-	isOld bool // the head is of an older commit; the newest commit may not have the object
+	isOld bool // the app's head is of an older commit; at the newest commit, the app may not have the object
 }
 
-// updateOwners records the objects of an app's new head. Other apps with an object of the old or new head become due.
+// updateOwners records the objects of an app's new head. It touches other apps with an object of the old or new head.
 func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {
@@ -56,7 +56,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// conflicts returns the known claims of other apps to the objects of a head.
+// conflicts returns the other apps that have objects of a head in their own rendered heads.
 func (c *renderCache) conflicts(app string, head *rollout.Render, commit string) (all []claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 }
 
 // comesFirst reports whether the first app may keep an object that the second app also has in Git. If only one app's
-// record has the object, this app may keep it. If both records have it, both may. Otherwise, their names decide.
+// record has the object, only that app may keep it. If both records have it, both apps may. Else, the names decide.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	return has || app < other
 }
 
-// conflict returns an error if another app owns an object of the head. Until that app is rendered, known is false.
+// conflict returns an error if another app owns an object of the head. known is false until that app is rendered.
 func (p preparer) conflict(v *gitView, app string, head *rollout.Render) (conflict *rollout.InvalidError, known bool) {
 	for _, rival := range p.renders.conflicts(app, head, v.main()) {
 		other := v.apps[rival.app]

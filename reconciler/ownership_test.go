@@ -20,8 +20,9 @@ func (w *world) images() (all string) {
 	return all
 }
 
-// TestOneObjectOneApp checks that only the second app with an object is held: in each order of names, after a restart, and while the object
-// is missing in the cluster. The hold ends when the first app drops the object in Git.
+// TestOneObjectOneApp checks that, of two apps with the same object, only the second app is held (phase Held). This does not depend on the
+// names, on a restart, or on the object's deletion in the cluster. The second app is no longer held when the first app drops the object in
+// Git.
 func TestOneObjectOneApp(t *testing.T) {
 	for _, evil := range []string{"a-evil", "z-evil"} {
 		t.Run(evil, func(t *testing.T) {
@@ -59,7 +60,8 @@ func TestOneObjectOneApp(t *testing.T) {
 	}
 }
 
-// TestASharedNamespace checks that two apps may have one Namespace. If one app drops the Namespace in Git, the other app keeps it.
+// TestASharedNamespace checks that two apps may have the same Namespace object. If one app drops the Namespace in Git, the other app keeps
+// it.
 func TestASharedNamespace(t *testing.T) {
 	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
 	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: team}\n"

@@ -13,14 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// queued notes the items added to a work queue.
+// queued is a work queue that notes the added items.
 type queued []string
 
 func (q *queued) AddAfter(app string, wait time.Duration) {
 	*q = append(*q, fmt.Sprintf("%s %t", app, wait > 0))
 }
 
-// TestTimers checks that apps with events are due immediately, and other apps when their timer ends. A new timer replaces the app's former
+// TestTimers checks when apps are due: immediately after an event, or at the end of their timer. A new timer replaces the app's former
 // timer, and a pass removes the timer.
 func TestTimers(t *testing.T) {
 	a, noon := newAppQueue(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -58,7 +58,7 @@ func TestTimers(t *testing.T) {
 	compare.CheckNamed(t, "apps of a work queue that are due here, too", 0, len(a.due(time.Now())))
 }
 
-// TestWayBackObjects checks which objects a rollback applies: Services, routes and workloads. Other objects can wait.
+// TestWayBackObjects checks which objects a rollback applies one by one after an error: Services, routes and workloads.
 func TestWayBackObjects(t *testing.T) {
 	route := object("x.io/v1", "Route", "web")
 	all := []rollout.Object{
@@ -79,8 +79,8 @@ func object(version, kind, name string) rollout.Object {
 	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
 }
 
-// TestApprovalsAreAboutOneFile checks that an approval is valid for one file of one app and one set of promoters. The approval ends when
-// the trusted keys change or the app is removed.
+// TestApprovalsAreAboutOneFile checks that an approval is valid only for one file of one app and for one set of promoters. The approval
+// ends when the trusted keys change or the app is removed.
 func TestApprovalsAreAboutOneFile(t *testing.T) {
 	asked := 0
 	ask := func(context.Context, string, string, string) (string, error) { asked++; return "ann", nil }
@@ -135,14 +135,14 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 	}
 }
 
-// TestComesFirst checks that an object belongs to the app whose record has it. If neither record has the object, the first name wins. If
-// both records have it, both apps may keep it.
+// TestComesFirst checks which of two apps with the same object may keep it: the app whose record has the object. If neither record has the
+// object, the first name wins. If both records have it, both apps may keep it.
 func TestComesFirst(t *testing.T) {
 	ref := rollout.Ref{Kind: "ConfigMap", Name: "web"}
 	has := appState{state: rollout.State{Inventory: []rollout.Ref{{Kind: "Secret"}, ref}}}
 	for name, c := range map[string]struct {
 		apps map[string]appState
-		a, b bool // a before b, and b before a
+		a, b bool // the results for a before b, and for b before a
 	}{
 		"NoApp": {nil, true, false}, "First": {map[string]appState{"a": has, "b": {}}, true, false},
 		"Second": {map[string]appState{"b": has}, false, true}, "Both": {map[string]appState{"a": has, "b": has}, true, true},
@@ -184,7 +184,8 @@ func TestSoonest(t *testing.T) {
 	}
 }
 
-// TestComplaintsAreForgotten checks that a problem is reported again if it returns, or if its app was removed meanwhile.
+// TestComplaintsAreForgotten checks that errorLog reports a problem again if the problem returns after a success, or if its app was removed
+// meanwhile.
 func TestComplaintsAreForgotten(t *testing.T) {
 	c := &errorLog{}
 	said := func(what, problem string, want bool) {
@@ -238,7 +239,8 @@ func (w written) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{ID: w.id}, w.id != "", nil
 }
 
-// TestClaims checks that apps with a common object are touched when another of these apps adds or drops the object.
+// TestClaims checks that, when an app adds or drops an object, all other apps with this object are touched. It also checks which of these
+// apps conflict.
 func TestClaims(t *testing.T) {
 	render := func(names ...string) *rollout.Render {
 		r := &rollout.Render{Objects: []rollout.Object{{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}}}}
@@ -291,8 +293,8 @@ func TestClaims(t *testing.T) {
 	conflicts("the first one is no more", "web", render("x"), false, true)
 }
 
-// TestHappened checks that users are notified of an advance when it is recorded. They are notified of a rollback when it is applied, and
-// not again when it is recorded.
+// TestHappened checks when users are notified. They are notified of an advance when it is recorded, and of a rollback when it is applied.
+// They are not notified again when the rollback is recorded.
 func TestHappened(t *testing.T) {
 	for _, visits := range [][]struct{ recorded, retreat, told bool }{
 		{{false, false, false}, {true, false, true}, {true, false, true}, {false, false, false}},

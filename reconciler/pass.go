@@ -16,16 +16,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// appCache holds an app's values that a restart rebuilds. Only the app's passes write here, one at a time.
+// appCache holds values of an app that are rebuilt after a restart. Only the app's passes write them, one at a time.
 type appCache struct {
-	runs    []rollout.AnalysisRun // the record's runs, with later measurements
+	runs    []rollout.AnalysisRun // the recorded analysis runs, with later measurements
 	health  strategies.Health     // since when the app is healthy or unhealthy
 	routing routing               // the last applied routing
-	pending *strategies.Decision  // an applied rollback that Git does not have yet
-	on      rollout.State         // the record from which the field pending was decided
-	told    bool                  // whether the rollback in pending was reported
+	pending *strategies.Decision  // a rollback that is applied but not recorded in Git; or nil
+	on      rollout.State         // the recorded state from which pending was decided
+	told    bool                  // the rollback in pending was reported
 	failing time.Time             // when the current series of failed passes began; zero after a success
-	kept    error                 // why the last prune failed
+	kept    error                 // the error of the last prune; nil after a success
 	fought  error                 // the error about another writer of the release's objects, or nil
 }
 
@@ -34,8 +34,8 @@ type pass struct {
 	cache *appCache
 }
 
-// pass applies an app's record, observes the app and decides. It applies a rollback before the rollback is recorded. It
-// returns nil if the app's record is unreadable, or if the app is removed and has no record.
+// pass applies an app's recorded state, observes the app and decides. It applies a rollback before the rollback is
+// recorded. It returns nil if the app's record is unreadable, or if a removed app has no record.
 func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *pass) {
 	v := r.in.current()
 	if v == nil {
@@ -59,7 +59,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	return s
 }
 
-// rescue turns a panic in a pass into an error that stops the app's releases.
+// rescue turns a panic in a pass into an error that holds the app (phase Held).
 func (r *Reconciler) rescue(s *transition) {
 	problem := recover()
 	if problem == nil {
@@ -110,7 +110,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	next := &s.decision.State
 	if held := s.before.Held; s.refused && held != nil && next.Held != nil && held.Reason == next.Held.Reason &&
 		held.Commit == next.Held.Commit && rollout.SameText(held.Message, next.Held.Message) {
-		next.Held = held // the server's message differs at each try
+		next.Held = held // keep the recorded text, because the server's message differs at each try
 	}
 	if s.decision.Stale {
 		s.changed = !next.Equal(&s.before)
@@ -137,9 +137,9 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 }
 
-// withheld returns why a decision may not be recorded yet. The history or the configuration may still be unread.
+// withheld returns why a decision may not be recorded yet: the history is unread, or the view of Git is outdated.
 func (r *Reconciler) withheld(s *pass) (why error) {
-	held := s.decision.State.Held // isHeld below means that the head causes a new hold
+	held := s.decision.State.Held // isHeld below is set if the head is the new reason to hold the app (phase Held)
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 	if (s.follows() || isHeld) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
 		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(s.before.Source), source.ErrNotReady)
@@ -150,8 +150,8 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 	return why
 }
 
-// stays reports whether a decision leaves the release, its steps and the app's commit unchanged, and begins no hook.
-// Examples are an abort of a waiting release and the end of a hook.
+// stays reports whether a decision keeps the release, its steps and the app's commit, and begins no hook. Examples are
+// the abort of a release that has not begun, and the end of a hook.
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
 	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {
@@ -173,8 +173,8 @@ func (k *applier) list(ctx context.Context, s *pass) {
 	}
 }
 
-// gather collects the input of a decision. The error unknown says why the head, approval or cluster is unknown, so that
-// only a rollback may happen. The error err means that the recorded commit, which a rollback needs, is still unread.
+// gather collects the input of a decision. If "unknown" is set, the head, the approval or the cluster is unknown, and
+// only a rollback may happen. If "err" is set, the recorded commit, which a rollback needs, is not read yet.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
@@ -229,7 +229,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 			s.cache.health = s.cache.health.Applied(errors.Join(s.err, s.cache.kept, s.cache.fought), s.input.Now)
 			s.input.Health = s.cache.health
 		}
-		answers.Healed = new(s.err == nil) // a request that stays stops no release
+		answers.Healed = new(s.err == nil) // an annotation that cannot be removed below stops no release
 		if r.Annotations != nil {
 			for _, g := range strategies.FinishedRequests(s.input) {
 				s.err = errors.Join(s.err, r.Annotations.Unannotate(ctx, g.Workload.Ref(), rollout.AnnotationBreakGlass, g.Value))
@@ -240,7 +240,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		var refused *rollout.InvalidError
 		switch foreign, err = r.Observer.OtherOwners(ctx, s.app.Name, ask.Foreign, s.input.Now); {
 		case err == nil:
-			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // retried, since the other owners may release the objects
+			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // asked again later, since the owners may free the objects
 		case errors.As(err, &refused): // such as a kind that gitrollout may not read
 			s.input.Head.Render, s.input.Head.Err, s.refused, err = nil, refused, true, nil
 		}
@@ -256,7 +256,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	return err
 }
 
-// adoptable reports which running workloads have the same template as in Git.
+// adoptable reports which running workloads have the same pod template as in Git.
 func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {
@@ -270,7 +270,7 @@ func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[
 	return same, nil
 }
 
-// serving reports which versions have a ready endpoint in their Service, because proxies need an endpoint.
+// serving reports which versions have a ready endpoint in their Service, because routes to a version need an endpoint.
 func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {
@@ -283,7 +283,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted asks the API server to check a commit before the commit is recorded or applied. A refusal stops releases.
+// accepted lets the API server check a commit's objects before the commit is recorded. A refusal holds the app.
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
 	objects, err := k.desired(ctx, s.transition, s.cache, s.decision.State, s.input.Now)
 	if err != nil {
@@ -315,7 +315,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// takeMeasurements adds new measurements to the analyses. The record gets only measurements that a restart needs.
+// takeMeasurements adds new measurements to the cached runs. Git records only measurements that a restart needs.
 func (s *pass) takeMeasurements(by Analyzer) {
 	if by == nil {
 		return

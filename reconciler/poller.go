@@ -20,7 +20,7 @@ type poller struct {
 	preparer
 	reader *source.Reader
 	touch  func(app string)
-	looked func() // called after the record was read
+	looked func() // called after each successful fetch
 
 	seen        atomic.Pointer[gitView]
 	config      *rollout.Config // the last readable configuration
@@ -29,7 +29,7 @@ type poller struct {
 	judged      string          // the refused head (commit and reason) that all apps were last checked against
 }
 
-// gitView is the immutable content of the users' branch at one moment. It has no states of apps.
+// gitView is the immutable content of the users' branch after one fetch. It does not contain the states of apps.
 type gitView struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
@@ -41,7 +41,7 @@ type gitView struct {
 	line []Snapshot
 }
 
-// main returns the followed commit of the users' branch.
+// main returns the id of the commit that this view shows.
 func (v *gitView) main() string { return v.branch.Tree.Commit().ID }
 
 // settings returns the configuration in force, or the defaults before the first readable configuration.
@@ -70,8 +70,8 @@ type appView struct {
 	removedBy rollout.Commit        // the commit that removed the app; zero if unknown
 	unread    bool                  // the app's folder and permissions are not known yet
 	prunes    bool                  // the app left the configuration, and its objects are to be deleted
-	refused   *rollout.InvalidError // why the head of the users' branch is not followed
-	head      *strategies.Head      // if set, is used instead of the branch's head
+	refused   *rollout.InvalidError // set if the newest commit is refused and would change this app
+	head      *strategies.Head      // if set, replaces the branch's head for this app
 }
 
 func (a *appView) named(s rollout.State) *appView {
@@ -129,7 +129,7 @@ func (l *poller) fetch(ctx context.Context) (rollout.Heads, error) {
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
 	next := &gitView{refused: heads.Refused, keys: heads.Keys}
-	// The last view read this head only for its configuration. Now apps follow the head.
+	// The last view read this head only for its configuration, because no commit was trusted. Now apps follow the head.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
 	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
@@ -154,7 +154,7 @@ func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) 
 	return next, nil
 }
 
-// readPolicy applies the current policy and reports a change. If the policy is unreadable, the last policy stays.
+// readPolicy applies the current policy, and reports whether it changed. If it is unreadable, the last policy stays.
 func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil
@@ -180,7 +180,7 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 		return l.states.read(heads, pushes, nil)
 	}
 	states := &source.States{}
-	if heads.State != "" { // without a branch, the first transition creates it
+	if heads.State != "" { // if there is no state branch, the first transition creates it
 		tree, err := snapshotOf(ctx, l.Repository, heads.State)
 		if err != nil {
 			return nil, fmt.Errorf("read state commit %s: %w", rollout.ShortID(heads.State), err)
@@ -198,8 +198,8 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 	return touched, err
 }
 
-// verifyState returns an error for all apps if the state branch's head is untrusted. If gitrollout
-// pushed a commit onto that head, the head would look trusted.
+// verifyState returns an error for all apps if the state branch's head is untrusted. A signed commit of gitrollout on
+// top of that head would make the head look trusted.
 func (l *poller) verifyState(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil
@@ -243,7 +243,7 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// removedApp returns the view of a recorded app that Git does not list. Without a configuration, the record is used.
+// removedApp returns the view of a recorded app that Git does not list. Without a configuration, it reads the record.
 func (l *poller) removedApp(was, next *gitView, name string) *appView {
 	e, _ := l.states.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
@@ -284,14 +284,14 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 	if moved {
 		l.renders.look(next.branch.Tree, next.line, listed)
-		touched = append(touched, l.states.proposers()...) // their proposals are to be compared with the new head
+		touched = append(touched, l.states.proposers()...) // their proposals must be compared with the new head
 	} else {
 		l.renders.retry(next.branch.Tree, next.line, listed)
 	}
 	if was != nil {
 		for _, name := range sortedKeys(was.apps) {
 			if next.apps[name] == nil {
-				touched = append(touched, name) // to be forgotten
+				touched = append(touched, name) // the app's pass forgets the app
 			}
 		}
 	}
@@ -309,8 +309,8 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 }
 
-// bring fetches all wanted commits in one request and checks which are on the users' branch. It also checks
-// approvals that passes wait for, and reads history. It reports whether there was anything to do.
+// bring fetches all wanted commits in one request, and checks which commits are on the users' branch. It also checks
+// approvals and reads histories for which passes wait. It reports whether there was anything to do.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
 	if v == nil { // nothing is wanted before the first fetch
@@ -333,15 +333,15 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	l.fetcher.brought(wanted, gone, foreign, err)
 	l.renders.queue.hasten(l.leaving(v, wanted))
 	if err != nil {
-		l.unreachable = true // waiting apps are touched when Git answers
+		l.unreachable = true // waiting apps become due when Git answers
 		return true, fmt.Errorf("fetch %d commits that records of apps name: %w", len(wanted), err)
 	}
 	l.locate(v)
 	return true, failed
 }
 
-// leaving returns the apps in flight that probably roll back, because their folder has changed or a user aborted them.
-// It checks only apps whose recorded commit is in the sorted list of commits.
+// leaving returns the apps in flight that will probably roll back, because the app's folder has changed or a user has
+// aborted the release. It checks only apps whose recorded commit is in the sorted list of commits.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

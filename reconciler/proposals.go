@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals returns the updates of proposal branches for a transition: promotions at shut gates, reverts and removals.
+// proposals returns the changes of proposal branches after a transition: promotions for shut gates, reverts, removals.
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
@@ -78,7 +78,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update of a proposal's branch, or nil to leave the branch. An unreadable branch is retried.
+// planned returns the update of a proposal's branch, or nil for no update. It checks an unreadable branch again later.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {
@@ -105,7 +105,7 @@ func (r *committer) planned(
 	return nil
 }
 
-// wantProposals notes that the users' branch, a proposal or the record has changed, so proposals may be outdated.
+// wantProposals queues a check of an app's proposals if the users' branch, a proposal or the record has changed.
 func (r *committer) wantProposals(s recorded) {
 	existing := ""
 	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
@@ -169,7 +169,7 @@ func (r *committer) retry(app string) {
 	r.failed = append(r.failed, app)
 }
 
-// pushProposals pushes proposals without a transition and reports them to the forge.
+// pushProposals pushes updates of proposals without a transition, and reports them to the forge.
 func (r *committer) pushProposals(ctx context.Context, s transition, updates []rollout.Update) error {
 	defer r.states.begin()()
 	commits, err := r.send(ctx, updates)

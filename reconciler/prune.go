@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes unused objects that have left the app. For a removed app, it deletes all objects if a glob sets
-// "prune", or else none. The decision's subject lists the deleted objects. If left is true, remove the record.
+// prune deletes recorded objects that are no longer desired. For a removed app, it deletes all objects if a glob sets
+// "prune", or else none. The decision's subject lists them. If left is true, the caller removes the record.
 func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
 	d = t.decision
 	next := &d.State
@@ -63,7 +63,7 @@ func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strat
 	return k.leave(t, d)
 }
 
-// leave drops a pruned app's record if only data and other apps' objects remain. That frees the app's name.
+// leave drops a pruned app's record if only data and other apps' objects remain. Then the app's name can be used again.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	isLeft := slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
@@ -74,7 +74,7 @@ func (k *applier) leave(t transition, d strategies.Decision) (left strategies.De
 	return d, leaves, nil
 }
 
-// remove deletes objects whose label is the app's present or former name. It returns the objects that are gone.
+// remove deletes objects whose label is the app's present or former name. It returns the objects that no longer exist.
 func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{t.app.Name}, strings.Fields(t.app.Formerly)...) {
@@ -88,7 +88,7 @@ func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) 
 	return gone, err
 }
 
-// isAnother reports whether another app now has a former name. A removed app without a record is not another app.
+// isAnother reports whether a former name now belongs to another app. A removed app without a record does not count.
 func (k *applier) isAnother(name string, v *gitView) bool {
 	a := v.apps[name]
 	e, _ := k.states.of(name)
@@ -103,8 +103,8 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants returns an app's object at the newest commit, or nil if the app does not have it. If the app
-// cannot be rendered but its record has the object, Wants returns an empty object. After an error, ask again later.
+// Wants returns an app's object at the newest commit, or nil if the app does not have it. If the app cannot be rendered
+// but its record has the object, Wants returns an empty object. After an error, the caller must ask again.
 func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -131,7 +131,7 @@ func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	return head.Render.Objects[i], nil
 }
 
-// App returns an app with the newest view's permissions. An unknown app has no permissions.
+// App returns an app with its permissions in the newest view. An unknown app has no permissions.
 func (k *applier) App(name string) rollout.App {
 	if v := k.current(); v != nil && v.apps[name] != nil {
 		return v.apps[name].App
@@ -160,8 +160,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has or may have an object. An app that is not rendered yet may have it. If
-// an app fails to render and its record or files name the object, the result "why" says what to fix.
+// isElsewhere reports whether another app has or may have an object. An app that is not rendered yet may have it. If an
+// app cannot be rendered, but its record or files name the object, the result "why" says how to correct the app.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
@@ -195,7 +195,7 @@ func ownFolder(v *gitView, app string) string {
 	return own
 }
 
-// names reports whether a file in a folder contains a text. It reports true for an unreadable file.
+// names reports whether a file in or below a folder contains a text. An unreadable file counts as such a file.
 func names(tree Snapshot, dir, text string) bool {
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {

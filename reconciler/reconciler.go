@@ -35,36 +35,36 @@ type Options struct {
 	Observer   Observer
 	Applier    Applier
 	Jobs       Jobs // if nil, no Job can be created
-	// Annotations removes recorded requests to break glass. If it is nil, they stay.
+	// Annotations removes the annotations of finished requests to break glass. If it is nil, the annotations stay.
 	Annotations Annotations
 	Believe     func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
 	Approve     Approver             // if nil, every promotion file is approved
 	// Nodes returns the labels of the cluster's nodes by name, for releases that select nodes by label.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
-	// Know receives kinds of workloads before the Observer observes them, as in source.Gatherer.
+	// Know gets kinds of workloads before the Observer observes them, as in source.Gatherer.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy returns the operators' policy at the heads of a fetch. The pointer changes only if the policy changes. After
-	// an error, the last policy applies and nothing advances. One goroutine calls Policy. A nil Policy means no policy.
+	// Policy returns the policy at the heads of a fetch. The pointer changes only if the policy changes. After an error,
+	// the last policy applies and nothing advances. Only one goroutine calls Policy. A nil Policy means no policy.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
 	Analyzer   Analyzer            // if nil, nothing is measured and analyses stay pending
 	Tell       func(report.Report) // if set, gets each result; several goroutines call it, and it must not block
-	ShowsForge bool                // the function Tell publishes to the forge in the configuration
-	Trace      report.Tracer       // if set, receives the parts of each pass
+	ShowsForge bool                // Tell publishes to the forge in the configuration
+	Trace      report.Tracer       // if set, is called for each part of a pass
 	Ends       bool                // the process ends after RunOnce, so each pass records all its measurements
 	Log        *slog.Logger
 
 	Writer    string // the name of this host or pod, for the writer in cluster.yaml
-	Exclusive bool   // stand down when another writer takes over, as an elected leader does
-	Workers   int    // apps reconciled concurrently; default 16
+	Exclusive bool   // stand down if another writer takes over, as in a leader election
+	Workers   int    // maximum number of apps that are reconciled concurrently; default 16
 
-	// Spread lengthens intervals, so that processes do not fetch and retry together after an outage. It may be nil.
+	// Spread lengthens intervals, so that processes do not fetch at the same time after an outage. It may be nil.
 	Spread func(time.Duration) time.Duration
 }
 
-// Reconciler has three parts. The poller reads Git, workers reconcile the apps, and the committer writes Git. They
-// share the record, the renders and the view. They run concurrently in Run and in order in RunOnce.
+// Reconciler has three parts: the poller reads Git, workers reconcile the apps, and the committer writes Git. They
+// share the recorded states, the renders and the view. Run runs the parts concurrently, RunOnce one after the other.
 type Reconciler struct {
 	Options
 	*applier
@@ -72,8 +72,8 @@ type Reconciler struct {
 	out      *committer
 	queue    *appQueue
 	collects bool          // this is the last pass, so no later pass can record new measurements
-	asked    chan bool     // requests a fetch, at once if true
-	wanted   chan struct{} // a commit or an approval is missing
+	asked    chan bool     // requests a fetch; if true, an immediate one
+	wanted   chan struct{} // signals that a commit, a history or an approval is missing
 	stats    counters
 	errorLog errorLog
 	watchdog watchdog
@@ -139,7 +139,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	defer func() { end(err) }()
 	ctx = r.as(ctx, r.App(app))
 	if done, exists := r.out.result(app); exists {
-		_ = r.applyRecorded(ctx, done, clock()) // the error is reported, and this pass retries
+		_ = r.applyRecorded(ctx, done, clock()) // the error was reported, and the pass below applies the state again
 	}
 	now := clock()
 	s := r.pass(ctx, app, now)
@@ -156,7 +156,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 		t.applied = &s.decision
 		s.cache.pending, s.cache.on = t.applied, t.before
 	}
-	r.measure(t, t.before) // keep measuring for analyses that are on record
+	r.measure(t, t.before) // continue the measurements of recorded analyses
 	r.queue.at(app, rollout.Soonest(t.decision.Requeue, now.Add(whileWaiting)))
 	r.out.enqueue(t)
 	return true, t.err
@@ -180,7 +180,7 @@ func (r *Reconciler) isOurs(app string) bool {
 	return v.apps[app] != nil || r.caches[app] != nil
 }
 
-// whileWaiting is the interval between passes while a push is pending. An app may have to roll back meanwhile.
+// whileWaiting is the interval between an app's passes while its push is pending. The app may have to roll back then.
 const whileWaiting = time.Second
 
 // applyRecorded applies a recorded transition, unless a rollback was decided after it.
@@ -225,22 +225,22 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try. The wait is the time since the first failure, but at least 1 s and at
-// most 1 min. Extra passes after changes may fail too, but they do not lengthen the wait.
+// backoff returns the wait before the next try: the time since the first failure, but at least 1 s and at most 1 min.
+// Failures of extra passes, which changes cause, do not lengthen the wait.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
 
-// Unreadable returns the errors of apps that are left alone because their records are unreadable.
+// Unreadable returns the errors of apps whose records are unreadable. The reconciler does not change these apps.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable()...) }
 
-// Touch marks an app as changed in the cluster. Any goroutine may call it.
+// Touch makes an app due soon, because the app has changed in the cluster. Any goroutine may call it.
 func (r *Reconciler) Touch(app string) { r.queue.after(app, debounce) }
 
 // touch makes an app due immediately.
 func (r *Reconciler) touch(app string) { r.queue.after(app, 0) }
 
-// Poll makes Run fetch Git as soon as it can, at most once a second. Any goroutine may call it. It does not block.
+// Poll makes Run fetch Git soon, but at most once a second. Poll does not block, and any goroutine may call it.
 func (r *Reconciler) Poll() {
 	select {
 	case r.asked <- false:
@@ -255,7 +255,7 @@ func (r *Reconciler) want() {
 	}
 }
 
-// NextDue returns the earliest time at which an app or a stale branch is due, for callers of RunOnce. Zero means never.
+// NextDue returns when the next app or the next removal of a branch is due, for callers of RunOnce. Zero means never.
 func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.queue.next()) }
 
 func (r *Reconciler) cacheOf(app string) *appCache {
@@ -293,7 +293,7 @@ func (o *Options) gatherer(from *renderCache) source.Gatherer {
 	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
-// begin records a heartbeat and begins a part of a trace.
+// begin records a heartbeat, and starts the trace of a part of a pass.
 func (o *Options) begin(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	Heartbeat(ctx)
 	if o.Trace == nil {

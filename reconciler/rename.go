@@ -16,7 +16,7 @@ type rename struct {
 }
 
 // formerName returns the record of the removed app that was renamed to app a, or nil. App a has the same objects and no
-// record yet. It continues the former record, even during a release. The first transition of app a is only the rename.
+// record yet. It continues the former record, even during a release. Its first transition is only the rename.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
@@ -28,7 +28,7 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 			continue
 		}
 		heir, _, _ := p.newName(v, e.state)
-		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer removals not yet on record
+		if gone := e.state.Held != nil; heir == a.Name && (former == nil || !gone) { // prefer unrecorded removals
 			state := e.state
 			state.App, state.Path, state.Held = a.Name, a.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
@@ -46,8 +46,8 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 	return former
 }
 
-// settled returns an app's view. For a removed app, the view's error lists apps that may be its new name. settled
-// returns ErrNotReady until the new name is known and has taken over the record. Before, the old app does not change.
+// settled returns an app's view. For a removed app, the view's error lists apps that may be its new name. The error is
+// ErrNotReady until the new name is known and has taken over the record. Until then, the old app does not change.
 func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {
 		return a, nil
@@ -64,8 +64,8 @@ func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appVie
 	return a, nil
 }
 
-// newName returns the app that an old app was renamed to, or "". It compares objects with apps that have no record yet.
-// known is false while such an app is being rendered. empty lists such apps that have no objects, as possible heirs.
+// newName returns the new name of a renamed app, or "". It compares the old app's objects with apps that have no
+// record. "known" is false until these apps are rendered. "empty" lists such apps without objects.
 func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
@@ -86,11 +86,11 @@ func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []s
 	return "", empty, known
 }
 
-// isOfSomething reports whether a state has objects. A folder may be renamed before it has any objects.
+// isOfSomething reports whether a state has objects. An app may be renamed before the new folder has any objects.
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports whether objects include a workload of an inventory. If the inventory has no workload, any
-// object counts except Namespaces and CustomResourceDefinitions, which apps may share.
+// sharesObjects reports whether objects contain a workload of an inventory. If the inventory has no workload, any
+// common object counts, except Namespaces and CustomResourceDefinitions, which apps may share.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {
 		return ref.Kind == "Namespace" || ref.Kind == "CustomResourceDefinition"

@@ -14,7 +14,7 @@ import (
 )
 
 // renderCache holds renders of apps at commits. Workers render in the background, so that no pass waits for another
-// app. A missing render gives source.ErrNotReady, and its app is touched when the render is done.
+// app. For a missing render, it returns source.ErrNotReady, and touches the app when the render is done.
 type renderCache struct {
 	*builder
 	fetcher *fetcher
@@ -24,7 +24,7 @@ type renderCache struct {
 	mu    sync.Mutex
 	heads map[string]*headRender
 	at    map[string][]built       // the key is the app; most recently used first
-	named map[rollout.Ref][]string // the apps that have an object at the head
+	named map[rollout.Ref][]string // the apps whose heads have an object
 }
 
 type headRender struct {
@@ -35,9 +35,9 @@ type headRender struct {
 	policy     *rollout.Policy // the policy that the render was checked against
 	head       strategies.Head
 	missed     bool // a pass asked for the render and waits
-	looks      int  // fetches since the last try of a failing render; the field pause is the limit
+	looks      int  // fetches since the last try of a failing render; the next try follows after pause fetches
 	pause      int
-	isUnblamed bool // the head names the newest commit as its change, because older commits were unknown
+	isUnblamed bool // older commits were unknown, so the head names the newest commit as its change
 }
 
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
@@ -70,7 +70,7 @@ func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, r
 	return strategies.Head{Commit: tree.Commit()}, false
 }
 
-// look queues renders of apps at a fetched head. An app is touched if its render changed.
+// look queues renders of apps at a fetched head. Apps whose render changes are touched.
 func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	c.fetcher.follow(append([]Snapshot{tree}, line...))
 	c.mu.Lock()
@@ -82,7 +82,7 @@ func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	}
 }
 
-// prepare queues renders of apps at recorded commits, so that one fetch gets all commits. Urgent apps come first.
+// prepare queues renders of apps at recorded commits, so that one fetch gets all commits. Apps in flight come first.
 func (c *renderCache) prepare(record *stateStore, v *gitView, apps []string) {
 	for _, name := range apps {
 		a := v.apps[name]
@@ -105,7 +105,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 	}
 	if commit := tree.Commit().ID; h.want != commit {
 		if n := len(h.line); h.want != h.of && n > 0 && len(line) > 0 && line[0].Commit().ID == h.want {
-			line = append(h.line[:n:n], line[1:]...) // add to the commits that are not rendered yet
+			line = append(h.line[:n:n], line[1:]...) // keep the earlier commits, which are not rendered yet
 		}
 		h.want, h.line = commit, line
 	}
@@ -155,11 +155,11 @@ func (c *renderCache) all() []*rollout.Render {
 	return out
 }
 
-// mostLooks limits the fetches between two tries of a failing render.
+// mostLooks limits the number of fetches between two tries of a failing render.
 const mostLooks = 32
 
-// retry queues apps whose heads could not be decrypted, because their keys may have arrived. It also retries renders
-// with errors from outside the repository, after 1, 2, 4 … fetches.
+// retry queues heads that could not be decrypted, because their keys may have arrived. If a render failed for a reason
+// outside of the repository, it is retried after 1, 2, 4 … fetches.
 func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,21 +185,21 @@ func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) 
 	}
 }
 
-// work renders until the queue is closed. Several workers may run, but each app has at most one.
+// work renders until the queue is closed. Several workers may run, but each app has at most one worker at a time.
 func (c *renderCache) work() { c.queue.run(c.do, true) }
 
-// drain renders all queued jobs in the caller's goroutine. It reports whether there were any.
+// drain renders all queued jobs in the caller's goroutine. It reports whether there were any jobs.
 func (c *renderCache) drain() bool { return c.queue.run(c.do, false) }
 
 func (c *renderCache) do(j job) {
 	if j.tree == nil {
 		var held bool
-		if j.tree, held = c.Repository.Held(j.commit); !held { // the mirror was renewed
+		if j.tree, held = c.Repository.Held(j.commit); !held { // the mirror was replaced and lacks the commit
 			c.touch(j.app.Name)
 			return
 		}
 	}
-	policy := c.reader.Policy.Load() // under a later policy the app is rendered again
+	policy := c.reader.Policy.Load() // if the policy changes during the render, the app is rendered again
 	made := c.build(j)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,8 +245,8 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// isBlamed reports whether the commit that last changed an app is known, or can never be known. A new process does not
-// have older commits. If older commits are needed, isBlamed requests them and returns false.
+// isBlamed reports whether the commit that last changed an app is known, or cannot be found. A new process does not
+// know older commits. If they are needed, isBlamed requests them and returns false.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,7 +257,7 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory sets the commits that lead to an app's head. If line is empty, the history is unknown.
+// setHistory uses the commits in "line" to find the last change of an app's head. An empty line is an unknown history.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -282,7 +282,7 @@ type builder struct {
 	panics func(app string, problem any, stack []byte)
 }
 
-// build renders a job. A panic becomes an error of that app only.
+// build renders a job. A panic becomes an error of the job's app.
 func (b *builder) build(j job) (made strategies.Head) {
 	made.Commit = j.tree.Commit()
 	_, end := b.begin(context.Background(), report.PartRender, j.app.Name)
@@ -307,7 +307,7 @@ func (b *builder) build(j job) (made strategies.Head) {
 	return b.blame.head(j, made)
 }
 
-// orSealed renders an app at its current or stable commit. If the decryption key is missing, Secrets stay unchanged.
+// orSealed renders an app at its current or stable commit. Without the key, Secrets in the cluster stay unchanged.
 func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	r, err := b.reader.Render(tree, app)
 	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
@@ -317,7 +317,7 @@ func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// rollbackRender renders a head without checks if the head equals the stable version. Checks must not block a rollback.
+// rollbackRender renders a head that equals the stable version without checks, because checks must not stop a rollback.
 func (b *builder) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := b.states.of(app.Name)

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shelf is a Git mirror and a renderer that note their calls. Renders differ by commit.
+// shelf is both a Git mirror and a renderer, which notes its renders. Renders of two commits differ, unless the map "same" equates them.
 type shelf struct {
 	away
 	here     map[string]bool
@@ -61,7 +61,7 @@ func at(commits ...string) *gitView {
 	return v
 }
 
-// ask requests a render at a commit that has to be fetched first.
+// ask requests a render at a commit that is not fetched yet.
 func ask(t *testing.T, r *Reconciler, name, commit string) {
 	t.Helper()
 	if _, err := r.renders.render(t.Context(), app(name), commit); !errors.Is(err, source.ErrNotReady) {
@@ -69,7 +69,7 @@ func ask(t *testing.T, r *Reconciler, name, commit string) {
 	}
 }
 
-// wantHead fails the test unless an app's head is ready, and rendered at a commit.
+// wantHead fails the test unless an app's head is ready and its render is from the given commit.
 func wantHead(t *testing.T, r *Reconciler, v *gitView, name, commit string) {
 	t.Helper()
 	if head, ready := r.renders.head(v, app(name)); !ready || head.Err != nil || head.Commit.ID != commit || head.Render.Commit.ID != commit {
@@ -77,7 +77,7 @@ func wantHead(t *testing.T, r *Reconciler, v *gitView, name, commit string) {
 	}
 }
 
-// wantBuilt fails the test unless an app is rendered at a commit.
+// wantBuilt fails the test unless an app is rendered at the given commit.
 func wantBuilt(t *testing.T, r *Reconciler, name, commit string) {
 	t.Helper()
 	if built, err := r.renders.render(t.Context(), app(name), commit); err != nil || built.Commit.ID != commit {
@@ -87,7 +87,7 @@ func wantBuilt(t *testing.T, r *Reconciler, name, commit string) {
 
 func app(name string) rollout.App { return rollout.App{Name: name, Path: "apps/" + name} }
 
-// TestCommitsAreBroughtTogether checks that after a restart, one fetch gets the thousand commits of a thousand apps, each commit once.
+// TestCommitsAreBroughtTogether checks that, after a restart, one fetch requests the thousand commits of a thousand apps, each commit once.
 func TestCommitsAreBroughtTogether(t *testing.T) {
 	_, r := newShelf()
 	var all []string
@@ -101,13 +101,14 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 	slices.Sort(all)
 	compare.CheckNamed(t, "missing", all, r.fetcher.missing())
 	compare.CheckNamed(t, "asked for again while they are being brought", 0, len(r.fetcher.missing()))
-	// After an error, waiting apps ask again.
+	// After an error, waiting apps must request their commits again.
 	r.fetcher.brought(all, nil, nil, errors.New("no route"))
 	ask(t, r, "app7", all[7])
 	compare.CheckNamed(t, "missing after an error", all[7:8], r.fetcher.missing())
 }
 
-// TestCommitThatIsGone checks that a missing commit is an error, so that no app waits for it. After the next fetch it is requested again.
+// TestCommitThatIsGone checks that a commit that the server lacks is an error, so that no app waits for the commit. After the next fetch,
+// the commit is requested again.
 func TestCommitThatIsGone(t *testing.T) {
 	s, r := newShelf()
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
@@ -124,7 +125,7 @@ func TestCommitThatIsGone(t *testing.T) {
 	wantBuilt(t, r, "shop", "old")
 }
 
-// TestRendersOfReleasesComeFirst checks that apps in flight are rendered first.
+// TestRendersOfReleasesComeFirst checks that apps with a release in flight are rendered before other apps.
 func TestRendersOfReleasesComeFirst(t *testing.T) {
 	s, r := newShelf("new")
 	r.states.apps["till"] = appState{state: rollout.State{App: "till", Release: &rollout.Release{}}}
@@ -133,7 +134,8 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"till new", "aaa new", "shop new"}, s.rendered)
 }
 
-// TestAppsThatAreCalledBackComeFirst checks that after a restart, apps with a reverted or aborted release are rendered before other apps.
+// TestAppsThatAreCalledBackComeFirst checks that, after a restart, apps with a reverted or aborted release are rendered before other apps
+// in flight.
 func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	s, r := newShelf()
 	v := &gitView{branch: &source.Branch{}, apps: map[string]*appView{}}
@@ -166,7 +168,8 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"app2", "app3", "app2", "app3", "app0", "app1", "app0", "app1"}, apps)
 }
 
-// TestNewerHeadWins checks that a late render of an older head does not replace a newer head, for an app that becomes urgent in between.
+// TestNewerHeadWins checks that a late render of an older head does not replace the render of a newer head. Between the two heads, a
+// release of the app begins, so the newer head is rendered first.
 func TestNewerHeadWins(t *testing.T) {
 	_, r := newShelf("first", "second")
 	shop := app("shop")
@@ -184,8 +187,8 @@ func TestNewerHeadWins(t *testing.T) {
 	wantBuilt(t, r, "shop", "second")
 }
 
-// TestHeadIsTheCommitThatMadeIt checks that an app's head names the commit that changed the app, not a newer commit. The order of requests
-// does not matter, nor do commits that arrive before the render.
+// TestHeadIsTheCommitThatMadeIt checks that an app's head names the commit that changed the app, not a newer commit. This does not depend
+// on the order of requests, or on commits that arrive before the render.
 func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	shop := app("shop")
 	for name, look := range map[string]func(r *Reconciler){
@@ -212,7 +215,8 @@ func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	}
 }
 
-// TestWhatIsUsedStays checks that a rollback's target stays cached while many heads are rendered, because each pass uses the target.
+// TestWhatIsUsedStays checks that the render of a rollback's target stays cached while many heads are rendered, because each pass uses this
+// render.
 func TestWhatIsUsedStays(t *testing.T) {
 	s, r := newShelf("stable")
 	shop := app("shop")
@@ -252,7 +256,7 @@ func TestRendersEnd(t *testing.T) {
 	<-ended
 }
 
-// gated renders the app bomb when the gate opens, and other apps immediately.
+// gated is a renderer. It renders the app bomb when the gate opens, and other apps immediately.
 type gated struct {
 	*shelf
 	gate, others chan string
@@ -267,7 +271,7 @@ func (g *gated) Render(tree rollout.Tree, app rollout.App, c rollout.Commit) (*r
 	return &rollout.Render{App: app, Commit: c, Digest: c.ID}, nil
 }
 
-// TestAnAppThatTakesLongHoldsUpItself checks that a slow app with a head and two older commits to render occupies only one of two workers.
+// TestAnAppThatTakesLongHoldsUpItself checks that an app with three slow renders (a head and two older commits) occupies a single worker.
 func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	s, _ := newShelf("one", "two")
 	g := &gated{shelf: s, gate: make(chan string), others: make(chan string, 10)}
@@ -317,8 +321,8 @@ func TestCommitThatIsForeign(t *testing.T) {
 	wantBuilt(t, r, "shop", "head")
 }
 
-// TestFailedRenderIsTriedAgain checks that a failed render is retried at later fetches, with growing pauses, unless the error is in the
-// repository. Renders of older commits are retried, too. A success ends the retries.
+// TestFailedRenderIsTriedAgain checks that a failed render is retried at later fetches, with growing pauses, unless the files in the
+// repository cause the error. Renders of older commits are retried, too. A success ends the retries.
 func TestFailedRenderIsTriedAgain(t *testing.T) {
 	s, r := newShelf("1", "2")
 	v, apps := at("1", "2"), []rollout.App{app("a")}
@@ -333,7 +337,7 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	}
 	r.renders.look(v.branch.Tree, v.line, apps)
 	r.renders.drain()
-	compare.CheckNamed(t, "tries at 40 looks", 5, looks(40)) // after pauses of 1, 2, 4, 8 and 16 fetches
+	compare.CheckNamed(t, "tries at 40 looks", 5, looks(40)) // at the fetches 1, 3, 7, 15 and 31
 	_, _ = r.renders.render(t.Context(), app("a"), "1")
 	r.renders.drain()
 	s.fails = nil

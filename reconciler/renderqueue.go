@@ -20,7 +20,7 @@ type job struct {
 	line []Snapshot // the commits from the former head to this head
 }
 
-// renderQueue holds jobs. Apps in flight come first. An app has at most one worker, so a slow app leaves workers free.
+// renderQueue holds jobs. Jobs of apps in flight come first. A slow app occupies only one worker.
 type renderQueue struct {
 	isInFlight func(app string) bool
 
@@ -92,7 +92,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves the jobs of some apps to the front of the list of apps in flight, which may be long after a restart.
+// hasten moves the jobs of some apps to the front of the jobs of apps in flight, which may be many after a restart.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -33,7 +33,7 @@ func (m *appCache) happened(isRecorded, isRollback bool) bool {
 	return !told
 }
 
-// facts returns the fields of a transition's log line. It omits empty fields, so that queries find only values.
+// facts returns the fields of a transition's log line. It omits empty fields, so that a query for a field finds values.
 func facts(cluster string, s rollout.State) []any {
 	all := []any{"app", s.App, "cluster", cluster, "phase", string(s.Shown())}
 	add := func(key, value string) {
@@ -68,7 +68,7 @@ func facts(cluster string, s rollout.State) []any {
 	return all
 }
 
-// stepAndWeight returns a release's step, such as "2/5", and the slowest workload's weight in percent.
+// stepAndWeight returns a release's step, such as "2/5", and the smallest weight of its workloads in percent.
 func stepAndWeight(progress []rollout.Progress) (step string, weight int) {
 	var steps []string
 	weight = progress[0].Weight

@@ -11,7 +11,7 @@ import (
 )
 
 // revert returns the change that restores the app's files from the stable commit. It returns nil if the head is not the
-// rejected release, or if the folder has moved. Users review a doubtful revert, because it may affect other changes.
+// rejected release, or if the folder has moved. Users must review a doubtful revert, which may undo other changes.
 func (r *committer) revert(
 	ctx context.Context, v *gitView, s transition,
 ) (c *propose.Change, doubtful bool, err error) {
@@ -51,7 +51,7 @@ func (r *committer) editsBetween(
 	return propose.NewReversion(v.branch.Tree, tree, head, stable, r.renders.all())
 }
 
-// wantRevert notes an app whose rejected release may need a revert.
+// wantRevert queues an app whose rejected release may need a revert on the users' branch.
 func (r *committer) wantRevert(s recorded) {
 	config, in := s.view.branch.Config, s.input
 	in.State = s.after
@@ -68,7 +68,7 @@ func (r *committer) wantRevert(s recorded) {
 }
 
 // pushReverts pushes reverts that affect only an app's folder and its rejected release. It pushes one revert at a time,
-// each on the new head. If a push is refused, the revert becomes a proposal.
+// each onto the newest head. If the server refuses a push, the revert becomes a proposal.
 func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
@@ -131,7 +131,7 @@ func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose
 	}
 }
 
-// undoes reports whether a revert proposal is a user's undo of the head's release. Users may undo without a rejection.
+// undoes reports whether a revert proposal is a user's undo of the current release, which need not be rejected.
 func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.states.isProposed(branch)
 	if commit == "" {

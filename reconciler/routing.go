@@ -9,13 +9,13 @@ import (
 
 // routing says which routing of an app this process has applied, and when.
 type routing struct {
-	held  string    // the routing that was last applied without an error
-	key   string    // the routing at the last pass
-	began time.Time // the first pass after key was applied
+	held  string    // the routing of the last apply without an error
+	key   string    // the applied routing at the start of the last pass
+	began time.Time // the time of the first pass after the apply of key
 }
 
-// since returns when proxies could first load a state's routing, which is at the first pass after the apply. The result
-// is now if this process has not applied the routing, and the zero time if the state has no routing.
+// since returns the time from which proxies may have loaded a state's routing: the first pass after its apply. It
+// returns now if this process has not applied the routing, and the zero time if the state has no routing.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}
@@ -30,14 +30,14 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	}
 }
 
-// looked notes a new routing at the start of the pass after its apply. The time of the apply would be too early.
+// looked stores the time of a new routing at the first pass after its apply. The time of the apply would be too early.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now
 	}
 }
 
-// applying forgets the former routing before another is applied, because even a failed apply may replace the former.
+// applying forgets the applied routing before another one is applied, because even a failed apply may replace it.
 func (r *routing) applying(key string) {
 	if key != r.held {
 		*r = routing{}

@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// debounce joins changes that arrive together. A ready pod also changes its ReplicaSet and its Deployment.
+// debounce delays passes, so that one pass handles the related changes of a pod, its ReplicaSet and its Deployment.
 const debounce = 20 * time.Millisecond
 
-// pollSpacing is the least time between two fetches that Poll requests, so many webhooks cost one fetch a second.
+// pollSpacing is the minimum time between two fetches that Poll requests. Many webhooks cause one fetch a second.
 const pollSpacing = time.Second
 
-// gathering is how long a transition waits for the next transition, so that both share a push. mostGathering limits the
-// total wait. Apps that change together are rendered in turn, and without a wait most would need another push.
+// gathering is how long a transition waits for another one, so that one push records both. mostGathering limits the
+// wait. Apps that change together are rendered one after the other. Without the wait, most would need another push.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
@@ -30,8 +30,8 @@ const (
 func until(when time.Time) time.Duration { return time.Until(when) }
 
 // Run runs the three parts until the context ends. It fetches Git at each interval, reconciles apps after changes and
-// at timers, and records decisions. At the end, it waits for the current passes and push. Run logs and retries
-// failures, and returns no error except ErrDeposed.
+// when timers end, and records decisions. At its end, it waits for the current passes and records their decisions. It
+// logs and retries failures, and returns no error except ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -43,7 +43,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	for range r.Workers {
 		visits.Go(func() { r.pumpApps(ctx, apps) })
 	}
-	for range max(2, runtime.GOMAXPROCS(0)) { // a slow app must not block all workers
+	for range max(2, runtime.GOMAXPROCS(0)) { // at least two, so that a slow app does not block all renders
 		go r.renders.work()
 	}
 	<-ctx.Done()
@@ -74,7 +74,7 @@ func (a *appQueue) moveTo(q queue) {
 	clear(a.now)
 }
 
-// pumpApps reconciles apps. The queue never gives one app to two workers.
+// pumpApps reconciles apps. The queue never gives an app to two workers at the same time.
 func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface[string]) {
 	for {
 		app, ended := apps.Get()
@@ -96,7 +96,7 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 	}
 }
 
-// pumpIn fetches Git at each interval and on request, and fetches commits for passes. Its only error is ErrDeposed.
+// pumpIn fetches Git at each interval and on request, and the commits that passes need. Its only error is ErrDeposed.
 func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
@@ -120,7 +120,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if err != nil && ctx.Err() == nil {
 				failing = cmp.Or(failing, time.Now())
 				r.errorLog.about("commits that apps are at", err)
-				// Fetch Git early, because after a fetch, waiting passes request the commits again.
+				// Fetch Git early, because passes request the commits again after a fetch.
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				r.errorLog.about("commits that apps are at", nil)
@@ -142,7 +142,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			looked = time.Now()
 			wait := r.in.interval(interval)
 			switch {
-			case err != nil && !rollout.IsInvalid(err): // invalid folders and configurations do not slow down other apps
+			case err != nil && !rollout.IsInvalid(err): // an invalid folder or configuration must not slow down other apps
 				away = cmp.Or(away, looked)
 				wait = max(wait, backoff(looked.Sub(away)))
 			case !away.IsZero():
@@ -160,9 +160,9 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }
 
-// pumpOut records transitions. Transitions wait for a running push and the push interval. Rollbacks skip the interval.
+// pumpOut records transitions. They wait for the running push and the push interval. Rollbacks ignore the interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
-	var since, last, pushed time.Time // the first and newest waiting transitions, and the end of the last push
+	var since, last, pushed time.Time // arrivals of the first and newest waiting transition, and the end of the last push
 	var failing time.Time             // since when pushes fail
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
@@ -210,8 +210,8 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt returns when to push. since and last are the arrivals of the first and the last transition. earliest is the
-// end of the push interval, which only urgent transitions ignore.
+// pushAt returns when to push. "since" and "last" are the arrival times of the first and the last transition.
+// "earliest" is the end of the push interval, which only urgent transitions ignore.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// away is a Git server whose fetches fail.
+// away is a Git server whose fetches fail with an error of the function err.
 type away struct {
 	Repository
 	fetches atomic.Int64
@@ -32,8 +32,8 @@ func (a *away) Fetch(context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, a.err(a.fetches.Add(1))
 }
 
-// TestRunPolls checks the number of fetches in a minute while the Git server is down. Fetches begin at the interval and back off. Changes
-// of the cluster cause no fetch. A repeated error is logged once.
+// TestRunPolls checks the number of fetches in 61 seconds while the Git server is down. The first pause between fetches is the interval,
+// and later pauses are longer. Changes of the cluster cause no fetch. A repeated error is logged once.
 func TestRunPolls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flag    time.Duration
@@ -75,7 +75,7 @@ func TestRunPolls(t *testing.T) {
 func TestPoll(t *testing.T) {
 	for name, tt := range map[string]struct {
 		interval time.Duration
-		every    time.Duration // between calls of Poll, over a minute
+		every    time.Duration // the time between two calls of Poll, in a minute of calls
 		fetches  int64
 	}{
 		"one":                      {10 * time.Minute, time.Minute, 2},
@@ -105,7 +105,7 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// TestRunStopsAtOnce checks that a waiting Run ends immediately when it is stopped.
+// TestRunStopsAtOnce checks that Run ends immediately if its context is cancelled while it waits.
 func TestRunStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{Repository: &away{err: func(int64) error { return errors.New("no route") }}, Log: slog.New(slog.DiscardHandler)})
@@ -120,7 +120,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 	})
 }
 
-// TestAgenda checks that each app is due at its earliest time.
+// TestAgenda checks when apps are due: at the time of their timer, or immediately after a touch.
 func TestAgenda(t *testing.T) {
 	now := time.Now()
 	r := New(Options{Repository: &away{}, Log: slog.New(slog.DiscardHandler)})
@@ -134,7 +134,7 @@ func TestAgenda(t *testing.T) {
 	compare.CheckNamed(t, "due in an hour", []string{"later", "sooner"}, r.queue.due(now.Add(time.Hour)))
 }
 
-// TestEachErrorIsLoggedOnce checks that an error is logged once while it stays, and again when it returns.
+// TestEachErrorIsLoggedOnce checks that a repeated error is logged once, and once more if it returns after a success.
 func TestEachErrorIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	c := errorLog{log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -173,7 +173,7 @@ func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	}
 }
 
-// TestTriesAreSpread checks that Spread lengthens the wait of a failed app.
+// TestTriesAreSpread checks that Options.Spread lengthens the wait before the next try of a failed app.
 func TestTriesAreSpread(t *testing.T) {
 	asked := []time.Duration{}
 	w := newWorld(t, func(o *Options) {
@@ -213,8 +213,8 @@ func TestTriesAreTimed(t *testing.T) {
 	compare.CheckNamed(t, "a transition that was recorded in the end is a failure", false, isFailing())
 }
 
-// TestWhatMayNotBeLookedAt checks a new app with an object of a kind that gitrollout may not watch. The app is held with a reason until the
-// kind is permitted. A temporary error delays the app, but does not hold it.
+// TestWhatMayNotBeLookedAt checks a new app with an object of a kind that gitrollout may not watch. The app is held (phase Held) with a
+// reason until the kind is permitted. A temporary error only delays the app.
 func TestWhatMayNotBeLookedAt(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.unasked, w.cluster.applied = errors.New("the cluster is away"), nil
@@ -234,8 +234,8 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 	compare.CheckNamed(t, "held, and applied", "<nil> true", fmt.Sprint(w.stateOf("more").Held, isApplied()))
 }
 
-// TestNothingAdvancesUnseen checks that no timer advances a release and no rollback ends while watches are broken. A rollback still begins.
-// It ends when the watches work again.
+// TestNothingAdvancesUnseen checks that, while watches are broken, no timer advances a release and no rollback ends. A rollback still
+// begins, and ends when the watches work again.
 func TestNothingAdvancesUnseen(t *testing.T) {
 	steps := strings.NewReplacer("pause: {}", "pause: {duration: 3s}")
 	w := worldOf(t, map[string]string{
@@ -266,8 +266,8 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 	w.want(rollout.Healthy, 0)
 }
 
-// TestEachObjectIsTried checks that objects are applied one by one after a failed apply of all. Each new error is reported once. An object
-// of another app is skipped. Any other error stops the sequence, because later objects may remove pods.
+// TestEachObjectIsTried checks that objects are applied one by one after an apply of all objects has failed. Each new error is reported
+// once. An object of another app is skipped. Any other error stops the sequence, because later objects may remove pods.
 func TestEachObjectIsTried(t *testing.T) {
 	objects := []rollout.Object{object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "b"), object("v1", "ConfigMap", "c")}
 	theirs := &rollout.InvalidError{Msg: "it is another app's"}
@@ -294,7 +294,7 @@ func TestEachObjectIsTried(t *testing.T) {
 	}
 }
 
-// TestNoTracerCostsNothing checks that without a Tracer, a traced part allocates nothing.
+// TestNoTracerCostsNothing checks that a part of a pass allocates no memory for traces if there is no Tracer.
 func TestNoTracerCostsNothing(t *testing.T) {
 	r := New(Options{})
 	ctx := t.Context()
@@ -327,8 +327,8 @@ func (m *meter) Measured(string) []strategies.Measured {
 	return taken
 }
 
-// TestTheLastPassBeginsNothing runs processes that end after two passes. The last pass starts no measurement and collects all results,
-// however long it takes. So no requested measurement is lost.
+// TestTheLastPassBeginsNothing runs processes, each of which ends after two passes. The last pass of a process must start no measurement
+// and collect all results, however long it takes. So no requested measurement is lost.
 func TestTheLastPassBeginsNothing(t *testing.T) {
 	m := &meter{}
 	w := newWorld(t, func(o *Options) { o.Analyzer, o.Ends = m, true })

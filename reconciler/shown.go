@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// forgeUpdates returns a push's updates for the forge, or nil without a forge. removed has the apps' deleted proposals.
+// forgeUpdates returns the updates for the forge after a push, or nil without a forge. "removed" has deleted proposals.
 func (r *committer) forgeUpdates(
 	ctx context.Context, v *gitView, all []transition, removed map[string][]rollout.Proposal,
 ) *report.Shown {
@@ -30,8 +30,8 @@ func (r *committer) forgeUpdates(
 	return shown
 }
 
-// resume reports all apps to the forge after a start or a change of the forge. It omits healthy apps without proposals.
-// It still reports an app whose last release is the newest commit, because the end of that release may be unreported.
+// resume reports all apps to the forge after a start or a change of the forge. It omits healthy apps without proposals,
+// unless the last release is the newest commit, because that release's end may be unreported.
 func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {
@@ -66,7 +66,7 @@ func (r *committer) show(v *gitView, shown *report.Shown) {
 	r.tell(report.Report{Config: v.branch.Config, Head: head, Forge: shown})
 }
 
-// proposed describes the existing proposals of an app for the forge.
+// proposed returns descriptions of an app's existing proposals for the forge.
 func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Input) []rollout.Proposal {
 	var all []rollout.Proposal
 	wanted := propose.WantedBy(in)
@@ -93,7 +93,7 @@ func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Inpu
 	return all
 }
 
-// stableOf returns the render of the app's stable commit, or nil if there is no render yet.
+// stableOf returns the render of the app's stable commit, or nil if the commit is not rendered yet.
 func (r *committer) stableOf(ctx context.Context, in strategies.Input) *rollout.Render {
 	if in.State.Stable == nil {
 		return nil

@@ -21,7 +21,7 @@ type stateStore struct {
 	mu        sync.Mutex
 	isKnown   bool
 	head      string            // the head of the state branch
-	pushes    int               // the count of push starts and push ends in this process
+	pushes    int               // the number of starts and ends of pushes in this process
 	isPushing bool              // a push is running, so a fetch may be older or newer than the record
 	proposals map[string]string // the commits of proposals, by branch
 	apps      map[string]appState
@@ -32,8 +32,8 @@ type stateStore struct {
 
 type appState struct {
 	state rollout.State
-	id    string // the id of the last read blob
-	err   error  // if set, the state is unreadable and the app is left alone
+	id    string // the blob id of the state file at the last read
+	err   error  // if set, the state is unreadable, and the app is not changed
 }
 
 func newStateStore(o *Options) *stateStore {
@@ -54,7 +54,7 @@ func (r *stateStore) isInFlight(app string) bool {
 	return e.state.Release != nil || e.state.Phase == rollout.Aborting
 }
 
-// isOfAnother reports whether an object is on record for another app.
+// isOfAnother reports whether an object is in the record of another app.
 func (r *stateStore) isOfAnother(app string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *stateStore) proposed() map[string]string {
 // isProposed returns the commit of a proposal's branch, or "" if there is none.
 func (r *stateStore) isProposed(branch string) string { return r.proposed()[branch] }
 
-// setProposals stores the new commits of proposal branches after a push. A branch without a commit was deleted.
+// setProposals stores the new commits of proposal branches after a push. A branch without a new commit was deleted.
 func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +101,7 @@ func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]s
 	r.proposals = next
 }
 
-// read stores a fetch's proposals and changed state files, and returns the changed apps. pushes is the count of pushes
+// read stores the proposals and the changed state files of a fetch, and returns the changed apps. "pushes" is the count
 // before the fetch. If the count has changed or a push is running, the fetch is outdated, and read ignores it.
 func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
@@ -167,7 +167,7 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 		return true
 	}
 	r.apps[name] = appState{state: s, id: id}
-	return was.err != nil || !s.Equal(&was.state) // this process wrote an equal state
+	return was.err != nil || !s.Equal(&was.state) // false if this process wrote the same state
 }
 
 // check refuses the state branch of another cluster, because its states do not fit this cluster.
@@ -186,7 +186,7 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 	return r.noteWriter(c.Writer)
 }
 
-// noteWriter compares the writer in Git with this process. Two alternating writers are safe, because each push contains
+// noteWriter compares the writer in Git with this process. Two alternating writers are safe, because each push names
 // the expected head. But an exclusive process stands down, and any other process logs a warning.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
@@ -205,7 +205,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process as the writer of the next commit. After another writer, it begins a new epoch.
+// nextWriter returns this process as the writer of the next commit. If another writer was last, it begins a new epoch.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
@@ -242,7 +242,7 @@ func (r *stateStore) begin() (end func()) {
 	return func() { note(false) }
 }
 
-// setRecorded stores the pushed states and the new head. The push was made from a draft.
+// setRecorded stores the states and the head of a push that was made from a draft.
 func (r *stateStore) setRecorded(on draft, head string, states map[string]rollout.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// tidyAfter is how long a merged proposal's branch stays. Forges move main first and record the merge later. If they
-// find no branch, the pull request ends as closed instead of merged.
+// tidyAfter is how long the branch of a merged proposal stays. Forges move the users' branch first and record the merge
+// later. If the proposal's branch is gone by then, the pull request ends as closed instead of merged.
 const tidyAfter = 10 * time.Second
 
 type stale struct {
-	due     time.Time // when the branch is removed
+	due     time.Time // when to remove the branch
 	failing time.Time // the first refused removal; zero without refusals
 	why     string
 }
@@ -33,7 +33,7 @@ func (r *committer) hasForge(v *gitView) bool {
 }
 
 // keepsFor reports whether the branch of an unwanted proposal stays for a while, because a forge may still be merging
-// it. Without a merge the branch is deleted at once, so that its approvals do not apply to the next proposal.
+// it. Any other branch is deleted at once, so that its approvals do not apply to the next proposal.
 func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Rollback != nil {
 		return false
@@ -51,7 +51,7 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// markStale marks the branches of unwanted proposals, also branches from before a restart. tidy removes them later.
+// markStale marks the branches of unwanted proposals, also branches from before a restart, so that tidy removes them.
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	w := propose.WantedBy(in)
 	for kind, isWanted := range map[rollout.ProposalKind]bool{
@@ -68,13 +68,13 @@ func (r *committer) markStale(ctx context.Context, in strategies.Input, since ti
 	}
 }
 
-// tidy removes stale proposal branches that are due, and reports them to the forge. After a conflict, it tries again.
+// tidy removes the marked branches that are due, and reports them to the forge. After a conflict, it tries again later.
 func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {
 		old := r.states.isProposed(branch)
 		switch {
-		case old == "": // the forge has removed it
+		case old == "": // the branch is already gone
 			delete(r.stale, branch)
 		case !now.Before(r.stale[branch].due):
 			updates = append(updates, rollout.Update{Branch: branch, Old: old, Delete: true})
@@ -111,7 +111,7 @@ func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// nextTidy returns when the first stale branch is due, or zero if none is stale.
+// nextTidy returns when the removal of the first marked branch is due, or zero if no branch is marked.
 func (r *committer) nextTidy() time.Time {
 	var next time.Time
 	for _, s := range r.stale {

@@ -5,7 +5,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// transition is the decision of one pass. If it changes the state, Git records it.
+// transition is the decision of one pass. If the decision changes the state, Git records the transition.
 type transition struct {
 	app         *appView
 	view        *gitView
@@ -15,7 +15,7 @@ type transition struct {
 	applied     *strategies.Decision // the rollback that the pass has applied, or nil
 	changed     bool                 // the state must be recorded
 	leaves      bool                 // the record must be removed, because no object is left
-	renamedFrom *rename              // the former name's record, which the app continues; or nil
+	renamedFrom *rename              // the record of the app's former name, which the app continues; or nil
 	refused     bool                 // the cluster refuses objects, so they are checked again later
 	err         error                // the app's error
 }
@@ -27,8 +27,8 @@ type recorded struct {
 	unpushed error         // why the Git server refuses the transition
 }
 
-// numbered returns the decided state with its serial. A rollback is applied before it is recorded. The serial
-// keeps a process with an older record from undoing the rollback. The serial also exceeds the serial in the cluster.
+// numbered returns the decided state with a serial above the serials in the record and in the cluster. A rollback is
+// applied before it is recorded. The serial keeps a process with an older record from undoing the rollback.
 func (t *transition) numbered() rollout.State {
 	state := t.decision.State
 	if t.before.IsTransition(&state) {

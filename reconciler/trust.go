@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// holdUnverified holds the apps that a refused head would change.
+// holdUnverified holds the apps (phase Held) that a refused head of the users' branch would change.
 func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused *rollout.Refusal) error {
 	if refused == nil {
 		l.judged = ""
@@ -46,8 +46,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns the recorded commits that are not ancestors of the followed commit. If a trusted head is
-// known, the result is empty. After an error, the result has all recorded commits.
+// foreign returns the recorded commits that are not ancestors of the view's commit. If a trusted head is known, the
+// result is empty. After an error, the result has all recorded commits.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -64,7 +64,7 @@ func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err
 	return outside, nil
 }
 
-// judge decides whether an app goes on while the head is refused. The parameter tree is the head, or nil if unreadable.
+// judge decides whether an app continues while the head is refused. tree is the refused head, or nil if unreadable.
 func (l *poller) judge(
 	ctx context.Context, v *gitView, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {
@@ -73,7 +73,7 @@ func (l *poller) judge(
 	}
 	var at *rollout.Render
 	var err error
-	if v.refused.Blind { // after a restart, only the state is trusted
+	if v.refused.Blind { // after a restart, only the recorded state is trusted
 		if at, err = l.recorded(ctx, a, foreign); err != nil {
 			a.head, a.refused = &strategies.Head{Err: why}, why
 			return
@@ -100,7 +100,7 @@ func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*r
 	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
-// changes reports whether a commit would change an app. The app's present render is "at", with the error "held".
+// changes reports whether a commit would change an app. "at" is the app's present render, and "held" is its error.
 func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// watchdog holds the last heartbeat of each piece of work.
+// watchdog holds the time of the last heartbeat of each piece of work.
 type watchdog struct {
 	mu    sync.Mutex
 	signs map[string]time.Time
@@ -46,10 +46,10 @@ func Heartbeat(ctx context.Context) {
 	}
 }
 
-// leastTimeout is the least time before silent work counts as stuck. Requests end within 2 minutes.
+// leastTimeout is the minimum time without a heartbeat before work counts as stuck. Requests end within 2 minutes.
 const leastTimeout = 5 * time.Minute
 
-// Stuck returns the names of work in Run that had no heartbeat for ten intervals and at least 5 minutes, or "".
+// Stuck returns the names of work in Run without a heartbeat for ten intervals and at least 5 minutes, or "".
 func (r *Reconciler) Stuck(interval time.Duration) string {
 	timeout := max(leastTimeout, 10*r.in.interval(interval))
 	r.watchdog.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stuck is a Repository and an Observer. Its Fetch calls a test's function and then fails.
+// stuck is a Repository and an Observer. Its Fetch calls the function fetch and then fails.
 type stuck struct {
 	Repository
 	Observer
@@ -27,8 +27,8 @@ func (s stuck) Fetch(ctx context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, errors.New("no route")
 }
 
-// TestWorkThatHangsIsNamed checks that a fetch counts as hanging after ten intervals without a heartbeat, but not before 5 minutes. A fetch
-// with heartbeats does not hang, nor does a loop that waits for its next fetch.
+// TestWorkThatHangsIsNamed checks when a fetch counts as stuck: after ten intervals without a heartbeat, but not before 5 minutes. A fetch
+// with heartbeats is not stuck, nor is a loop that waits for its next fetch.
 func TestWorkThatHangsIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		interval time.Duration
@@ -65,7 +65,7 @@ func TestWorkThatHangsIsNamed(t *testing.T) {
 	}
 }
 
-// TestOneAppThatHangsIsNamed checks that a report of a hanging pass names only the app of that pass.
+// TestOneAppThatHangsIsNamed checks that Stuck names only the app whose pass is stuck.
 func TestOneAppThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{

@@ -85,8 +85,8 @@ func (t tree) ReadBlob(id string) ([]byte, error) {
 	return nil, fmt.Errorf("no blob %s", id)
 }
 
-// origin is a Git server with its mirror, in memory. If fails is set, each push returns it. If refuse is set, it checks each update of a
-// push, and an error of refuse fails the push.
+// origin is an in-memory Git server together with its mirror. If fails is set, each push returns this error. If refuse is set, it is called
+// with each update of a push, and its error fails the push.
 type origin struct {
 	refuse    func(rollout.Update) error
 	commits   map[string]tree
@@ -186,11 +186,11 @@ func (o *origin) Outside(_ context.Context, commit string, of []string) ([]strin
 	}), nil
 }
 
-// server is a cluster: a model of Kubernetes' controllers that notes applied and pruned objects.
+// server is an in-memory cluster. It models the controllers of Kubernetes, and notes applied and pruned objects.
 type server struct {
 	*kube.Cluster
 	refuses func(o rollout.Object) error // returns the error of an object's apply; nil accepts all objects
-	fights  error                        // Apply returns it after it has written all objects
+	fights  error                        // returned by Apply after all objects were written
 	check   error                        // the result of a dry run
 	unseen  string                       // why watches are broken; "" while they work
 	applied []string
@@ -198,7 +198,7 @@ type server struct {
 	unprune error // if set, Prune returns it and deletes nothing
 	hanging bool  // deletions do not complete, as with a finalizer
 	foreign []rollout.Foreign
-	unasked error // the error of OtherOwners
+	unasked error // the error that OtherOwners returns
 }
 
 func (s *server) Apply(_ context.Context, _ string, objects []rollout.Object) error {
@@ -245,7 +245,7 @@ func (s *server) OtherOwners(context.Context, string, []rollout.Object, time.Tim
 	return s.foreign, s.unasked
 }
 
-// world is a reconciler of the app shop, with a Git server, a renderer and a cluster, all in memory.
+// world is a test environment in memory: a Git server, a renderer, a cluster, and a reconciler of the app shop.
 type world struct {
 	*testing.T
 	git     *origin
@@ -285,7 +285,8 @@ var (
 	withoutShop      = map[string]string{"apps/shop/kustomization.yaml": "", "apps/shop/config.yaml": "", "apps/shop/app.yaml": ""}
 )
 
-// newWorld returns a world whose app is Healthy at v1. A release of the app has a gate at half of its pods.
+// newWorld returns a world whose app shop is Healthy at v1. A release of the app stops at a gate when half of the pods have the new
+// version.
 func newWorld(t *testing.T, options func(*Options)) *world {
 	t.Helper()
 	return worldOf(t, map[string]string{
@@ -296,7 +297,7 @@ func newWorld(t *testing.T, options func(*Options)) *world {
 	}, options)
 }
 
-// worldOf returns a world whose users' branch has these files. The app shop is Healthy at their version.
+// worldOf returns a world whose users' branch has the given files. The app shop is Healthy at the version in these files.
 func worldOf(t *testing.T, files map[string]string, options func(*Options)) *world {
 	t.Helper()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -344,11 +345,11 @@ func contents(files map[string]string) map[string][]byte {
 
 func (w *world) clock() time.Time { return w.now }
 
-// once advances the clock by a second, runs a pass, and then runs the controllers.
+// once advances the clock by a second, calls RunOnce, and then runs the controllers of the cluster.
 func (w *world) once() error {
 	w.now = w.now.Add(time.Second)
 	w.cluster.Now = w.now
-	for _, app := range append(w.r.states.names(), "shop") { // as watches do
+	for _, app := range append(w.r.states.names(), "shop") { // as watches touch apps
 		w.r.Touch(app)
 	}
 	err := w.r.RunOnce(w.Context(), w.clock, true)
@@ -375,7 +376,7 @@ func (w *world) passes(n int) {
 	}
 }
 
-// settle runs 20 passes, which suffice for most changes to end. Each pass must succeed.
+// settle runs 20 passes, which are enough for most changes to end. Each pass must succeed.
 func (w *world) settle() {
 	w.Helper()
 	for range 20 {
@@ -390,7 +391,8 @@ func (w *world) follow(what string, files map[string]string) {
 	w.settle()
 }
 
-// restart replaces the reconciler by a new one, as a restart of the process does. The new one reads the history of commits from past.
+// restart replaces the reconciler by a new one, as a restart of the process does. The new reconciler reads the history of commits from
+// past.
 func (w *world) restart(past *pastOf) {
 	o := w.r.Options
 	o.Past = past
@@ -414,7 +416,7 @@ func (w *world) recordsNothing(run func()) {
 	}
 }
 
-// want fails the test unless the app has this phase and this number of pods of v2.
+// want fails the test unless the app shop has the given phase and the given number of pods of v2.
 func (w *world) want(phase rollout.Phase, pods int) {
 	w.Helper()
 	if s := w.state(); s.Phase != phase || w.pods("v2") != pods {
@@ -438,7 +440,7 @@ func (w *world) wantBackPods() {
 	}
 }
 
-// wantBegun fails the test unless a release of the app shop has pods of v2 and no hold.
+// wantBegun fails the test unless a release of the app shop has pods of v2 and the app is not held.
 func (w *world) wantBegun() {
 	w.Helper()
 	if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {
@@ -446,7 +448,7 @@ func (w *world) wantBegun() {
 	}
 }
 
-// pods returns the replicas of a version, in all ReplicaSets.
+// pods returns the number of replicas of a version in all ReplicaSets.
 func (w *world) pods(version string) int {
 	n := 0
 	for _, d := range w.cluster.Deployments {

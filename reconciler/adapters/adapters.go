@@ -1,6 +1,6 @@
-// Package adapters implements package reconciler's interfaces with packages git and cluster. It also connects the
-// consumers of reports. A started write is finished even after the process was told to stop. A permanent error of the
-// API server becomes an InvalidError.
+// Package adapters implements the interfaces of package reconciler with packages git and cluster. It also connects the
+// consumers of reports. A write that has begun may continue for the time Grace after the process is told to stop. A
+// permanent error of the API server becomes an InvalidError.
 package adapters
 
 import (
@@ -72,7 +72,7 @@ func (a Applier) Check(ctx context.Context, app string, objects []rollout.Object
 	return final(a.Client.Check(ctx, app, objects))
 }
 
-// final turns a permanent refusal by the API server into an InvalidError.
+// final converts the error for a permanent refusal by the API server to an InvalidError. It keeps any other error.
 func final(err error) error {
 	var refused *cluster.Error
 	if errors.As(err, &refused) && !refused.Temporary() && refused.Reason != cluster.Unexpected {
@@ -104,7 +104,7 @@ var held = map[cluster.Reason]rollout.HeldReason{
 	cluster.Forbidden: rollout.HeldForbidden, cluster.Contested: rollout.HeldContested,
 }
 
-// Apply implements reconciler.Applier. It returns an InvalidError for an object of another owner.
+// Apply implements reconciler.Applier. It returns an InvalidError if an object has another owner.
 func (a Applier) Apply(ctx context.Context, app string, objects []rollout.Object) error {
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
@@ -144,13 +144,13 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Spread lengthens a duration by up to a tenth, so that processes do not retry together after an outage.
+// Spread lengthens a duration by up to a tenth, so that processes do not retry at the same time after an outage.
 func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
-// Grace is how long a pass may go on after a stop. Kubernetes kills a pod 30 seconds after a stop.
+// Grace is how long a pass may continue after the process is told to stop. Kubernetes kills a pod only after 30 s.
 const Grace = 20 * time.Second
 
-// Outlive returns a context that ends later than its parent. The delay is Grace.
+// Outlive returns a context that is cancelled when the time Grace has passed after its parent ended.
 func Outlive(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {

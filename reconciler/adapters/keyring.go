@@ -12,7 +12,7 @@ import (
 )
 
 // Keyring reads the keys of an app's encrypted files from a Secret. The app's configuration has the Secret's name and
-// namespace. Keyring reads with the app's own account, so that no app can decrypt with the key of another app.
+// namespace. Keyring reads the Secret with the app's own service account, so that no app can use another app's key.
 type Keyring struct {
 	App    func(name string) rollout.App // returns the app at the newest commit
 	Client func() *cluster.Client
@@ -20,7 +20,7 @@ type Keyring struct {
 	Now    func() time.Time
 
 	mu    sync.Mutex
-	known map[string]heldKeys // by app; cached for the files of one render
+	known map[string]heldKeys // the keys by app, cached for the files of one render
 }
 
 type heldKeys struct {
@@ -33,7 +33,7 @@ type heldKeys struct {
 // keysFor is how long keys are cached, because a render needs the keys for each of its files.
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. Its errors are recorded, so the same problem must have the same text.
+// Unlock is the callback of render.InProcess. Its errors are recorded in Git, so equal problems must have equal texts.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {
@@ -43,7 +43,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // the argument lacks the account, and its namespace may be from an older commit
+	now := k.App(app.Name) // the parameter lacks the account, and its namespace may be from an older commit
 	k.mu.Lock()
 	held, known := k.known[app.Name]
 	k.mu.Unlock()

@@ -15,14 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Policy reads a reconciler's policy at each fetch.
+// Policy reads the operators' policy for a reconciler at each fetch.
 type Policy struct {
 	File string // a local file, used if Ref is empty
 	Ref  string // a file in the repository, as branch:path
 	Repo *git.Repo
 	Keys *git.Keys // the keys that may sign the policy's branch; nil disables the check
 
-	data   []byte // the content at the last read
+	data   []byte // the content of the policy file at the last read
 	policy *rollout.Policy
 }
 
@@ -45,7 +45,7 @@ func (r *Policy) Read(heads rollout.Heads) (*rollout.Policy, error) {
 	return p, err
 }
 
-// onBranch returns the policy at a commit of the policy's branch. With --verify-commits, the commit must be signed.
+// onBranch returns the policy file at a commit of its branch. With --verify-commits, the commit must be signed.
 func (r *Policy) onBranch(commit string) ([]byte, error) {
 	branch, path, _ := strings.Cut(r.Ref, ":")
 	if commit == "" {

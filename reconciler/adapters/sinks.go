@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Sinks pass reports to the forge, to the notifier, to Kubernetes Events, and to functions in Others.
+// Sinks passes each report to the forge, to the notifier, to Kubernetes Events, and to the functions in Others.
 type Sinks struct {
 	Forge    ForgeReader
 	Notifier Notifier // nil disables notifications
@@ -20,7 +20,7 @@ type Sinks struct {
 	Tracers  []report.Tracer
 
 	mu     sync.Mutex
-	head   string // the last head that the notifier got
+	head   string // the head of the state branch in the last call of Notify
 	config *rollout.Config
 }
 
@@ -30,8 +30,8 @@ type ForgeReader interface {
 	Resume(forge rollout.Forge, transitions []rollout.ForgeUpdate, branches []string)
 }
 
-// Notifier notifies users of changes on the state branch. Notify is called when the configuration or the head changes.
-// The parameter "made" is the new commit if this process made that commit, else nil. Notify does not block.
+// Notifier notifies users of changes on the state branch. Notify is called when the configuration or the branch's head
+// changes. The parameter "made" is the new commit if this process made the commit, or else nil. Notify does not block.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }
@@ -69,7 +69,7 @@ func (o *Sinks) notify(r report.Report) {
 	}
 }
 
-// eventPatience is the maximum time that a pass waits for an Event.
+// eventPatience is how long a pass waits at most for the creation of its Events.
 const eventPatience = 5 * time.Second
 
 // record writes an Event for each workload of a transition. "kubectl describe" shows these Events.
@@ -90,7 +90,7 @@ func (o *Sinks) record(a report.App) {
 	}
 }
 
-// Trace is the callback of reconciler.Options. Each tracer gets the context of the tracer before it.
+// Trace is the callback of reconciler.Options. Each tracer gets the context that the previous tracer returned.
 func (o *Sinks) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ends := make([]func(error), len(o.Tracers))
 	for i, trace := range o.Tracers {

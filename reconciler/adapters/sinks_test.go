@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// TestTracers checks that each tracer is called in the context of the tracer before it.
+// TestTracers checks that each tracer gets the context that the previous tracer returned.
 func TestTracers(t *testing.T) {
 	type key string
 	var told []string

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Supervised returns a function that calls work. It returns early if the function hung reports a problem, or if work
-// goes on too long after the context ended. The process may then end, because decisions are in Git or are made again.
+// Supervised returns a function that calls work. This function returns early if hung() reports a problem, or if work
+// goes on too long after its context ended. The process may then end, because decisions are in Git or are made again.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {
@@ -36,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is how long the work may continue after its last request was cancelled.
+// graceToEnd is the time for work to end after Grace, when the last write of the work is cancelled.
 const graceToEnd = 5 * time.Second

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestWorkThatHangsIsGivenUp checks when Supervised abandons work: when hung reports a problem, or some time after the context ended.
+// TestWorkThatHangsIsGivenUp checks when Supervised returns although work goes on: when hung() reports a problem, or some time after the
+// end of the context.
 func TestWorkThatHangsIsGivenUp(t *testing.T) {
 	forEver := func(context.Context) error { select {} }
 	late := func(ctx context.Context) error {
@@ -35,7 +36,7 @@ func TestWorkThatHangsIsGivenUp(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), tt.stopAt)
 				defer stop()
 				work := tt.work
-				if tt.message != "EOF" && tt.message != "" { // a synctest bubble needs the end of all its goroutines
+				if tt.message != "EOF" && tt.message != "" { // synctest.Test waits for the end of all goroutines
 					over := make(chan struct{})
 					defer close(over)
 					work = func(context.Context) error { <-over; return nil }

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// lastWork is how long a program may still publish after a stop. The next start publishes the rest.
+// lastWork is how long a Worker may publish after the process is told to stop. The next process publishes the rest.
 const lastWork = 5 * time.Second
 
-// Worker publishes in the background after a pass. Flush waits for the pending work or for the end of its context.
+// Worker publishes in the background after a pass. Flush returns when the pending work is done or its context ends.
 type Worker interface {
 	Run(ctx context.Context)
 	Flush(ctx context.Context)

@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestSettle checks that Settle waits for requests but not for Jobs, and returns whether there is a result to collect.
+// TestSettle checks that Settle waits for requests but not for running Jobs, and reports whether there is a result to collect.
 func TestSettle(t *testing.T) {
 	answer := make(chan struct{})
 	url, _ := serve(t, func(*http.Request) { <-answer })
@@ -76,7 +76,7 @@ func TestNothingIsRemembered(t *testing.T) {
 	compare.CheckNamed(t, "of an ended analysis: measurements, and forgotten", []any{0, true}, []any{len(b.Measured("shop")), forgotten()})
 }
 
-// TestJobsAreRemovedOnce checks that a Job with failed requests is not deleted while its analysis continues. After the Job has ended, it is
+// TestJobsAreRemovedOnce checks that the Job of a failed request is not deleted while its analysis continues. A Job that has ended is
 // deleted once. A Job that was never requested is not deleted.
 func TestJobsAreRemovedOnce(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
@@ -109,7 +109,8 @@ func TestJobsAreRemovedOnce(t *testing.T) {
 	removed(1, "when one was never begun")
 }
 
-// TestWhatIsMissingIsSaid checks that an error names an unreadable Secret, or has the HTTP status of a failed query for the stable version.
+// TestWhatIsMissingIsSaid checks that a measurement's error names a Secret that cannot be read. It also checks that the error has the HTTP
+// status of a failed query for the stable version.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("hash") == "old" {

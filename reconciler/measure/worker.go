@@ -27,9 +27,9 @@ type Options struct {
 	// As returns an app's context for requests to the cluster. If As is nil, the worker's context is used.
 	As       func(ctx context.Context, app rollout.App) context.Context
 	Touch    func(app string)                    // called when a result can be collected
-	Trouble  func(app, metric string, err error) // gets errors that are no result, such as a panic or a failed cleanup
+	Trouble  func(app, metric string, err error) // gets errors that no result shows, such as a panic or a failed cleanup
 	Parallel int                                 // concurrent measurements of an app; default 8
-	Again    time.Duration                       // the interval between requests for a running measurement; default 2s
+	Again    time.Duration                       // the interval between requests while the result is Running; default 2s
 	Judging  time.Duration                       // the time limit for judging a result; default 1s
 }
 
@@ -42,25 +42,25 @@ type Worker struct {
 	stations map[string]*station // by app
 }
 
-// station holds the measurements of one app.
+// station holds the running and the uncollected measurements of one app.
 type station struct {
-	slots chan struct{}    // limits requests, so that a slow server only blocks its own app
-	tasks map[string]*task // tasks that have begun and were not collected yet
+	slots chan struct{}    // limits the app's concurrent requests, so that a slow server blocks only this app
+	tasks map[string]*task // tasks that were started and whose results were not collected yet
 	left  []leftover
 }
 
-// task is a measurement from its start until it is collected.
+// task is a measurement, from its start until its result is collected.
 type task struct {
 	strategies.Measure
 	app    rollout.App
 	slots  chan struct{}
 	end    context.CancelFunc
-	waits  bool // the measurement waits for a Job or for a gate
+	waits  bool // the measurement waits for a running Job or a shut gate
 	isDone bool
 	found  strategies.Measured
 }
 
-// leftover is a failed or abandoned request. Its objects, such as a Job, may still exist.
+// leftover is a failed or abandoned request whose objects, such as a Job, may still exist.
 type leftover struct {
 	strategies.Measure
 	provider.Request
@@ -76,8 +76,8 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts the due measurements that are not running and have no uncollected result. The argument going has the
-// unfinished runs. Measure cancels measurements of other runs and of removed metrics, and deletes their objects.
+// Measure starts the due measurements that are not running and have no uncollected result. The parameter "going" has
+// the unfinished runs. Measure cancels measurements of other runs and of removed metrics, and deletes their objects.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	return got
 }
 
-// Settle waits until every running measurement waits for a Job or a gate. It reports whether there are results.
+// Settle waits until each measurement has a result, or waits for a Job or a gate. It reports whether there are results.
 func (w *Worker) Settle(ctx context.Context) (found bool) {
 	for w.isBusy(&found) && ctx.Err() == nil {
 		select {
@@ -186,7 +186,7 @@ func (w *Worker) clear(app string) {
 	}
 }
 
-// measure takes one measurement. Its error does not contain the text of a panic, because errors are written to Git.
+// measure takes one measurement. It keeps the text of a panic out of the error, because errors are recorded in Git.
 func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
 	failed := func(text string) strategies.Measured {
 		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
@@ -218,7 +218,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 }
 
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
-	// The computation may be slow, because it handles texts by third parties. A late result is dropped.
+	// The call of do() may be slow, because it handles texts of third parties. A late result is dropped.
 	type outcome struct {
 		got      T
 		err      error
@@ -250,7 +250,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request returns the request for the provider. The argument latest is the hash of the version to measure.
+// request returns the request to the provider. The parameter "latest" is the hash of the version to measure.
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace
@@ -278,7 +278,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	}, err
 }
 
-// ask sends a request. It repeats the request while the result is Running.
+// ask sends a request, and repeats the request while the result is Running.
 func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (result provider.Result, err error) {
 	request, err := w.request(ctx, t, latest, suffix)
 	if err != nil {
@@ -316,11 +316,11 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 	}
 }
 
-// grace is how long a provider may evaluate responses after its timeout. The timeout covers only requests.
+// grace is how long a provider may evaluate responses after its timeout, because the timeout covers only requests.
 const grace = 5 * time.Second
 
 // leave deletes the objects of a request, such as a Job, if the request succeeded or the analysis ended. The objects of
-// a failed request stay until the analysis ends, because the next try has the same ID and finds these objects.
+// a failed request stay until the analysis ends, because the next try has the same ID and uses these objects.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()
@@ -345,7 +345,7 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 	}
 }
 
-// id identifies a measurement. The ID is the same after a crash, so that the objects of the first try are found.
+// id returns the ID of a measurement. It is the same after a restart, so that the objects of an earlier try are found.
 func (t *task) id() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
 		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number))

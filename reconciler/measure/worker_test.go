@@ -62,7 +62,7 @@ func newBench(t *testing.T, change func(*Options)) *bench {
 	return b
 }
 
-// measured waits for a touch and collects the measurements.
+// measured waits until the Worker touches the app, and returns the app's results.
 func (b *bench) measured(t *testing.T, app string) []strategies.Measured {
 	t.Helper()
 	select {
@@ -77,7 +77,7 @@ func (b *bench) measured(t *testing.T, app string) []strategies.Measured {
 	}
 }
 
-// one waits for a touch and returns the only measurement.
+// one waits until the Worker touches the app shop, and returns the only result.
 func (b *bench) one(t *testing.T) strategies.Measured {
 	t.Helper()
 	got := b.measured(t, "shop")
@@ -94,7 +94,7 @@ func (b *bench) measure(t *testing.T, m rollout.Metric) strategies.Measured {
 	return b.one(t)
 }
 
-// wantError fails the test unless a measurement is an error with a text, and does not show the Secret.
+// wantError fails the test unless a measurement has an error with the given text, and does not show the Secret.
 func wantError(t *testing.T, got strategies.Measured, text string) {
 	t.Helper()
 	if got.Phase != analysis.Errored || !strings.Contains(got.Message, text) || strings.Contains(got.Message, "s3cr3t") {
@@ -130,7 +130,7 @@ func web(url string) rollout.Metric {
 	return rollout.Metric{Name: "errors", Provider: "web", Config: map[string]any{"url": url}}
 }
 
-// compared returns a metric that compares both versions.
+// compared returns a metric that is measured for the new and for the stable version.
 func compared(url string) rollout.Metric {
 	m := web(url + "/?hash={{args.hash}}")
 	m.Compare, m.Pods = &rollout.Compare{}, map[string]string{"hash": "Latest"}
@@ -150,7 +150,7 @@ func withToken(m rollout.Metric) rollout.Metric {
 	return m
 }
 
-// hang returns a handler that waits until its request is cancelled. It reports each start on begun, if that is not nil.
+// hang returns a handler that waits until its request is cancelled. If begun is not nil, the handler sends to it when a request starts.
 func hang(begun chan<- struct{}) func(*http.Request) {
 	return func(r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -183,8 +183,8 @@ func TestMeasures(t *testing.T) {
 	compare.CheckNamed(t, "collected twice", 0, len(b.Measured("shop")))
 }
 
-// TestNotTwice requests a measurement again while it runs, and again before its result is collected. The Worker must not start it twice.
-// After the result is collected, a request starts the next measurement.
+// TestNotTwice requests a measurement again while it runs, and again before its result is collected. The Worker must not start a second
+// measurement. After the result is collected, a request starts the next measurement.
 func TestNotTwice(t *testing.T) {
 	release := make(chan struct{})
 	url, asked := serve(t, func(*http.Request) { <-release })
@@ -201,7 +201,7 @@ func TestNotTwice(t *testing.T) {
 	}
 }
 
-// TestOneAppKeepsNoOtherWaiting checks that other apps measure while one app has more hanging metrics than slots.
+// TestOneAppKeepsNoOtherWaiting checks that other apps are measured while one app has more hanging measurements than slots.
 func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
@@ -249,7 +249,7 @@ type gates struct {
 	fails   error
 }
 
-// locked calls run while gates answers no request.
+// locked calls run with g.mu locked, so that no request is answered meanwhile.
 func (g *gates) locked(run func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -295,7 +295,7 @@ var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{
 	}},
 }}
 
-// TestRunningHoldsNoSlot checks that a running Job is read again by the same name, and holds no slot. A failed deletion is reported.
+// TestRunningHoldsNoSlot checks that a running Job occupies no slot, and is read again by the same name. A failed deletion is reported.
 func TestRunningHoldsNoSlot(t *testing.T) {
 	g := &gates{refuses: errors.New("not allowed")}
 	url, _ := serve(t, nil)
@@ -313,7 +313,8 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 	compare.CheckNamed(t, "the last Job, and deleted Jobs", []any{g.asked[0], 1}, []any{g.asked[len(g.asked)-1], g.deleted})
 }
 
-// TestPanic checks that a panic becomes an error of the measurement. Only the log has the panic's text, because it may have secrets.
+// TestPanic checks that a panic becomes an error of the measurement. Only the log has the panic's text, because this text may contain
+// secrets.
 func TestPanic(t *testing.T) {
 	b := newBench(t, func(o *Options) {
 		o.Parallel = 1
@@ -337,7 +338,7 @@ func TestJudgingEnds(t *testing.T) {
 	compare.CheckNamed(t, "a judgement that does not end is dropped", true, err != nil)
 }
 
-// TestEnd checks that running measurements are dropped at the end of the process.
+// TestEnd checks that running measurements are dropped when the process ends.
 func TestEnd(t *testing.T) {
 	begun := make(chan struct{})
 	url, _ := serve(t, hang(begun))
@@ -355,7 +356,8 @@ func TestEnd(t *testing.T) {
 	compare.CheckNamed(t, "measurements, and touched apps", [2]int{0, 0}, [2]int{len(b.Measured("shop")), len(b.touched)})
 }
 
-// TestComparesAndKeepsSecrets checks that both versions are measured, and that an argument from a Secret is sent but shown nowhere.
+// TestComparesAndKeepsSecrets checks that both versions are measured. An argument from a Secret is sent to the server, but no result shows
+// it.
 func TestComparesAndKeepsSecrets(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
@@ -383,8 +385,8 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 	compare.Check(t, []any{analysis.Errored, "Secret shop/metrics has no key other"}, []any{got.Phase, got.Message})
 }
 
-// TestOverIsOver checks that measurements of a gate, a Job and a slow server stop when their analyses end. The Job is deleted. No result is
-// left to collect.
+// TestOverIsOver checks the measurements of a gate, a Job and a slow server when their analyses end. The measurements stop, the Job is
+// deleted, and no result is left to collect.
 func TestOverIsOver(t *testing.T) {
 	asked := make(chan struct{}, 1000)
 	shut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -434,7 +436,7 @@ func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	compare.CheckNamed(t, "measurements under way, and remembered apps", [2]int{0, 0}, [2]int{len(b.under()), len(b.stations)})
 }
 
-// TestDeletedJobIsNotMadeAgain checks that the deletion of a running Job by hand makes its measurement inconclusive. No new Job is created.
+// TestDeletedJobIsNotMadeAgain checks that, if a user deletes a running Job, its measurement is inconclusive, and no new Job is created.
 func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	g := &gates{}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
@@ -446,7 +448,7 @@ func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// under returns the running measurements of the shop.
+// under returns the running and uncollected measurements of the app shop.
 func (b *bench) under() []string {
 	b.Worker.mu.Lock()
 	defer b.Worker.mu.Unlock()
@@ -465,8 +467,8 @@ func waitFor(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestOnlyInNamespacesOfTheApp checks that outside of the app's namespaces, no Secret is read and no Job is created. A metric that needs
-// neither is measured.
+// TestOnlyInNamespacesOfTheApp checks that, in a namespace that the app may not use, no Secret is read and no Job is created. A metric that
+// needs neither is measured.
 func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `[1, 100]`) }))
 	t.Cleanup(s.Close)

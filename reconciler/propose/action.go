@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Undo is the verb that proposes to revert a release in Git. The other verbs are the decisions of promotion files.
+// Undo is the verb that proposes the revert of a release in Git. All other verbs are decisions of promotion files.
 const Undo rollout.Verb = "undo"
 
 // Verbs lists the verbs of all actions.
@@ -22,7 +22,7 @@ func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 // Action is a user's request for one app.
 type Action struct {
 	Verb    rollout.Verb `json:"verb"`              // a verb that the function Verbs returns
-	Release rollout.Hash `json:"release"`           // the release that the user sees; StillAbout checks it
+	Release rollout.Hash `json:"release"`           // the release that the user sees; StillAbout checks that it is current
 	Reason  string       `json:"reason,omitempty"`  // for the verbs "hold", "abort" and "undo"
 	Full    bool         `json:"full,omitempty"`    // for "promote": open all gates and skip the remaining weights
 	Through string       `json:"through,omitempty"` // for "promote": the last step to pass, by name or by number from 1
@@ -31,7 +31,7 @@ type Action struct {
 	Off         bool `json:"off,omitempty"` // for "hold": end the hold
 }
 
-// StillAbout returns an error if the user meant another release than the current one.
+// StillAbout returns an error if the user saw another release than the current one.
 func (a Action) StillAbout(in strategies.Input) error {
 	if now := about(in, a.Verb); a.Release != now {
 		return fmt.Errorf("the page shows release %q, but the current release is %q; reload the page", a.Release, now)
@@ -54,7 +54,7 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	return ""
 }
 
-// Possible returns the actions that the app's state allows for the current release. Their Reason and Through are empty.
+// Possible returns the actions that the app's state allows for the current release. Reason and Through are empty.
 func Possible(in strategies.Input) (out []Action) {
 	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
@@ -71,7 +71,7 @@ func Possible(in strategies.Input) (out []Action) {
 // MergeCommand merges the proposal on a branch (%s). Its merge commit records who promoted the release.
 const MergeCommand = "git fetch && git merge --no-ff origin/%s && git push"
 
-// UnknownStepError is returned if the field Through is not the name or number of a step.
+// UnknownStepError is returned if Action.Through is neither the name nor the number of a step.
 type UnknownStepError struct {
 	Through string
 	Steps   []string // the valid names and numbers
@@ -95,7 +95,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.Decision != rollout.Restart && p.At == "" &&
 		in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // the file must differ from an old file that has no effect
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // a file equal to the earlier, spent file would have no effect
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -137,7 +137,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates. If adoption or renaming holds the app, the head replaces a version that is not in Git.
+// promoteFully opens all gates. If the app is held for adoption or renaming, the head replaces the running version.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -181,7 +181,7 @@ func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 		then: "gitrollout takes over the app's objects from the other controller; " + watchHint(in.App.Name)}, nil
 }
 
-// promoteGate opens the shut gates, or ends the current step's wait.
+// promoteGate opens the shut gates. If no gate is shut, it ends the wait of the current step.
 func promoteGate(in strategies.Input) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -255,7 +255,7 @@ func notAtGate(in strategies.Input) error {
 	return fmt.Errorf("%s; to open gates ahead of time: --through STEP or --full", text)
 }
 
-// promoteThrough opens all gates up to and including a step. Workloads that have passed the step do not change.
+// promoteThrough opens all gates up to and including a step. It changes nothing for workloads that are past the step.
 func promoteThrough(in strategies.Input, through string) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -291,7 +291,7 @@ func promoteThrough(in strategies.Input, through string) (decision, error) {
 	}
 }
 
-// hold stops the release in flight at its current step.
+// hold stops the release in flight at its current step, or keeps a waiting release from beginning.
 func hold(in strategies.Input, reason string) (decision, error) {
 	release, stays := strategies.Coming(in), "does not begin the release"
 	if release == nil {
@@ -308,7 +308,7 @@ func hold(in strategies.Input, reason string) (decision, error) {
 	}, nil
 }
 
-// endHold removes a promotion file that holds the release. Passed steps remain passed, because the record has them.
+// endHold removes a promotion file with the decision hold. Passed steps stay passed, because the record has them.
 func endHold(in strategies.Input) (decision, error) {
 	if in.Promotion == nil || in.Promotion.Decision != rollout.Hold {
 		return decision{}, errors.New("there is no hold to end")

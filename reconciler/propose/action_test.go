@@ -49,7 +49,7 @@ const promotionFile = ".gitrollout/prod/promote/shop.yaml"
 
 var to = Target{Cluster: "prod", Branch: "main"}
 
-// refused fails the test unless an action is refused with a text.
+// refused fails the test unless an action is refused with the given text.
 func refused(t *testing.T, in strategies.Input, a Action, text string) {
 	t.Helper()
 	_, err := to.Decide(in, a)
@@ -66,7 +66,7 @@ func decided(t *testing.T, in strategies.Input, a Action) (file string, o Change
 	return string(o.Edits[promotionFile]), o
 }
 
-// shop returns an app at a gate: step 2 of 3.
+// shop returns the input of the app shop, which waits at a gate: step 2 of 3.
 func shop() strategies.Input {
 	w := rollout.Workload{Namespace: "shop", Name: "shop"}
 	stable := &rollout.Render{Templates: map[rollout.Workload]rollout.Hash{w: "h1-1"}}
@@ -83,7 +83,7 @@ func shop() strategies.Input {
 }
 
 // TestPromoteOverAWayBack checks a full promotion of the head during a rollback. The promotion is accepted, because the rollback may never
-// end. A promotion of a rejected head is refused.
+// end. If the head's version was rejected, its promotion is refused.
 func TestPromoteOverAWayBack(t *testing.T) {
 	in := shop()
 	w := in.State.Progress[0].Workload
@@ -230,7 +230,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestPromote checks which steps of which workloads a promotion opens, and which skipped steps its effect lists.
+// TestPromote checks which steps of which workloads a promotion opens, and which skipped steps the text Effect lists.
 func TestPromote(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	at := func(steps map[rollout.Workload]int) strategies.Input {
@@ -319,7 +319,7 @@ func TestPromote(t *testing.T) {
 	}
 }
 
-// rejected returns the shop while the head is a rejected version.
+// rejected returns the input of the app shop after the head's version was rejected (phase Degraded).
 func rejected() strategies.Input {
 	in := shop()
 	w := in.State.Progress[0].Workload

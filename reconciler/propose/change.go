@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one commit to make, with its meaning for users.
+// Change is one commit to make, with a description for users.
 type Change struct {
 	App     string            // the app, if a user's action asks for the change
 	Branch  string            // short name of the users' branch, or of a proposal's branch
@@ -16,7 +16,7 @@ type Change struct {
 	Message string            // the commit's message
 	When    time.Time         // the commit's time
 	Subject string            // the action without the cluster, such as "Promote shop past step 2"
-	Effect  string            // the effect for the user
+	Effect  string            // the effect, as text for the user
 	uses    []string          // the files of the version that an undo restores
 
 	Again func() (Change, error) // decides again after another push; nil if the edits do not depend on other files
@@ -28,7 +28,7 @@ type Target struct {
 	Branch  string // short name of the users' branch
 }
 
-// promotion returns the Change that writes an app's promotion file, or removes it if p is nil.
+// promotion returns the Change that writes an app's promotion file. If p is nil, the Change deletes the file.
 func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Change, error) {
 	o := Change{Branch: t.Branch, Edits: map[string][]byte{rollout.PromotionPath(t.Cluster, app): nil}, When: when}
 	if p != nil {
@@ -47,12 +47,12 @@ func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, whe
 	return o, nil
 }
 
-// releaseLine describes a release in a commit's message. The text of the parameter "what" follows the author.
+// releaseLine describes a release in a commit message. The text "what" follows the author's name.
 func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion proposes to open gates. The commit has the newest step's start time, so equal proposals are equal commits.
+// Promotion proposes to open gates. Its time is the newest step's start, so that equal proposals are equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
 	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // encoding texts never fails
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
@@ -78,7 +78,7 @@ func measured(s rollout.State) string {
 	return text
 }
 
-// logged returns the recorded last log lines of the hook that rejected a release, formatted as code.
+// logged returns the last log lines of the hook that rejected a release. They come from the record, formatted as code.
 func logged(s rollout.State, why rollout.Rejection) string {
 	for _, run := range s.Hooks {
 		if run.Name == why.Hook && run.Release == why.Hash && run.Phase == rollout.HookFailed && run.Log != "" {

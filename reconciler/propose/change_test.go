@@ -173,7 +173,7 @@ func TestBack(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "no version before")
 }
 
-// commit is a Tree with the contents of files, by path. An id is the content.
+// commit is a Tree with the contents of files, by path. The id of a file is its content.
 type commit map[string]string
 
 func (c commit) Lookup(path string) (rollout.Entry, bool, error) {
@@ -232,7 +232,7 @@ func (u unreadable) Commit() rollout.Commit { return rollout.Commit{ID: "c"} }
 
 var errUnread = errors.New("unread")
 
-// TestReversionOfWhatCannotBeRead checks that an unreadable file does not count as missing.
+// TestReversionOfWhatCannotBeRead checks that an unreadable file is an error, and does not count as missing.
 func TestReversionOfWhatCannotBeRead(t *testing.T) {
 	const file = "apps/shop/a.yaml"
 	for name, c := range map[string]struct{ head, old, err string }{
@@ -254,7 +254,7 @@ func TestReversionOfWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// snapshot is a commit of the users' branch with the app's manifest and another file.
+// snapshot is a commit of the users' branch with an id. It has the app's manifest and another file.
 type snapshot struct {
 	commit
 	id string
@@ -264,7 +264,7 @@ func (s snapshot) Commit() rollout.Commit {
 	return rollout.Commit{ID: s.id, Author: "Bob <bob@example.com>", Subject: "change " + s.id}
 }
 
-// TestTrace checks the other commits that a revert also undoes. The release's commit and commits that only scale are not listed.
+// TestTrace checks which other commits a revert also undoes. The result omits the release's commit, and commits that change only replicas.
 func TestTrace(t *testing.T) {
 	at := func(id, manifest string) snapshot {
 		return snapshot{commit{"apps/shop/web.yaml": manifest, "README": id}, id}
@@ -299,7 +299,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// sizedTo returns an app whose Deployments w0, w1 … have these replicas.
+// sizedTo returns a render of an app whose Deployments w0, w1 … have the given replicas.
 func sizedTo(path string, files []string, counts ...int64) *rollout.Render {
 	r := &rollout.Render{App: rollout.App{Name: "a", Path: path}, Files: files}
 	for i, n := range counts {
@@ -316,7 +316,7 @@ func two(a string, n int, b string, m int) string {
 }
 
 // TestReversionKeepsThePods checks that a revert of a file keeps the present replicas. The renders show which numbers of the file are
-// replicas of which workload. If the replicas cannot be kept, the proposal lists them.
+// replicas of which workload. If replicas cannot be kept, the proposal lists them.
 func TestReversionKeepsThePods(t *testing.T) {
 	const (
 		kustomization = "kustomization.yaml"
@@ -399,7 +399,8 @@ func TestReversionKeepsThePods(t *testing.T) {
 	}
 }
 
-// TestReversionOfAFolderWithAnotherName reverts a rename of the app's folder. Replicas come from the file with the same name.
+// TestReversionOfAFolderWithAnotherName reverts a rename of the app's folder. The replicas must come from the file with the same name in
+// the present folder.
 func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	head, old := commit{"b/web.yaml": "replicas: 9\nv2", "b/more.yaml": "x"}, commit{"a/web.yaml": "replicas: 3\nv1"}
 	v, err := NewReversion(head, old, sizedTo("b", []string{"b/web.yaml", "b/more.yaml"}, 9), sizedTo("a", []string{"a/web.yaml"}, 3), nil)
@@ -407,8 +408,8 @@ func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	compare.CheckNamed(t, "edits, resized, and error", []any{want, 0, error(nil)}, []any{v.Edits, len(v.Resized), err})
 }
 
-// TestReversionOfWhatIsConfigured checks that a changed configuration entry of the app makes a revert an error. A revert of the app's files
-// alone would create another version.
+// TestReversionOfWhatIsConfigured checks that a revert is an error if the app's entry in config.yaml has changed. A revert of only the
+// app's files would create another version.
 func TestReversionOfWhatIsConfigured(t *testing.T) {
 	head, old := commit{"a/web.yaml": "image: shop:${tag}\nenv: 2"}, commit{"a/web.yaml": "image: shop:${tag}\nenv: 1"}
 	variables := func(values map[string]string) func(a *rollout.App) {

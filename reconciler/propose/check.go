@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Mergeable reports whether a merge only adds the proposed promotion. Users may have changed the proposal's branch.
+// Mergeable reports whether a merge makes only the edits of the proposed promotion. Users may have changed the branch.
 func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	key := strategies.Key(in)
 	return key != nil && m.Does(Promotion(cluster, in.State, key).Edits)
 }
 
-// Restores reports whether a merge only reverts files of head to old. The renders "from" and "to" are of head and old.
+// Restores reports whether a merge only restores files of head from old. "from" and "to" are the renders at these two.
 func Restores(m rollout.Merge, head, old Tree, from, to *rollout.Render) bool {
 	wanted, err := comparing(from, to).differing(head, old, slices.Concat(from.Files, to.Files))
 	for path, content := range m.Edits {

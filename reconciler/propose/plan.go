@@ -5,14 +5,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Wanted holds the proposals that an app's state asks for.
+// Wanted holds the proposals that an app's state requires.
 type Wanted struct {
 	Promotion *rollout.Promotion // opens the shut gates; nil if no gate is shut
 	Gate      int                // the furthest step with a shut gate
 	Revert    bool               // the app was rolled back from a release that the head may still have
 }
 
-// WantedBy returns the proposals that an app's state asks for.
+// WantedBy returns the proposals that an app's state requires.
 func WantedBy(in strategies.Input) Wanted {
 	s := in.State
 	step, _ := strategies.Gate(in)
@@ -20,12 +20,12 @@ func WantedBy(in strategies.Input) Wanted {
 	return Wanted{Promotion: strategies.Key(in), Gate: step, Revert: isRejected}
 }
 
-// Plan holds the facts that decide what happens to a proposal's branch.
+// Plan holds the facts that decide the next step for a proposal's branch.
 type Plan struct {
 	Existing string         // the commit of the proposal's branch; "" if there is none
 	Wanted   *Change        // nil if no proposal is wanted
 	IsNew    bool           // this transition is the reason for the proposal
-	IsKept   bool           // the branch stays even if unwanted, because a forge may be merging it
+	IsKept   bool           // an unwanted branch stays, because a forge may be merging it
 	Merge    *rollout.Merge // the merge of the branch into the head; nil if it cannot be read
 }
 
@@ -39,8 +39,8 @@ const (
 	Delete             // delete the branch
 )
 
-// Calculate returns the next step and its reason. If a user removed a proposal, only a new reason brings it back. A
-// mergeable proposal with the same effect stays, because forges dismiss approvals when a branch moves.
+// Calculate returns the next step and its reason. If a user has deleted a proposal, only a new reason restores the
+// proposal. A mergeable proposal with the same effect stays, because forges dismiss approvals when a branch moves.
 func (p Plan) Calculate() (Step, string) {
 	switch {
 	case p.Wanted == nil && (p.Existing == "" || p.IsKept):

@@ -85,7 +85,7 @@ func TestSubjectOfSeveral(t *testing.T) {
 	}
 }
 
-// TestJoined checks that the branch of a proposal for many apps has a short name, and another name for other apps.
+// TestJoined checks that the branch name of a proposal for many apps is short, and differs for other sets of apps.
 func TestJoined(t *testing.T) {
 	var apps []string
 	for i := range 40 {

@@ -1,5 +1,5 @@
 // Package report holds the values that package reconciler passes to other packages: forge, notifications, metrics,
-// tracing and dashboard. Packages that import it link no Kubernetes client.
+// tracing and dashboard. The import of this package links no Kubernetes client.
 package report
 
 import (
@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Report is an immutable result of the reconciler. Consumers read no other value.
+// Report is an immutable result of the reconciler. Its consumers read no other data of the reconciler.
 type Report struct {
 	Config *rollout.Config      // the configuration in force; nil if none was readable yet
 	Head   string               // the head of the state branch; valid if Config is set
@@ -23,7 +23,7 @@ type Report struct {
 type App struct {
 	Cluster   string
 	Before    rollout.State       // the record before the pass
-	Input     strategies.Input    // the input, with the record after the pass
+	Input     strategies.Input    // the decision's input, but State is the record after the pass
 	Decision  strategies.Decision // the decision of the pass
 	Happened  bool                // this pass recorded a transition or applied a rollback
 	Proposals map[string]string   // the commits of all proposals, by branch
@@ -44,7 +44,7 @@ func (a App) Note() (reason string, warning bool) {
 type Shown struct {
 	Forge   rollout.Forge
 	Updates []rollout.ForgeUpdate
-	// Resume is true after a start or a new forge. Branches then has all proposals, and Updates has all current states.
+	// Resume is true after a start or for a new forge. Then Branches has all proposals, and Updates has current states.
 	Resume   bool
 	Branches []string
 }
@@ -53,14 +53,14 @@ type Shown struct {
 type Stats struct {
 	Passes  int // passes of single apps, and calls of RunOnce
 	Commits int // commits on the state branch
-	Decided int // apps reconciled
+	Decided int // passes of single apps that came to a decision
 	Lost    int // pushes that failed because another writer was first
 }
 
 // Part names one part of a pass, for metrics and traces.
 type Part string
 
-// PartRender, PartDecide and PartApply handle one app. PartDecide first applies the last recorded transition.
+// PartRender, PartDecide and PartApply handle one app. PartDecide includes an apply of the recorded state.
 const (
 	PartPass   Part = "pass"
 	PartFetch  Part = "fetch"
@@ -70,6 +70,6 @@ const (
 	PartApply  Part = "apply"
 )
 
-// Tracer is called when a part begins. It returns the part's context and a function. The function is called once, with
-// the error, when the part ends. The app is "" for parts of several apps. Several goroutines call Tracer.
+// Tracer is called when a part begins. It returns the part's context, and a function to call once with the error when
+// the part ends. The parameter app is "" for parts of several apps. Several goroutines call Tracer.
 type Tracer func(ctx context.Context, part Part, app string) (context.Context, func(error))

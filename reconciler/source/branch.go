@@ -52,7 +52,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {
-	case rollout.IsInvalid(err): // an invalid freeze file was meant to stop something
+	case rollout.IsInvalid(err): // freeze all apps, because the file was meant to stop some
 		freeze = rollout.Unreadable(err)
 	case err != nil:
 		return nil, err
@@ -66,7 +66,7 @@ func (b *Branch) Find(name string) (app rollout.App, listed bool) {
 	return rollout.Find(b.Apps, func(a rollout.App) bool { return a.Name == name })
 }
 
-// WithProject returns an app with the service account of its project.
+// WithProject returns an app with the service account of its project, if the project has one.
 func (b *Branch) WithProject(app rollout.App) rollout.App {
 	if project, _ := b.Policy.ProjectOf(app.Name); project != nil && project.ServiceAccount != "" {
 		return app.As(project.ServiceAccount)
@@ -74,7 +74,7 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 	return app
 }
 
-// Promoters returns the promoters' file of an app's project, or "" if there is none.
+// Promoters returns the path of the promoters' file of an app's project, or "" if there is none.
 func (b *Branch) Promoters(app string) string {
 	if project, _ := b.Policy.ProjectOf(app); project != nil {
 		return project.Promoters
@@ -90,7 +90,7 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 	return b.Config.CalendarOf(app, b.Freeze)
 }
 
-// Removed returns the error of a removed app. The app is left alone, because a typo in a glob must not stop a service.
+// Removed returns the error of a removed app. The app's objects stay, because a typo in a glob must not stop a service.
 // The parameter "empty" lists apps without objects, because each may be the new name of the removed app.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
@@ -107,7 +107,7 @@ func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	}
 }
 
-// Prunes reports whether a removed app's objects get deleted. A glob that sets "prune" must match the folder.
+// Prunes reports whether a removed app's objects are deleted: a glob with "prune" matches its folder, which is gone.
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {
@@ -124,7 +124,7 @@ type Promotion struct {
 	By   rollout.Commit     // the commit that wrote the file; zero if unknown
 }
 
-// Promotion reads an app's promotion file. It also tries the app's former names, so that a hold survives a rename.
+// Promotion reads an app's promotion file. It also tries the app's former names, so that a decision survives a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if _, listed := b.Find(name); listed && name != app.Name {

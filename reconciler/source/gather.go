@@ -14,21 +14,21 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Gatherer collects the input of an app's decision. The reconciler, commands and pages differ only in RenderAt.
+// Gatherer collects the input of a decision. The reconciler, commands and pages use different RenderAt functions.
 type Gatherer struct {
-	// RenderAt returns an app's render at a commit. Its error is ErrNotReady until the render is done.
+	// RenderAt returns an app's render at a commit. The error wraps ErrNotReady until the render is done.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
 	// Observe returns the observed cluster, as reconciler.Observer does. If it is nil, the observation is empty.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
-	// Know receives kinds of workloads that only some clusters serve, before Observe is called. It may be nil.
+	// Know gets kinds of workloads that only some clusters serve, before Observe is called. It may be nil.
 	Know func(kinds []rollout.Partitioned)
 }
 
 // ErrNotReady is returned by RenderAt while a commit is being fetched or rendered.
 var ErrNotReady = errors.New("is still being read")
 
-// Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time. The
-// error is ErrNotReady while the recorded commit is being read, but the other input is complete. If the recorded commit
+// Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time.
+// While the recorded commit is being read, the error is ErrNotReady, and all other input is set. If the recorded commit
 // is unavailable, Source and the error are nil, and the app follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
@@ -60,7 +60,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have. The routing was applied at "applied" (workloads.View).
+// Desired returns the objects that the cluster should have if the routing was applied at the time "applied".
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
@@ -94,7 +94,7 @@ func Workloads(in strategies.Input) []rollout.Workload {
 	return rollout.Mapped(slices.Sorted(maps.Keys(set)), func(name string) rollout.Workload { return set[name] })
 }
 
-// Routes returns the app's objects in whose status a router reports.
+// Routes returns the app's objects whose status a router writes.
 func Routes(in strategies.Input) []rollout.Ref {
 	if r := cmp.Or(in.Head.Render, in.Source); r != nil {
 		return strategies.Watched(r)

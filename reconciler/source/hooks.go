@@ -8,12 +8,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Jobs returns the state of a Job. If begun is set, EnsureJob only reads the state and creates no Job.
+// Jobs returns the states of Jobs. If begun is set, EnsureJob only reads the state and creates no Job.
 type Jobs interface {
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 }
 
-// Applied returns a commit's objects to apply, without the Jobs that run around releases.
+// Applied returns a commit's objects without the hook Jobs, which run before or after a release.
 func Applied(r *rollout.Render) []rollout.Object { return hook.Without(r.Objects) }
 
 // LookAtHooks reads the Jobs of running hooks, for display. It omits Jobs that it cannot read.

@@ -14,18 +14,18 @@ type App struct {
 	State     rollout.State
 }
 
-// Trust holds the reconciler's knowledge of an app beyond the app's files. Other callers pass the zero value. For
-// them, the record says why the app conflicts with another app and why its promotion file is ignored.
+// Trust holds the reconciler's knowledge of an app beyond the app's files. Other callers pass the zero value. For them,
+// Prepare takes the reasons of a conflict and of an ignored promotion file from the record.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
 	Newest     rollout.Commit        // the newest commit, if Refused is set
-	Conflict   *rollout.InvalidError // the other app that owns an object of the head
+	Conflict   *rollout.InvalidError // the conflict with another app that owns an object of the head
 	Unapproved *rollout.InvalidError // why the promotion of the head's release is not approved
 	Unknown    error                 // why the head is not known yet
 }
 
-// Prepare returns an app as Gather's input. If the app may not follow the head, the head has an error and no render.
+// Prepare returns an app for Gather. If the app may not follow the head, the head has an error and no render.
 func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, p Promotion, t Trust) App {
 	if !t.IsKnown {
 		p.By = head.Commit

@@ -13,14 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Renderer renders an app at a commit. If the app's files do not change, its Renders differ only in Commit.
+// Renderer renders an app at a commit. If two commits have the same files, the renders differ only in Commit.
 type Renderer interface {
 	Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
 }
 
 // Reader reads commits for one cluster. Any goroutine may call it.
 type Reader struct {
-	Policy atomic.Pointer[rollout.Policy] // the policy for later heads; nil if there is none
+	Policy atomic.Pointer[rollout.Policy] // the policy for heads that are rendered from now on; nil if there is none
 
 	cluster  string
 	renderer Renderer
@@ -31,12 +31,12 @@ type Reader struct {
 	configs map[string]*rollout.Config // by blob id
 }
 
-// NewReader returns a Reader for a cluster. The cluster is a folder in .gitrollout.
+// NewReader returns a Reader for a cluster. The parameter cluster is the name of a folder in .gitrollout.
 func NewReader(cluster string, renderer Renderer) *Reader {
 	return &Reader{own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
 }
 
-// In sets gitrollout's own namespace and the namespaces in scope. Without namespaces, the whole cluster is in scope.
+// In sets gitrollout's own namespace and the namespaces in scope. If within is empty, the whole cluster is in scope.
 func (r *Reader) In(own string, within []string) *Reader {
 	r.own, r.within = own, within
 	return r
@@ -112,8 +112,8 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// inFolder returns an app with its folder at a commit whose configuration is unreadable. If the present folder does not
-// exist there, inFolder tries folders beside it that have a former name.
+// inFolder returns an app with its folder at a commit without a readable configuration. If the present folder does not
+// exist there, inFolder tries the sibling folders that have a former name of the app.
 func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
 		at := path.Join(path.Dir(now.Path), name)
@@ -135,7 +135,7 @@ func (r *Reader) Lists(tree Snapshot, app string) (bool, error) {
 	return slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == app }), err
 }
 
-// Render renders an app in its folder at a commit. Permissions were checked when the commit was the head.
+// Render renders an app at a commit without permission checks, because they were made when the commit was the head.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
@@ -155,7 +155,7 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do with 0 to n-1 and waits for all calls. The parameter most limits the concurrent calls.
+// Each calls do with 0 to n-1 and waits for all calls. The parameter "most" limits the concurrent calls.
 func Each(n, most int, do func(i int)) {
 	slots := make(chan struct{}, most)
 	var all sync.WaitGroup

@@ -104,7 +104,7 @@ func open(t *testing.T, tree Snapshot, last *rollout.Config) *Branch {
 	return b
 }
 
-// changed opens the commit first with edits. There is no earlier configuration.
+// changed opens a commit that applies edits to the commit "first". There is no earlier configuration.
 func changed(t *testing.T, edits map[string]string) *Branch {
 	t.Helper()
 	return open(t, first.with("second", edits), nil)
@@ -127,7 +127,8 @@ func names(b *Branch) string {
 	return strings.Join(rollout.Mapped(b.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
 
-// TestBrokenConfigLeavesTheLastGoodOne checks that with an invalid configuration, the last valid one lists the apps and nothing advances.
+// TestBrokenConfigLeavesTheLastGoodOne checks that, if the configuration is invalid, the last valid one lists the apps and nothing
+// advances.
 func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	good := open(t, first, nil)
 	if good.Behind != nil || names(good) != "shop till" {
@@ -227,7 +228,8 @@ func TestAppAt(t *testing.T) {
 	}
 }
 
-// TestGatherWaitsForWhatIsBeingRead checks that Gather fails while the recorded commit is being read. A missing commit is no error.
+// TestGatherWaitsForWhatIsBeingRead checks that Gather returns ErrNotReady while the recorded commit is being read. An unavailable commit
+// is no error.
 func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	var problem error
 	g := Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
@@ -316,7 +318,8 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestUnlisted checks that objects of a removed app stay. They are pruned only if the app's entry sets prune and its folder is gone.
+// TestUnlisted checks that objects of a removed app stay. They are pruned only if its folder is gone and a glob that sets "prune" matches
+// it.
 func TestUnlisted(t *testing.T) {
 	b := changed(t, listing("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n"))
 	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {
@@ -380,7 +383,7 @@ func (f failing) ReadBlob(id string) ([]byte, error) {
 	return f.commit.ReadBlob(id)
 }
 
-// TestReadsThatFail fails each read in turn. The error must be returned, and must not look like a missing or an invalid file.
+// TestReadsThatFail fails each read in turn. The error must be returned, and must differ from the error for a missing or invalid file.
 func TestReadsThatFail(t *testing.T) {
 	promotes := ".gitrollout/prod/promote/shop.yaml"
 	state, err := (&rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}).Encode()
@@ -427,11 +430,11 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestReadsOnce checks that the contents of a configuration are read only once, and that the cache is bounded. An app that is still in its
-// folder is found without a search.
+// TestReadsOnce checks that the content of a configuration is read only once, and that the cache is bounded. An app whose folder has not
+// moved is found without a search.
 func TestReadsOnce(t *testing.T) {
 	r := NewReader("prod", &builds{})
-	// Three reads are the configuration's entry, its content and the folder. Afterwards the content is cached.
+	// The first call reads the configuration's entry, its content and the folder. The second call finds the content in the cache.
 	for _, reads := range []int{3, 2} {
 		left := reads
 		then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"})
@@ -475,7 +478,8 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 	compare.CheckNamed(t, "it cannot be searched for", now, r.AppAt(failing{first, &left}, now))
 }
 
-// TestRenderHead checks that the policy applies at the head, but not at older commits. The policy refuses this app of two projects.
+// TestRenderHead checks that the policy is applied at the head, but not at older commits. The policy refuses the test's app, which is in
+// two projects.
 func TestRenderHead(t *testing.T) {
 	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shops"}
 	r := NewReader("prod", &builds{})
@@ -501,7 +505,7 @@ func (broken) Render(rollout.Tree, rollout.App, rollout.Commit) (*rollout.Render
 	return nil, errBroken
 }
 
-// TestLook checks that Gather observes all workloads of the app, in Git and on record, and the status of its routes.
+// TestLook checks that Gather observes all workloads that the app has in Git or on record, and the routes whose status a router writes.
 func TestLook(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	routed := func(name string) *rollout.Render {
@@ -550,8 +554,8 @@ func TestLook(t *testing.T) {
 	compare.CheckNamed(t, "routes that Git asks for", 0, len(Routes(without)))
 }
 
-// TestKindsAreMadeKnown checks that Look tells Know the workload kinds of Rollout documents before it calls Observe. The kinds come from
-// the head and from the recorded commit.
+// TestKindsAreMadeKnown checks that Look passes the workload kinds of Rollout documents to Know before it calls Observe. The kinds come
+// from the head and from the recorded commit.
 func TestKindsAreMadeKnown(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	newer, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1beta1", "CloneSet")
@@ -616,7 +620,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestDesired checks that Desired renders the recorded commit, and the stable commit only during a release.
+// TestDesired checks that Desired renders the recorded commit and, only during a release, the stable commit.
 func TestDesired(t *testing.T) {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	at := func(hash rollout.Hash) *rollout.Render {
@@ -659,7 +663,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// remembering is a Renderer that notes the apps whose cache it has to keep.
+// remembering is a Renderer that notes the apps whose cached renders it has to keep.
 type remembering struct {
 	builds
 	kept []rollout.App
@@ -667,7 +671,7 @@ type remembering struct {
 
 func (r *remembering) KeepOnly(apps []rollout.App) { r.kept = apps }
 
-// TestForgetsAppsThatAreGone checks that Open tells the Renderer to keep the cache of the listed apps only.
+// TestForgetsAppsThatAreGone checks that Open tells the Renderer to keep only the cached renders of listed apps.
 func TestForgetsAppsThatAreGone(t *testing.T) {
 	renderer := &remembering{}
 	for _, tree := range []commit{first, first.with("second", listing("- path: gone/*\n"))} {

@@ -15,7 +15,7 @@ type States struct {
 	Cluster *rollout.Cluster // the cluster that owns the states; nil without cluster.yaml
 }
 
-// ReadStates lists the state files of a commit. tree may be nil. An invalid cluster.yaml gives an InvalidError.
+// ReadStates lists the state files of a commit, or none if tree is nil. An invalid cluster.yaml gives an InvalidError.
 func ReadStates(tree Snapshot) (*States, error) {
 	s := &States{tree: tree, files: map[string]string{}}
 	if tree == nil {
