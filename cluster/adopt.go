@@ -20,17 +20,17 @@ import (
 // lastAppliedAnnotation holds the manifest of the last client-side apply by kubectl apply or a similar tool.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists the field managers of tools that apply manifests, besides "kubectl-…". Other managers keep their fields.
+// tools lists the field managers of tools that apply manifests. Names with the prefix "kubectl-" count too.
 var tools = []string{
 	"kubectl", "before-first-apply", // the API server's name for writes before the object had managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
-// races is the backoff of a write that conflicts with a status update: 8 attempts in 2.5 s.
+// races is the backoff of a write that conflicts with other writes, such as status updates: 8 attempts in 2.5 s.
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
-// SameTemplate reports whether an apply would keep a Deployment's live pod template and its pods. It sends a dry run,
-// because defaults and admission may change the template. A field that the apply would delete is also a change.
+// SameTemplate reports whether an apply would leave a workload's live pod template unchanged, so that its pods stay. It
+// sends a dry run, because API defaults and admission may change the template. Deleting a field is also a change.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -48,7 +48,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, explain(err, ref, "get")
 	}
-	// Send only the spec, so that a wrong label of the app cannot fail the dry run.
+	// Send only the spec, so that invalid metadata in Git, such as a label, cannot fail the dry run.
 	only := d.only(rollout.Object(d.object).Map("spec"))
 	after, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: only, force: true, dryRun: true})
 	if err != nil {
@@ -73,9 +73,9 @@ func (d *desired) only(spec map[string]any) []byte {
 
 func podTemplate(o rollout.Object) map[string]any { return o.Map("spec", "template") }
 
-// handOverReplicas keeps the number of pods when Git leaves spec.replicas to an autoscaler. Server-side apply would
-// remove the field, because it has no other owner, and the Deployment would fall to one pod. So a second field manager
-// applies the live number without force. It owns the field until the autoscaler scales.
+// handOverReplicas keeps the number of pods when spec.replicas leaves Git because an autoscaler sets it. Server-side
+// apply would remove the field, because it has no other owner, and the workload would fall to one pod. So a second
+// field manager first applies the live number, without force. It owns the field until the autoscaler scales.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -89,17 +89,17 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return err
 }
 
-// takeOver lets the next apply delete the fields that gitrollout owns and that are no longer in Git. For this, it
-// removes other managers from these fields. If adopts is true, it also does so for fields that other tools applied, but
-// not for edited fields or spec.replicas. An object without other managers' fields costs no request. client-go's
-// csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
+// takeOver prepares an apply: fields that gitrollout owns and that left Git are deleted only if no other manager owns
+// them. So takeOver takes these fields from other managers. If adopts is true, it also takes fields that other tools
+// applied, but not edited fields or spec.replicas. If no other manager shares fields with gitrollout, takeOver sends no
+// request. client-go's csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
-	if seen && !l.shared || !seen && !adopts { // the watch has all objects with the app's label
+	if seen && !l.shared || !seen && !adopts { // the cache has all objects with an app label
 		return nil
 	}
 	if seen && l.isVersion(d.annotation(rollout.AnnotationHash)) {
-		adopts = false // a workload's template changes only with the next version
+		adopts = false // only a new version may remove fields of the template
 	}
 	return repeated(ctx, races, apierrors.IsConflict, func() error {
 		u, err := s.get(ctx, d.kind, d.ref)
@@ -126,7 +126,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 }
 
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
-	// retry.OnError would return nil after a deadline inside do.
+	// client-go's retry.OnError would return nil after a deadline inside do.
 	err := do()
 	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
 		err = do()
@@ -150,8 +150,8 @@ type jsonPatch struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// ownershipChange returns the patch that takeOver sends, or nil if nothing changes. The result taken has the removed
-// fields with their managers. The patch contains the resource version, so that it fails if the object has changed.
+// ownershipChange returns the patch that takeOver sends, or nil if nothing changes. The result "taken" lists the fields
+// that other managers lose. The patch contains the resource version, so that it fails if the object has changed.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []jsonPatch, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
 		return nil, nil // another version's paths may mean other fields; the next apply records the fields again
@@ -226,7 +226,7 @@ func isShared(object map[string]any, ours map[string]any) bool {
 	})
 }
 
-// isTools reports whether a managed-fields entry belongs to a tool. It returns false for a subresource.
+// isTools reports whether a managed-fields entry belongs to a tool. It returns false for a subresource, such as status.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

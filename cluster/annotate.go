@@ -18,13 +18,13 @@ import (
 // Annotator writes annotations of workloads for users, and for the reconciler.
 type Annotator struct{ *Client }
 
-// Annotate sets an annotation of a workload, with the field manager "by".
+// Annotate sets an annotation of a workload. The parameter "by" is the field manager of this write.
 func (a Annotator) Annotate(ctx context.Context, ref rollout.Ref, key, value, by string) error {
 	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	return a.send(ctx, patch{ref: ref, form: types.MergePatchType, body: body, manager: by})
 }
 
-// Unannotate removes an annotation of a workload, if it has this value.
+// Unannotate removes an annotation of a workload if the annotation has the given value.
 func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value string) error {
 	path := "/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 	body, _ := json.Marshal([]map[string]string{
@@ -37,7 +37,7 @@ func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value s
 	return err
 }
 
-// User returns the name that the API server has for the client's credentials.
+// User returns the user name that the API server derives from the client's credentials.
 func (a Annotator) User(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -15,16 +15,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apart is the longest permitted call of a healthy app while another app has trouble. A call of the troubled app takes twice as long, 30 s.
+// apart is the maximum duration of a call for a healthy app while another app has trouble. A call for the app with trouble takes 30 s.
 const apart = 15 * time.Second
 
-// small returns an app of two objects.
+// small returns the two objects of an app.
 func (w *world) small(name, text string) []rollout.Object {
 	deployment := strings.NewReplacer("shop:v1", name+":"+text, "shop", name).Replace(withoutReplicas)
 	return w.objects(documents(coreManifest("ConfigMap", name, "data: {text: "+text+"}"), deployment))
 }
 
-// life runs the calls of a pass for an app several times, with new content each time, and returns the longest call.
+// life makes the calls of a pass for an app several times, each time with new content. It returns the duration and the name of the longest
+// call.
 func (w *world) life(app string) (longest time.Duration, what string) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -57,8 +58,8 @@ func (w *world) life(app string) (longest time.Duration, what string) {
 	return longest, what
 }
 
-// wantApart checks that no call of three healthy apps takes longer than apart while another app has trouble. One round in three may be
-// slow, because the machine may be busy. An app that waits for the other app is slow in each round.
+// wantApart checks that no call for three healthy apps takes longer than apart while another app has trouble. It fails only if all three
+// rounds are slow, because the machine may be busy. A healthy app that had to wait for the other app would be slow in each round.
 func (w *world) wantApart(trouble string, apart time.Duration) {
 	w.t.Helper()
 	var told string
@@ -106,7 +107,8 @@ func deaf(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// slowWebhook installs a webhook that delays each write of an app's objects by 30 s, the longest timeout. It waits for the first delay.
+// slowWebhook installs a webhook that delays each write of an app's objects by 30 s, which is the maximum timeout. It returns after the
+// first delay.
 func (w *world) slowWebhook(app string) {
 	w.t.Helper()
 	w.kubectl(strings.NewReplacer("DEAF", deaf(w.t), "APP", app).Replace(`
@@ -189,8 +191,8 @@ func TestAppOfManyObjectsHoldsNoOther(t *testing.T) {
 	w.wantApart("an app of 500 objects", <-took/2)
 }
 
-// converted is a CRD with two versions. Tests choose the stored version. With a dead conversion webhook, objects stored as v1 cannot
-// be read as v2.
+// converted is a CRD with two versions. Tests choose which version is stored. If the conversion webhook is dead, objects that are stored as
+// v1 cannot be read as v2.
 const converted = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

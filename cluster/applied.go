@@ -13,11 +13,11 @@ type Applied struct {
 	Cluster  string // rollout.AnnotationCluster
 	Workload rollout.Workload
 	Commit   string // rollout.AnnotationCommit
-	Status   string // rollout.AnnotationStatus, "" unless the release is held at a step
+	Status   string // rollout.AnnotationStatus, "" unless a release waits at a step
 	Live     rollout.ObservedWorkload
 }
 
-// Applied lists the applied workloads by app and name. It reads the watch caches and sends no request.
+// Applied lists the applied workloads, sorted by app and name. It reads the watch caches and sends no request.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {

@@ -8,16 +8,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// known is the record of an object that this process applied, or found in the applied state.
+// known is the record of an object that this process applied, or found already applied.
 type known struct {
-	app    string // the app that applied it
-	digest string // the applied digest
+	app    string // the app that applied the object
+	digest string // digest of the applied object
 	print  string // fingerprint of the owned fields after the apply
 
-	repairs  int       // number of repairs; it restarts after a pause of 5 min (peaceful)
+	repairs  int       // number of repairs since the last pause of 5 min (peaceful)
 	repaired time.Time // time of the last repair
-	since    time.Time // time of the first repair in a series; a pause of 30 s (recent) ends a series
-	by       string    // the last writer of the object
+	since    time.Time // first repair of a series; a pause of 30 s (recent) ends a series of up to 4 repairs
+	by       string    // the writer that made the last repaired change
 }
 
 // If another writer changes an object, the first five repairs are immediate. Later repairs wait 1 s, 2 s, 4 s and so on
@@ -25,7 +25,7 @@ type known struct {
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
-	peaceful      = 5 * time.Minute // a pause of this length resets the count
+	peaceful      = 5 * time.Minute // a pause of this length resets the number of repairs
 )
 
 // A HorizontalPodAutoscaler changes replicas every 15 s. With these limits, its second change causes ErrOverwritten.
@@ -41,7 +41,7 @@ func (k known) fighting(now time.Time) bool {
 }
 
 // overwritten returns an error if another writer changes an object repeatedly. If the changes last, the error wraps
-// rollout.ErrOverwritten. Such an object does not stop a release, because the release depends only on its own pods.
+// rollout.ErrOverwritten. rollout.ErrOverwritten stops no release, because a release depends only on its own pods.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -69,7 +69,7 @@ func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 }
 
 func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
-	// If Git is unchanged, the apply counts as a repair of another writer's change.
+	// An apply of the same digest is a repair: another writer must have changed the object.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, was := known{app: d.app(), digest: d.digest, print: l.print}, m.known[d.ref]

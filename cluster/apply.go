@@ -18,10 +18,10 @@ type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply applies the objects in order with forced server-side applies, and skips unchanged objects. It stops at the
-// first object that the API server refuses and returns an *Error, because later objects may depend on this object.
-// Apply repairs an object that another writer changes, with growing pauses. If such changes last, it returns
-// rollout.ErrOverwritten at the end. The result is valid even with an error. Apply may be repeated.
+// Apply applies the objects in order with forced server-side applies, and skips unchanged objects. At the first object
+// that the API server refuses, it stops and returns an *Error, because later objects may depend on this object. If
+// another writer repeatedly changes an object, Apply repairs it with growing pauses. If these changes last, the error
+// at the end wraps rollout.ErrOverwritten. The Result is valid even with an error. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)
@@ -50,15 +50,15 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	return result, fights
 }
 
-// toApply returns the objects to write, with rollout.LabelApp, rollout.AnnotationCluster and LabelApplied. It adds all
-// other objects to result.Unchanged.
+// toApply returns the objects to write, with rollout.LabelApp, rollout.AnnotationCluster and LabelApplied. It adds
+// unchanged objects to result.Unchanged, and leaves out Secrets that are still encrypted.
 func (c *Client) toApply(
 	ctx context.Context, app string, objects []rollout.Object, result *Result,
 ) (todo []*desired, err error) {
 	all := make([]*desired, 0, len(objects))
 	for _, o := range objects {
 		if o.Annotation(rollout.AnnotationSealed) != "" {
-			continue // this process does not know the object's values, so the live object stays unchanged
+			continue // the Secret is still encrypted, so the live Secret stays unchanged
 		}
 		d, err := c.prepare(app, o)
 		if err != nil {
@@ -96,8 +96,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error if the newest commit of another app has the object. But it returns true without an error
-// if both apps have equal content, and gitrollout never deletes the object, such as a Namespace.
+// contested returns an error if the object belongs to another app whose newest commit also has it. The result "shared"
+// is true if both apps have equal content, and gitrollout never deletes the object, such as a Namespace.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	if !exists || l.app == "" || l.app == app {
@@ -119,7 +119,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 		Msg: fmt.Sprintf("is in app %s and in app %s", app, l.app)}
 }
 
-// isApplied reports whether the live object equals the last applied object. It sends no request.
+// isApplied reports whether the live object already has the desired content. It compares digests and sends no request.
 func (m *appliedCache) isApplied(d *desired) bool {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	k, remembered := m.of(d.ref)
@@ -145,8 +145,8 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	return true
 }
 
-// applyOne writes one object and records the result in the cache. It refuses an object with
-// rollout.AnnotationGenerated if the live object is not in the app.
+// applyOne writes one object and records the result in the cache. If the object is generated for a release, applyOne
+// refuses to write over a live object that is not in the app.
 func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {
@@ -180,7 +180,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	return nil
 }
 
-// inFields returns the fields in Git that a writer owns, such as " in spec.replicas", or "".
+// inFields lists the fields of d that a field manager owns, such as " in spec.replicas". For none, it returns "".
 func (s *server) inFields(ctx context.Context, d *desired, writer string) string {
 	u, err := s.get(ctx, d.kind, d.ref)
 	if err != nil {
@@ -198,8 +198,8 @@ func (s *server) inFields(ctx context.Context, d *desired, writer string) string
 	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
-// write sends one object and returns the stored object. If a CreateOnly object exists already, write sends only the
-// app's label and annotations.
+// write sends one object and returns the stored object. If the object is CreateOnly and exists already, write sends
+// only gitrollout's label and annotations.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)

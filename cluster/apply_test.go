@@ -126,8 +126,8 @@ spec:
     spec: {containers: [{name: shop, image: "shop:v1"}]}
 `
 
-// TestObjectInTwoAppsIsRefusedAndMayMove checks that a second app cannot apply an object of a first app, even after a restart. Once Git
-// removes the object from the first app, the second app may apply it.
+// TestObjectInTwoAppsIsRefusedAndMayMove checks that a second app cannot apply an object of a first app, even after a restart. After the
+// object has left the first app in Git, the second app may apply it.
 func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -162,7 +162,7 @@ func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	w.wantWrites(0, "an apply of the app that has it again", func() { w.apply("a", service) })
 }
 
-// TestAnObjectWaitsUntilItsAppIsKnown checks that an app cannot apply another app's object while the other app's commit is unknown.
+// TestAnObjectWaitsUntilItsAppIsKnown checks that an app cannot apply an object of another app while that app's newest commit is unknown.
 func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +174,7 @@ func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfSeveralApps checks that several apps may apply the same Namespace with equal content, as overlays with one base do.
+// TestNamespaceOfSeveralApps checks that several apps may apply the same Namespace if its content is equal, as in overlays with one base.
 func TestNamespaceOfSeveralApps(t *testing.T) {
 	w := newWorld(t)
 	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS, labels: {team: a}}"

@@ -11,7 +11,7 @@ import (
 type accountKey struct{}
 
 // As returns a context whose requests have a service account's rights. account is NAMESPACE/NAME, or "" for the
-// client's own rights. Watches and the methods OtherOwners and Serves always use the client's rights.
+// client's own rights. Watches and the methods Evict, OtherOwners and Serves always use the client's rights.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
@@ -25,7 +25,7 @@ func (t impersonating) RoundTrip(r *http.Request) (*http.Response, error) {
 	if account == "" {
 		return t.next.RoundTrip(r)
 	}
-	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{ // the API server finds the groups
+	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{ // the API server adds the groups
 		UserName: "system:serviceaccount:" + strings.ReplaceAll(account, "/", ":"),
 	}, t.next).RoundTrip(r)
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// configRef names a ConfigMap or Secret in its pod's namespace.
+// configRef names a ConfigMap or Secret in the namespace of the pod that uses it.
 type configRef struct{ kind, name string }
 
 // configTypes has the types in a pod spec that refer to a ConfigMap or Secret: the kind, and the field with the name. A

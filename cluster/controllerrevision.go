@@ -16,7 +16,7 @@ func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}
-	_ = json.Unmarshal(r.Data.Raw, &data) // data of other controllers is not used
+	_ = json.Unmarshal(r.Data.Raw, &data) // an error means another controller's data, which is not used
 	out, err := newRevision("ControllerRevision", &r.ObjectMeta, &data.Spec.Template)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func isBaseOrUpdate(objects *kind, r *revision) bool {
 	return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)
 }
 
-// podsOfRevision returns the pods of a ControllerRevision. The workload owns these pods directly.
+// podsOfRevision returns the pods of a ControllerRevision. The pods' owner is the workload, so the pin selects them.
 func podsOfRevision(all *table[*pod], l *live, r *revision) []*pod {
 	return slices.DeleteFunc(all.ownedBy(l.uid), func(p *pod) bool { return p.pin != r.pin.Value })
 }

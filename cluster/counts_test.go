@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPartitionIsRead checks that a workload is read from the fields that its kind's description names. The partition is the number of old
-// pods.
+// TestPartitionIsRead checks that a workload is read from the fields that the description of its kind names. The partition is converted to
+// the number of pods that keep the old version.
 func TestPartitionIsRead(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	counting := *clones
@@ -44,7 +44,7 @@ func TestPartitionIsRead(t *testing.T) {
 	compare.Check(t, want, *got)
 }
 
-// TestNodesAreRead checks a kind with a pod per node. Its status has the number of nodes, and a label of the pods names the current
+// TestNodesAreRead checks a kind with one pod per node. The status has the number of nodes, and the hash that identifies the current
 // revision.
 func TestNodesAreRead(t *testing.T) {
 	agents, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "DaemonSet")
@@ -68,8 +68,8 @@ func TestNodesAreRead(t *testing.T) {
 	}
 }
 
-// TestFieldsThatAreNotThere checks that a missing status field is reported once a pod of the newest version is ready. Before that, the
-// field may be missing because its value is 0.
+// TestFieldsThatAreNotThere checks that a missing status field is reported as a revision's problem once a pod of the newest version is
+// ready. Before that, the field may be missing because its value is 0.
 func TestFieldsThatAreNotThere(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	quiet := *clones
@@ -78,7 +78,7 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 		kind    rollout.Partitioned
 		without string
 		soon    int64 // minReadySeconds
-		ready   int   // pods of the newest version
+		ready   int   // number of ready pods of the newest version
 		trouble string
 		want    bool
 	}{
@@ -111,8 +111,8 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestPodsAreCounted checks the desired pods. Missing pods count for the base revision up to the partition, and then for the current
-// revision. The controller's status limits the number of ready pods.
+// TestPodsAreCounted checks the desired and the ready pods of each revision. Missing pods count for the base revision until the partition
+// is full, and then for the current revision. At most as many pods are ready as the controller's status reports.
 func TestPodsAreCounted(t *testing.T) {
 	since := func(n int) (all []time.Time) {
 		for i := range n {
@@ -125,11 +125,11 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		w           workload
-		fresh, old  int // pods of each revision
+		fresh, old  int // existing pods of each revision
 		synced      bool
-		want        [2]int // desired pods: new, old
+		want        [2]int // desired pods of the new and the old revision
 		ready       int    // ready pods of the new revision
-		base, whole bool   // base: the current revision is the base; whole: complete
+		base, whole bool   // base: the new revision is the base revision; whole: the workload is complete
 	}{
 		"all there":                       {of(5, 4, "a", 1), 1, 4, true, [2]int{1, 4}, 1, false, false},
 		"one to be made old":              {of(5, 4, "a", 1), 1, 3, true, [2]int{1, 4}, 1, false, false},
@@ -162,8 +162,8 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRevisionOfADaemonSet checks the current revision while the watch of ControllerRevisions lags behind the watch of DaemonSets. The
-// current revision is nil then. Otherwise the former revision, with all its pods, would count as the new version.
+// TestRevisionOfADaemonSet checks which revision is current. It is nil while the watch of ControllerRevisions lags behind the watch of
+// DaemonSets. Otherwise, the former revision with all its pods would count as the new version.
 func TestRevisionOfADaemonSet(t *testing.T) {
 	old, next := &revision{number: 1, template: "a", hash: "h1-a"}, &revision{number: 2, template: "b", hash: "h1-b"}
 	byHand := &revision{number: 3, template: "c", hash: "h1-b"}

@@ -15,7 +15,7 @@ func isCRD(ref rollout.Ref) bool {
 	return ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition"
 }
 
-// defined reports whether the list all contains the CRD for an object.
+// defined reports whether the list "all" contains the CRD for an object's kind.
 func defined(all []*desired, d *desired) bool {
 	return slices.ContainsFunc(all, func(other *desired) bool {
 		o := rollout.Object(other.object)
@@ -23,7 +23,7 @@ func defined(all []*desired, d *desired) bool {
 	})
 }
 
-// awaitedOf returns why a CRD is not established yet. It returns "" for an established CRD and for other kinds.
+// awaitedOf returns why a CRD is not established yet. It returns "" for an established CRD and for any other object.
 func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	if !isCRD(ref) {
 		return ""
@@ -55,7 +55,7 @@ const (
 	establishedEvery  = 100 * time.Millisecond
 )
 
-// awaitEstablished waits until the API server serves a new CRD. Until then, no object of the CRD can be applied.
+// awaitEstablished waits until the API server serves a new CRD. Until then, no object of the CRD's kind can be applied.
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {

@@ -26,7 +26,7 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation holds a pod template's revision number. The Deployment controller sets this annotation.
+// revisionAnnotation holds the number of a pod template's revision. The Deployment controller sets this annotation.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {
@@ -88,7 +88,7 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// The revision number decides, because API server defaults may differ between Deployment and ReplicaSet.
+		// No template is equal. API server defaults may differ between Deployment and ReplicaSet, so the number decides.
 		return numbered
 	default:
 		return nil

@@ -7,12 +7,12 @@
 // Drift is another manager's change to a field that gitrollout owned. An autoscaler's replicas, a controller's status
 // or another tool's annotation are not drift, because gitrollout never owned these fields. So:
 //
-//   - a known object is written with one PATCH and no read before it;
-//   - it is written again only after its content in Git changed, or after a watch
+//   - an object is usually written with one PATCH, and is not read before;
+//   - an object is written again only after its content in Git changed, or after a watch
 //     showed a change of gitrollout's fields in the live object;
 //   - the API server removes a field that leaves Git, or sets it to its default,
 //     if no other manager owns the field. gitrollout therefore first takes over
 //     fields that other tools applied.
 //
-// An applied object has a label with its digest (LabelApplied). The label tells a restarted process not to write again.
+// An applied object has a label with its digest (LabelApplied). So gitrollout need not write it again after a restart.
 package cluster

@@ -37,7 +37,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
 }
 
-// Compare returns the live object (or nil) and its state after an apply. A CreateOnly Secret's data never changes. If
+// Compare returns the live object (or nil) and its state after an apply. An existing CreateOnly Secret stays unchanged. If
 // the user may not apply the object, the error is Forbidden, and the state has the object's fields without defaults.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
@@ -98,7 +98,7 @@ func (d *DryRunner) Runs(ctx context.Context, o rollout.Object) (exists, same bo
 	return exists, exists && keepsTemplate(live, after, o), err
 }
 
-// Get returns an object if it exists and has the app's label, else nil.
+// Get returns an object if it exists and has the label of the app, and otherwise nil.
 func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
 	_, found, err := d.get(ctx, ref, "")
 	if err != nil || found == nil || found.GetLabels()[rollout.LabelApp] != app {
@@ -127,7 +127,7 @@ func (a anyKind) resource(
 	return a.dynamic.Resource(mapping.Resource), nil
 }
 
-// get returns the client for the object's kind, and the object. A missing object is nil.
+// get returns the client for the object's kind, and the object. If the object does not exist, found is nil.
 func (a anyKind) get(
 	ctx context.Context, ref rollout.Ref, version string,
 ) (all dynamic.ResourceInterface, found *unstructured.Unstructured, err error) {

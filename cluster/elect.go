@@ -13,15 +13,15 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election describes the Lease by which replicas elect one working process. If two processes work at once, Git accepts
-// the push of only one process (compare-and-swap), so they do no harm.
+// Election describes the Lease by which replicas elect one process to work. Two processes that work at the same time do
+// no harm, because Git accepts only one push (compare-and-swap).
 type Election struct {
 	Namespace, Name string // the Lease's namespace and name
 	ID              string // the identity of this process
 	Duration        time.Duration
 	Renew, Retry    time.Duration
-	Leading         func()              // called when this process holds the Lease
-	Waiting         func(leader string) // called when another process holds it
+	Leading         func()              // called once this process holds the Lease
+	Waiting         func(leader string) // called if another process holds the Lease
 }
 
 // Lead waits for the Lease, calls the function work, and releases the Lease when the function returns. If the Lease is

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Reason says in one word why the API server refused an object.
+// Reason says in one word why an object was refused.
 type Reason string
 
 const (
@@ -24,22 +24,22 @@ const (
 	Quota         Reason = "Quota"         // a ResourceQuota is used up
 	Denied        Reason = "Denied"        // an admission webhook or policy refused the object
 	Immutable     Reason = "Immutable"     // the change sets a field that cannot change on a live object
-	Invalid       Reason = "Invalid"       // the object itself is wrong
-	UnknownKind   Reason = "UnknownKind"   // no such kind: its CRD is not installed
+	Invalid       Reason = "Invalid"       // the object itself is invalid
+	UnknownKind   Reason = "UnknownKind"   // the API server does not serve the kind, or its version
 	NamespaceGone Reason = "NamespaceGone" // the object's namespace is being deleted
-	Missing       Reason = "Missing"       // the object's namespace does not exist
-	Contested     Reason = "Contested"     // the object is in two apps
+	Missing       Reason = "Missing"       // the object or its namespace does not exist
+	Contested     Reason = "Contested"     // the object is in two apps, or exists outside this app
 	Overwritten   Reason = "Overwritten"   // another writer changes the same fields repeatedly
-	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded, so retry
+	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded, so a retry may succeed
 	Unexpected    Reason = "Unexpected"    // any other error
 )
 
-// Error says why an object was refused, and how to fix it. Its text is one line. Equal refusals have equal texts.
+// Error says why an object was refused, and suggests a fix. Its text is one line. Equal refusals have equal texts.
 type Error struct {
 	Ref    rollout.Ref
 	Reason Reason
-	Msg    string // the API server's message on one line
-	Fix    string // the fix, "" if Msg already says it
+	Msg    string // the message on one line, usually from the API server
+	Fix    string // the fix, "" if Msg already contains it or none is known
 	Err    error  // the wrapped error of client-go, nil if there is none
 }
 
@@ -57,13 +57,13 @@ func (e *Error) Temporary() bool { return e.Reason == Unavailable || e.Reason ==
 // IsForbidden reports whether the API server refused a request for lack of rights.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// isRefused reports whether the API server, or a check before the request, has refused an object.
+// isRefused reports whether the API server, or a check before the request, refused an object.
 func isRefused(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain converts a client-go error to an *Error without a Secret's content. The parameter verb is an RBAC verb.
+// explain converts a client-go error to an *Error without any Secret's content. The parameter verb is an RBAC verb.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -92,7 +92,7 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	return e
 }
 
-// bracketed matches the key in a field such as data[password]. plainField matches a Secret's field that shows no key.
+// bracketed matches the key in a field's path such as data[password]. plainField matches a Secret's path without a key.
 var (
 	bracketed  = regexp.MustCompile(`\[.*\]`)
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
@@ -135,7 +135,7 @@ func fieldsOf(status apierrors.APIStatus) string {
 	return " (" + strings.Join(fields, ", ") + ")"
 }
 
-// serverMessage returns the API server's message without the prefix that repeats the object's name.
+// serverMessage returns the API server's message on one line. For an invalid object, it returns only the first cause.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -164,8 +164,8 @@ func firstCause(causes []metav1.StatusCause) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf classifies an error by its status code and its text, because a code alone is ambiguous. Code 403 may be
-// RBAC, quota, admission or a terminating namespace. Code 422 may be an invalid object or an immutable field.
+// reasonOf classifies an error by its status code and its text, because a code alone is ambiguous. Code 403 may come
+// from RBAC, a quota, admission or a terminating namespace. Code 422 may mean an invalid object or an immutable field.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -197,8 +197,8 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	}
 }
 
-// isImmutable reports whether the API server refused to change an immutable field. The API server has no status code
-// for this, and its phrases differ between kinds.
+// isImmutable reports whether the API server refused to change an immutable field. There is no status code for this
+// refusal, and its phrases differ between kinds.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false

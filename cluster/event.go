@@ -25,11 +25,11 @@ const (
 // reporter is the controller's name in gitrollout's events.
 const reporter = "gitrollout.dev/reconciler"
 
-// maxNote is the API server's limit of an event's text, in bytes.
+// maxNote is the API server's limit for the text of an event, in bytes.
 const maxNote = 1024
 
-// Record writes a Kubernetes event. The reason and the action are CamelCase words, and the message is one sentence. A
-// refused event is only counted in Stats.LostEvents, because nothing depends on events.
+// Record writes a Kubernetes event. The reason and the action are CamelCase words, and the message is one sentence. If
+// the write fails, Record only counts the event in Stats.LostEvents, because nothing depends on events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -40,7 +40,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 			regarding.UID, regarding.APIVersion, regarding.ResourceVersion = l.uid, l.apiVersion, l.version
 		}
 	}
-	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // events of cluster-scoped objects are in this namespace
+	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // the namespace for events of cluster-scoped objects
 	_, err := c.kube.events.Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
 		EventTime:           metav1.NewMicroTime(time.Now()),
@@ -57,7 +57,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	}
 }
 
-// eventName returns a prefix that leaves room for the API server's unique suffix.
+// eventName returns the prefix of an event's name. It leaves room for the unique suffix that the API server adds.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
 // cut returns the longest prefix of s that has at most limit bytes and splits no UTF-8 character.

@@ -15,7 +15,7 @@ func (c *Client) Shows(ctx context.Context, app string, ref rollout.Ref) bool {
 	return err == nil && l != nil
 }
 
-// Keeps reports whether the record of an app's object still has its managed fields, which only the first comparison needs.
+// Keeps reports whether the record of an app's object still contains the managed fields, which only the first comparison needs.
 func (c *Client) Keeps(ctx context.Context, app string, ref rollout.Ref) bool {
 	_, l, err := c.candidate(ctx, app, ref)
 	return err == nil && l != nil && l.pending != ""

@@ -27,7 +27,7 @@ type faulty struct {
 	spoiler atomic.Pointer[spoiler]
 }
 
-// spoiler answers a request and returns true, or returns false to leave the request to the API server.
+// spoiler either answers a request and returns true, or leaves the request to the API server and returns false.
 type spoiler func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
 
 func (f *faulty) spoil(by spoiler) { f.spoiler.Store(&by) }
@@ -56,7 +56,7 @@ func (w *world) faulty() *faulty {
 	return f
 }
 
-// once breaks the first request whose method and path match.
+// once breaks the first request with this method whose path contains the given path.
 func (f *faulty) once(method, path string, how func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
 	var done atomic.Bool
 	f.spoil(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
@@ -99,7 +99,7 @@ func TestServerErrorIsReportedAndTheNextApplyGoesOn(t *testing.T) {
 	}
 }
 
-// TestDryRunIsTriedAgain checks that a dry run is retried after a temporary error, and that a permanent error is reported.
+// TestDryRunIsTriedAgain checks that a dry run is retried after a temporary error. If all three attempts fail, the error is reported.
 func TestDryRunIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	fails := func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -129,7 +129,7 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 	w := newWorld(t)
 	w.faulty().once(http.MethodPatch, "/deployments/shop", func(_ http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(httptest.NewRecorder(), r)
-		panic(http.ErrAbortHandler) // the write succeeds, but the connection breaks before the answer
+		panic(http.ErrAbortHandler) // the write succeeds, but the connection breaks before the response
 	})
 	w.wantError(withoutReplicas, "Deployment", cluster.Unavailable)
 	generation := w.deployment("shop").Generation
@@ -141,8 +141,8 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsDoubted loses the answer to a successful write while the watch lags. The next apply has the content from before the
-// write. It must write again, although the watch still shows that content.
+// TestLostAnswerIsDoubted loses the response to a successful write of v2 while the watch lags. The next apply has the content v1. It must
+// write, although the watch still shows v1.
 func TestLostAnswerIsDoubted(t *testing.T) {
 	w := newWorld(t)
 	f := w.faulty()
@@ -179,7 +179,7 @@ func TestLostAnswerIsDoubted(t *testing.T) {
 	})
 }
 
-// late is a ResponseWriter that blocks while a test holds the lock.
+// late is a ResponseWriter whose Write blocks while a test holds the lock.
 type late struct {
 	http.ResponseWriter
 	held *sync.RWMutex

@@ -17,15 +17,15 @@ type feed[R row] struct {
 	*table[R]
 	namespace string // "" for all namespaces, and for a kind without namespaces
 
-	seen   string        // the newest resource version from the watch
-	newest string        // the newest resource version from the watch or gitrollout's own writes
+	seen   string        // the newest resource version from lists and watches
+	newest string        // like seen, but gitrollout's own writes count too
 	asked  string        // the value of newest when the last list was requested
 	synced chan struct{} // closed after the first list
 	err    error         // the newest error of a list or watch
-	begun  time.Time     // when a list or watch was requested, zero after the answer
-	lost   error         // the first error since the last success, nil after a success
+	begun  time.Time     // when a list or watch was requested; zero after its answer
+	lost   error         // the first error since the last success, or nil
 	since  time.Time     // when the failure in the field lost began
-	failed chan struct{} // closed and replaced when err changes
+	failed chan struct{} // closed and replaced after each error
 }
 
 func (f *feed[R]) see(version string) {
@@ -74,8 +74,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list from the API server, but keeps newer rows. If the list is older than the version in
-// the field asked, the cluster was restored from a backup. In this case, Replace overwrites newer rows too.
+// Replace stores a complete list from the API server, but keeps newer rows. A list that is older than the version in
+// the field asked shows that the cluster was restored from a backup. Then Replace also overwrites newer rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -115,10 +115,10 @@ func (f *feed[R]) Replace(list []any, version string) error {
 	return nil
 }
 
-// Resync does nothing: the table has no queue.
+// Resync does nothing, because the table has no queue.
 func (f *feed[R]) Resync() error { return nil }
 
-// Transformer converts objects to rows while the first list arrives, because 10,000 whole pods would fill the memory.
+// Transformer converts objects to rows while the first list arrives. 10,000 whole pods would need too much memory.
 func (f *feed[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		r, err := f.read(obj)
@@ -168,7 +168,7 @@ func (f *feed[R]) report(err error) {
 // missing answer later, because client-go tries ten times, once per second.
 const unanswered = 2 * time.Second
 
-// blind returns why and since when the feed receives no changes. The error is nil while the feed works.
+// blind returns why the feed receives no changes, and since when. The error is nil while the feed works.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,7 +187,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await waits for the first list until the timeout (the channel end). It returns a permanent error immediately.
+// await waits for the first list until the channel end signals a timeout. It returns a permanent error immediately.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()
@@ -211,7 +211,7 @@ func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	return nil
 }
 
-// permanent reports whether only a user can fix this error of a list or watch.
+// permanent reports whether only a user can fix the cause of this error of a list or watch.
 func permanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) ||
 		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)

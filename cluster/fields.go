@@ -11,19 +11,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ownedFields returns the fieldsV1 tree of the fields that gitrollout applied, nil if there is none.
+// ownedFields returns the fieldsV1 tree of the fields that gitrollout applied, or nil if there are none.
 func ownedFields(object map[string]any) map[string]any {
 	own, _ := rollout.Find(managedEntries(object), isOwn)
 	return childOf(own, "fieldsV1")
 }
 
-// isOwn reports whether a managedFields entry is from gitrollout's server-side apply.
+// isOwn reports whether a managedFields entry is from gitrollout's server-side apply of the object itself.
 func isOwn(entry map[string]any) bool {
 	return entry["manager"] == manager && entry["operation"] == "Apply" &&
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// writerOf returns an object's newest field manager except gitrollout. It ignores writes to the object's status.
+// writerOf returns the field manager that wrote the object last. It ignores gitrollout and writes to the status.
 func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {
@@ -47,7 +47,7 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint returns a digest of the owned fields and their live values. A new digest shows another manager's change.
+// fingerprint returns a digest of the owned fields and their live values. It shows changes by other managers.
 func fingerprint(fields map[string]any, live any) string {
 	h := sha256.New()
 	printNode(h, fields, live, true)

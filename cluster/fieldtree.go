@@ -38,7 +38,7 @@ const (
 	givenKeys keyRule = true // a key may be missing, because the API server may set its default
 )
 
-// step returns a part of a value, and whether the part exists. The parameter element is one key of a field tree.
+// step returns the part of a value that one key of a field tree (element) selects, and whether this part exists.
 func step(value any, element string, rule keyRule) (any, bool) {
 	prefix, rest, _ := strings.Cut(element, ":")
 	switch prefix {
@@ -91,7 +91,7 @@ func existing(fields map[string]any, value any) map[string]any {
 	return difference(fields, dropped(fields, value))
 }
 
-// dropped returns the tree's fields that do not exist in the value, or nil. A missing list element becomes one leaf.
+// dropped returns the fields of a tree that a value lacks, or nil. A missing list element becomes one leaf.
 func dropped(fields map[string]any, value any) map[string]any {
 	var out map[string]any
 	for element := range fields {
@@ -116,12 +116,12 @@ func dropped(fields map[string]any, value any) map[string]any {
 }
 
 // areApart reports whether one tree owns only a map itself, and the other tree owns fields in the map. Such trees do
-// not overlap. areApart is false for list elements, because an empty node owns all fields of its list element.
+// not overlap. For list elements, areApart is false, because an empty node owns the whole list element.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// difference returns the fields of tree a that are not in tree b, or nil. A list element in both trees is no difference
+// difference returns the fields of tree a that are not in tree b, or nil. A list element in both trees counts as equal
 // if it is a leaf in one tree. The key "." alone is no difference.
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refuseForeign returns an error if a release would generate an object with the name of an object outside the app.
+// refuseForeign returns an error if an object that gitrollout generates for a release exists already outside the app.
 // Without this check, gitrollout would take over the existing object, and delete it when the release ends.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()

@@ -34,10 +34,10 @@ type world struct {
 	ns         string
 	changes    *changes
 	wanted     map[string][]rollout.Object // the objects in Git's newest commit, by app
-	unknown    error                       // the error of Wants for other objects; nil means that Git lacks them
+	unknown    error                       // the error of Wants for objects that are not in wanted; nil means that Git lacks these objects
 	namespaces []string                    // cluster.Options.Namespaces
-	taken      []string                    // the calls of cluster.Options.Taken
-	kinds      string                      // the cluster-scoped kinds that apps may have; "" for any
+	taken      []string                    // the fields that cluster.Options.Taken was called with
+	kinds      string                      // the only cluster-scoped kind that apps may have; "" for any
 }
 
 // changes counts the calls of OnChange.
@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart replaces the client by a new one, as a restart of the process would.
+// restart replaces the client by a new client, as a restart of the process would.
 func (w *world) restart() {
 	w.t.Helper()
 	w.connect(w.cluster.Config)
@@ -165,7 +165,7 @@ func wantRefusal(t testing.TB, what string, err error, reason cluster.Reason, sa
 	return refusal
 }
 
-// until calls look until look returns true. After the timeout it fails the test with look's last text.
+// until calls look until look returns true. After the timeout, it fails the test with the last text that look returned.
 func (w *world) until(what string, look func() (bool, string)) {
 	w.t.Helper()
 	deadline := time.Now().Add(timeout)
@@ -181,7 +181,7 @@ func (w *world) until(what string, look func() (bool, string)) {
 	}
 }
 
-// healed applies the manifests until an Apply writes, because the watch may show another writer's change late.
+// healed applies the manifests until an Apply writes an object, because the watch may show another writer's change late.
 func (w *world) healed(app, manifests string) cluster.Result {
 	w.t.Helper()
 	var result cluster.Result
@@ -192,7 +192,7 @@ func (w *world) healed(app, manifests string) cluster.Result {
 	return result
 }
 
-// await calls look until the observed workload satisfies a condition.
+// await calls look until the workload that look returns satisfies a condition.
 func (w *world) await(what string, look func() rollout.ObservedWorkload, is func(rollout.ObservedWorkload) bool) rollout.ObservedWorkload {
 	w.t.Helper()
 	var seen rollout.ObservedWorkload
@@ -248,7 +248,7 @@ func (w *world) ref(group, kind, name string) rollout.Ref {
 	return rollout.Ref{Group: group, Kind: kind, Namespace: w.ns, Name: name}
 }
 
-// coreManifest returns the manifest of an object of the core group. more is appended after the metadata.
+// coreManifest returns the manifest of an object of the core group. The text more is added after the metadata.
 func coreManifest(kind, name, more string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: NS}\n%s\n", kind, name, more)
 }
@@ -276,13 +276,13 @@ spec:
 `)
 }
 
-// deleteDefinition deletes a CRD, and with it every object of the kind.
+// deleteDefinition deletes a CRD, and with it all objects of its kind.
 func (w *world) deleteDefinition(name string) error {
 	crds := w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name)
 	return crds.Do(context.Background()).Error()
 }
 
-// shop is a typical app, for which the API server converts quantities, drops fields and adds defaults to lists.
+// shop has the manifests of a typical app. In these objects, the API server converts quantities, drops fields, and adds defaults to lists.
 const shop = `
 apiVersion: v1
 kind: ConfigMap

@@ -20,18 +20,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind holds a kind of applied objects and the watch for them. The watch selects rollout.LabelApp, so that 50,000
-// foreign Secrets cost nothing. Workloads are watched without a selector.
+// kind is a kind of objects, with its watch. The watch selects objects with rollout.LabelApp, so that 50,000 other
+// Secrets cost nothing. Workloads are watched without a selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
 	namespaced bool
 	live       *table[*live]
 	stop       context.CancelFunc
-	late       atomic.Bool // the first list took longer than listTimeout
+	late       atomic.Bool // the first list has taken longer than listTimeout
 }
 
-// key returns the key of an object. A cluster-scoped kind's key has no namespace, even if the manifest sets one.
+// key returns the key of an object. The key of a cluster-scoped object has no namespace, even if the manifest sets one.
 func (k *kind) key(ref rollout.Ref) key {
 	if !k.namespaced {
 		return key{name: ref.Name}
@@ -39,7 +39,7 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
-// kinds holds the kinds of all applied or requested objects, with their watches.
+// kinds holds the kinds of all applied or requested objects. Each kind has a watch.
 type kinds struct {
 	*background
 	*resources
@@ -54,8 +54,8 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout bounds how long a call waits for a kind's first list. A list of 5,000 Deployments takes 0.3 s. After the
-// timeout, the client retries the list in the background, and later calls do not wait.
+// listTimeout bounds how long a call waits for the first list of a kind. A list of 5,000 Deployments takes 0.3 s. After
+// the timeout, the client retries the list in the background. Later calls check for the list without waiting.
 const listTimeout = 5 * time.Second
 
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
@@ -96,7 +96,7 @@ func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	return nil
 }
 
-// watching returns a kind and starts its watch if necessary, without waiting for the first list.
+// watching returns a kind without waiting for the first list. If the kind is not watched yet, it starts the watch.
 func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	w.mu.Lock()
 	k := w.all[gvk]
@@ -127,7 +127,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	return k, nil
 }
 
-// forget ends a kind's watch. The next call of the method watching starts a new watch.
+// forget ends a kind's watch. The next call of the method watching for the kind starts a new watch.
 func (w *kinds) forget(k *kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +190,7 @@ func (w *kinds) noteGone(k *kind, err error) {
 	}
 }
 
-// ofRef returns a reference's kind in the watched version. Without a watch, it uses the API server's preferred version.
+// ofRef returns the kind of a reference in its watched version, or else in the API server's preferred version.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	if k, ok := w.watched(ref); ok {
 		return k, w.reach(k, ref)

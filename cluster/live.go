@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied is the label with the applied object's digest. gitrollout does not write an object with the same digest
-// again, as long as gitrollout owns the fields (see holds). The digest is not in an annotation, because the Deployment
-// controller would copy an annotation to ReplicaSets.
+// LabelApplied is the label with the applied object's digest. An object with the same digest is not written again while
+// gitrollout owns its fields (see holds). The digest is not in an annotation, because the Deployment controller copies
+// annotations to ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
 // live is the record of an applied object, or of any workload.
@@ -31,14 +31,14 @@ type live struct {
 	applied      string        // LabelApplied
 	print        string        // fingerprint of the fields that gitrollout owns, "" if there are none
 	shared       bool          // another manager owns one of gitrollout's fields, or another tool has applied the object
-	writer       string        // the other field manager that changed the object last
+	writer       string        // the last field manager, except gitrollout, that changed the object
 	ownsReplicas bool          // gitrollout's manager owns spec.replicas
 	replicas     int64         // spec.replicas, -1 if it is not a number
 	health       status.Status // "" if healthy
-	why          string        // the reason for health
+	why          string        // the reason for health; "" if healthy
 	awaited      string        // why a CRD is not established yet, "" for other objects
 	generation   int64
-	status       string    // as JSON, only for kinds whose status a router may write
+	status       string    // as JSON; "" except for kinds whose status a router may write
 	pending      string    // JSON of gitrollout's managed fields until the first comparison with Git, then ""
 	workload     *workload // nil if the object runs no pods
 }
@@ -87,7 +87,7 @@ func without(m map[string]any, fields ...string) map[string]any {
 	return out
 }
 
-// provenBy reports whether the digest label and the managed fields prove that the desired object was applied.
+// provenBy reports whether the digest label and the managed fields prove that the desired object is already applied.
 func (l *live) provenBy(d *desired) bool {
 	if l.applied != d.digest || l.pending == "" {
 		return false
@@ -96,7 +96,7 @@ func (l *live) provenBy(d *desired) bool {
 	return json.Unmarshal([]byte(l.pending), &owned) == nil && holds(owned, d.object)
 }
 
-// isVersion reports whether the object is a workload that already has this version.
+// isVersion reports whether the object is a workload whose template hash has this value.
 func (l *live) isVersion(hash string) bool {
 	return hash != "" && l.workload != nil && string(l.workload.hash) == hash
 }
@@ -117,7 +117,7 @@ func (l *live) same(o *live) bool {
 	return *l.workload == *o.workload
 }
 
-// liveChanged calls OnChange for the app of a changed object. If the app changed, it calls OnChange for both apps.
+// liveChanged calls OnChange for the app of a changed object. If the object has a new app, it does so for both apps.
 func (c *Client) liveChanged(was, is *live) {
 	c.mu.Lock()
 	c.troubles.note(was, is, c.opts.Cluster)

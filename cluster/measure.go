@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret's data and caches nothing. If label is not "", the Secret must have this label with "true".
+// SecretData reads a Secret's data and does not cache it. If label is not "", this label of the Secret must be "true".
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -35,8 +35,8 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	return data, nil
 }
 
-// CheckJob validates a Job by a dry run, and refuses unknown fields. It returns nil if the namespace does not exist
-// yet, or if a webhook supports no dry run.
+// CheckJob validates a Job by a dry run, and refuses unknown fields. It also returns nil if the namespace does not
+// exist yet, if the Job exists, or if a webhook supports no dry run.
 func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob returns a Job's state. It creates a missing Job, unless the parameter begun is true, because the Job was
-// created before. If the existing Job has another annotation value, another run created it, so state.Taken is true.
+// EnsureJob returns a Job's state. It creates a missing Job, or sets state.Gone if begun is true, because the Job
+// existed before. If the Job has another value of the annotation, another run created it, and state.Taken is set.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -95,7 +95,7 @@ func (c *Client) EnsureJob(
 	return state, err
 }
 
-// nameOwners sets the owners' uids, so that Kubernetes deletes the Job after its owners. It drops unreadable owners.
+// nameOwners sets the uids of the owners, so that Kubernetes deletes the Job after them. It drops unreadable owners.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
@@ -109,7 +109,7 @@ func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	}
 }
 
-// DeleteJob deletes a Job and, in the background, its pods. A missing Job is no error.
+// DeleteJob deletes a Job. Kubernetes then deletes its pods in the background. A missing Job is no error.
 func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -121,7 +121,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// stuck lists the waiting reasons that usually need a change by a user.
+// stuck lists the reasons of waiting containers that usually need a change by a user.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {

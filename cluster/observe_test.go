@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// release returns the app's manifest at a version, with the annotation that package strategies sets.
+// release returns the app's manifest at a version. The template hash is in the annotation that package strategies sets.
 func release(image string, replicas int, hash rollout.Hash) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -89,7 +89,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 		two, ok := seen.Find("h1-two")
 		return ok && two.Ready() == 2 && one.Ready() == 10 && two.Current
 	})
-	for range 20 { // the hold keeps this state
+	for range 20 { // the fields of held keep the Deployment in this state
 		seen = look()
 		one, _ := seen.Find("h1-one")
 		two, _ := seen.Find("h1-two")
@@ -105,7 +105,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 	if two.Ready() != 10 || done.Surge != 3 { // 25 % of 10, rounded up
 		t.Errorf("promoted: %+v", done)
 	}
-	// The promotion keeps the pods of the step.
+	// The promotion keeps the pods that the step created.
 	before, _ := seen.Find("h1-two")
 	for _, m := range before.Members {
 		if !strings.Contains(fmt.Sprint(two.Members), m.Name) {
@@ -114,7 +114,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 	}
 }
 
-// problem waits until a revision's problem contains all parts, and its first pod's status contains status.
+// problem waits until a revision's problem contains all parts, and the status of its first pod contains the text status.
 func (w *world) problem(hash rollout.Hash, status string, parts ...string) (r rollout.Revision) {
 	w.t.Helper()
 	w.until("the problem", func() (bool, string) {
@@ -181,7 +181,8 @@ func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
 	}
 }
 
-// TestTroubledObjects checks that Observe reports an unhealthy object of any kind until it is healthy, and only for the object's app.
+// TestTroubledObjects checks that Observe reports an unhealthy object of any kind until the object is healthy. It reports the object only
+// for its app.
 func TestTroubledObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

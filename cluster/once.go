@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// makeOnce creates an object without the option Force, because another writer may create the object too. If the object
-// exists, makeOnce writes only its app and cluster, because a database may already use its random content.
+// makeOnce creates an object without the option Force, because another writer may create it at the same time. If the
+// object exists, makeOnce writes only labels and annotations, because a database may already use its random content.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):
@@ -26,7 +26,7 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstru
 		}})
 }
 
-// nowAlways removes the CreateOnly annotation from a Secret that is no longer CreateOnly in Git.
+// nowAlways removes the CreateOnly annotation from the live Secret if the Secret is no longer CreateOnly in Git.
 func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); !exists || !l.once {
 		return nil

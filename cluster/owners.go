@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Other controllers set these labels and annotations on their objects.
+// Other release controllers set these labels and annotations on the objects that they manage.
 const (
 	argoHash      = "rollouts-pod-template-hash"
 	argoManaged   = "argo-rollouts.argoproj.io/managed-by-rollouts"
@@ -23,7 +23,7 @@ const (
 	kruiseRelease = "rollouts.kruise.io/in-progressing"
 )
 
-// recently is the maximum age of an active GitOps tool's last apply. These tools apply every few minutes.
+// recently is the time within which an active GitOps tool has applied each object. These tools apply every few minutes.
 const recently = 10 * time.Minute
 
 // gitOps maps the field managers of GitOps tools to the tools' names.
@@ -31,7 +31,7 @@ var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }
 
-// OtherOwners returns signs that other tools manage an app's objects. It reads each object, so use it only to adopt.
+// OtherOwners returns signs that other tools manage an app's objects. It reads each object, so call it only to adopt.
 func (c *Client) OtherOwners(
 	ctx context.Context, app string, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
@@ -64,7 +64,7 @@ func (c *Client) OtherOwners(
 	return append(signs, others...), err
 }
 
-// OtherOwners returns the signs that another controller manages the objects.
+// OtherOwners returns signs that other tools manage the objects.
 func (d *DryRunner) OtherOwners(
 	ctx context.Context, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
@@ -117,7 +117,7 @@ func (h hands) live(ctx context.Context, ref rollout.Ref, version string) (*unst
 	return found, err
 }
 
-// workload looks for another controller that manages releases of a workload's pods.
+// workload looks for signs that another controller manages a workload's releases.
 func (h hands) workload(
 	ctx context.Context, o rollout.Object, live *unstructured.Unstructured,
 ) (rollout.Foreign, error) {
@@ -151,7 +151,7 @@ func (h hands) workload(
 	return h.argo(ctx, o)
 }
 
-// argo looks for a ReplicaSet that an Argo Rollout owns, that has pods, and that the workload's matchLabels match.
+// argo looks for a ReplicaSet with pods that an Argo Rollout owns and that the workload's matchLabels select.
 func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -165,7 +165,7 @@ func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, err
 		wanted[name], _ = value.(string)
 	}
 	if len(wanted) == 0 {
-		return rollout.Foreign{}, nil // selectors without matchLabels are not checked
+		return rollout.Foreign{}, nil // a selector without matchLabels is not checked
 	}
 	found, err := sets.List(ctx, metav1.ListOptions{LabelSelector: labels.FormatLabels(wanted)})
 	if err != nil {
@@ -193,7 +193,7 @@ func serviceSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Forei
 	return flagger(ref, live, "owns the Service, so deleting the Canary deletes the Service")
 }
 
-// toolSign looks for a GitOps tool that has recently applied an object.
+// toolSign looks for a GitOps tool that applied the object recently.
 func (h hands) toolSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Foreign {
 	for _, e := range live.GetManagedFields() {
 		tool := gitOps[e.Manager]
@@ -212,7 +212,7 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "migrate the object as docs/coming-from-argo-rollouts.md describes"}
 }
 
-// flagger returns a sign that a Flagger Canary owns the live object. Without a Canary, the sign's field By is "".
+// flagger returns a sign if a Flagger Canary owns the live object. Otherwise, the field By of its result is "".
 func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
 	canary := ownedBy(live, "flagger.app", "Canary")
 	if canary == "" {
@@ -222,7 +222,7 @@ func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) roll
 		"migrate the object as docs/coming-from-flagger.md describes; do not delete Canary %s first", canary)}
 }
 
-// ownedBy returns the name of an object's controller if it has this group and kind, else "".
+// ownedBy returns the name of an object's controller (an owner reference) if it has this group and kind, else "".
 func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	if u == nil {
 		return ""

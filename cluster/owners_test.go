@@ -19,12 +19,12 @@ import (
 
 const anyContent = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 
-// mine holds the app's manifests in Git.
+// mine holds the manifests that the app has in Git.
 var mine = documents(coreManifest("Service", "shop", "spec: {selector: {app: shop}, ports: [{port: 80}]}"),
 	coreManifest("ConfigMap", "shop", ""), withoutReplicas)
 
-// TestForeignControllers checks that a sign names the other controller, and a fix that ends that controller's ownership. OtherOwners writes
-// nothing.
+// TestForeignControllers checks the signs of other controllers. A sign names the controller, and a fix by which the controller gives up the
+// object. OtherOwners writes nothing.
 func TestForeignControllers(t *testing.T) {
 	const service, deployment = 0, 2
 	owned := func(w *world, o map[string]any, group, kind string) {
@@ -36,7 +36,7 @@ func TestForeignControllers(t *testing.T) {
 		o["metadata"].(map[string]any)[field] = map[string]any{name: value}
 	}
 	cases := map[string]struct {
-		make  func(w *world, all []rollout.Object) // changes the app's objects in the cluster
+		make  func(w *world, all []rollout.Object) // changes the app's objects before they are created in the cluster
 		by    string
 		sign  string
 		warns bool
@@ -123,7 +123,7 @@ func TestForeignControllers(t *testing.T) {
 	}
 }
 
-// ssa applies an object with another tool's field manager.
+// ssa applies an object by server-side apply, with the field manager of another tool.
 func (w *world) ssa(o rollout.Object, manager string) {
 	w.t.Helper()
 	raw, err := json.Marshal(o)
@@ -142,7 +142,7 @@ func pathOf(o rollout.Object) string {
 	return root + "/namespaces/" + o.Namespace() + "/" + plural + "/" + o.Name()
 }
 
-// uidOf returns the UID of an object called shop.
+// uidOf returns the UID of the object with the name shop and the given kind.
 func (w *world) uidOf(version, kind string) string {
 	w.t.Helper()
 	at := pathOf(rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": w.ns, "name": "shop"}})

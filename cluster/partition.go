@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know watches kinds of workloads, and waits for each kind's first list. If a kind cannot be watched, Observed.Unseen
-// has the error. A kind that the API server does not serve is no error, because it has no objects.
+// Know watches kinds of workloads, and waits for the first list of each kind. If a watch fails, Observed.Unseen has the
+// error. A kind that the API server does not serve is no error, because it has no objects.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
 	if root == nil {
@@ -19,7 +19,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 	for _, p := range kinds {
 		t, isNew := c.workloads.know(p)
-		if isNew { // the watch's selector left out workloads without an app label
+		if isNew { // an older watch of the kind left out workloads without an app label
 			c.kinds.again(t.gvk)
 		}
 		ctx, cancel := context.WithTimeout(root, listTimeout)
@@ -115,8 +115,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first status field that the parameter p has and the object lacks, or "". If minReadySeconds is
-// set, the number of available pods may be missing, because a controller may omit a count of 0.
+// unsaid returns the first status field that the kind's description names and the object lacks, or "". If
+// minReadySeconds is set, the number of available pods may be missing, because a controller may omit a count of 0.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -127,9 +127,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets the desired pods of each revision. Missing pods belong to the base revision until all old pods fill the
-// partition, and then to the new revision. byCounts lists at most as many ready pods as the controller counts, because
-// an in-place update changes a pod's label while its old containers are still ready.
+// byCounts sets the desired pods of each revision. Missing pods count for the base revision until the old pods fill the
+// partition, and then for the new revision. byCounts keeps at most as many ready pods as the controller counts: an
+// in-place update changes a pod's label while its old containers are still ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	for i := range out.Revisions {

@@ -15,7 +15,7 @@ import (
 type pod struct {
 	stamp
 	created     time.Time
-	node        string    // only for kinds with a pod on each node, else ""
+	node        string    // the node of a pod of a DaemonSet, else ""
 	pin         string    // the label value that identifies the pod's revision
 	readySince  time.Time // zero while the pod is not Ready
 	terminating bool
@@ -50,8 +50,8 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by != nil && slices.ContainsFunc(workloadKinds, onNodes) {
 		out.node = p.Spec.NodeName
 	}
-	// During an in-place update, a pod has its new label while its old containers are still Ready. An unmet readiness
-	// gate shows such an update earlier than the Ready condition does.
+	// During an in-place update, a pod has its new label while its old containers are still Ready. The update clears a
+	// readiness gate before the Ready condition becomes false.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created

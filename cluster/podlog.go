@@ -20,27 +20,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLogLine is the number of bytes after which a line of a log is cut. A kubelet itself splits lines at 16 KiB.
+// maxLogLine is the length in bytes at which a log line is cut. A kubelet itself splits lines at 16 KiB.
 const maxLogLine = 64 << 10
 
 // PodLogs reads logs of pods with the rights of a client's user.
 type PodLogs struct{ core *coreclient.CoreV1Client }
 
-// LogsOf returns the logs of a client's cluster.
+// LogsOf returns a reader for the logs of pods in a client's cluster.
 func LogsOf(c *Client) PodLogs { return PodLogs{c.kube.core} }
 
-// LogSource is a container of a pod.
+// LogSource is a container of a pod, with the state of its newest run.
 type LogSource struct {
 	Namespace, Pod, Container string
 
 	Run   string // the id of the container's current or last run; "" before the first run
 	Waits string // why there is no run yet
-	Over  bool   // the run has ended
+	Over  bool   // no run is in progress
 	Last  bool   // no further run follows
 }
 
-// Sources returns a pod's init containers and containers. The result is nil if the pod no longer exists, or has another
-// uid or another value of its revision's pin.
+// Sources returns a pod's init containers and containers. The result is nil if the pod no longer exists, or if its uid
+// or its revision's pin differs from the given one.
 func (l PodLogs) Sources(ctx context.Context, namespace, name, uid, pin string) ([]LogSource, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -84,14 +84,14 @@ func logSources(p *corev1.Pod) (all []LogSource) {
 
 // LogRange selects lines of a log.
 type LogRange struct {
-	Since  time.Duration // only lines that are younger; 0 for all
+	Since  time.Duration // only lines from this period before now; 0 for all
 	After  time.Time     // only lines after this time; zero for all
 	Tail   int           // only the last lines; -1 for all
 	Follow bool          // wait for further lines until the container's run ends
 }
 
-// Read calls line for each line of the container's current or last run. It returns the time of the last line, for a
-// later LogRange.After. An error of line ends Read.
+// Read calls the function line for each line of the container's current or last run. It returns the time of the last
+// line, for a later LogRange.After. If line returns an error, Read ends.
 func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(text string) error) (time.Time, error) {
 	o := &corev1.PodLogOptions{Container: s.Container, Follow: r.Follow, Timestamps: true}
 	if r.Tail >= 0 {
@@ -99,7 +99,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	}
 	switch {
 	case !r.After.IsZero():
-		o.SinceTime = &metav1.Time{Time: r.After} // in seconds, so that lines repeat
+		o.SinceTime = &metav1.Time{Time: r.After} // in whole seconds, so that lines may be sent again
 	case r.Since > 0:
 		o.SinceSeconds = new(int64((r.Since + time.Second - 1) / time.Second))
 	}
@@ -111,7 +111,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	return eachLine(body, r.After, line)
 }
 
-// eachLine calls line for each line that has no time or a time after the given time. It returns the last line's time.
+// eachLine passes each line that has no time, or a time after the given time, to line. It returns the last line's time.
 func eachLine(log io.Reader, after time.Time, line func(text string) error) (last time.Time, err error) {
 	last = after
 	in := bufio.NewReaderSize(log, maxLogLine+len(time.RFC3339Nano)+1)
@@ -124,7 +124,7 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 		}
 		switch ended := errors.Is(err, io.EOF); {
 		case err != nil && !ended:
-			return last, err // the next Read reads the rest of the line
+			return last, err // the next Read gets the whole line
 		case text == "":
 			return last, nil
 		}

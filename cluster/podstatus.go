@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nodeLost is the reason that the node controller sets on pods of an unreachable node.
+// nodeLost is the reason in the status of pods on an unreachable node. The node controller sets it.
 const nodeLost = "NodeLost"
 
 // podStatus returns kubectl's STATUS column, as printPod does (k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
@@ -106,7 +106,7 @@ func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
 	return conditionOf(p, kind).Status == corev1.ConditionTrue
 }
 
-// conditionOf returns a pod's condition of a type, the zero value if it has none.
+// conditionOf returns a pod's condition of a type, or the zero value if the pod has none.
 func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	found, _ := rollout.Find(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	return found

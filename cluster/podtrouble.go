@@ -33,7 +33,7 @@ const (
 
 func (t trouble) worseThan(o trouble) bool { return t.rank > o.rank }
 
-// podTrouble returns why a pod is not Ready, in one line. The text has no age and no counter except the restarts.
+// podTrouble returns why a pod is not Ready, in one line. Of all ages and counters, the text has only the restarts.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
@@ -114,7 +114,7 @@ func exit(t *corev1.ContainerStateTerminated, restarts int32) string {
 	return rollout.Count(int(restarts), "restart") + ", " + how
 }
 
-// lastLine returns the last line of a termination message, because the message may be a part of the container's log.
+// lastLine returns the last line of a termination message, which may be the end of the container's log.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return shortened(rollout.OneLine(lines[len(lines)-1]))
@@ -125,7 +125,7 @@ func joined(parts ...string) string {
 	return shortened(rollout.OneLine(strings.Join(kept, ": ")))
 }
 
-// maxTrouble bounds a reason in bytes, so that long scheduler or registry output stays out of the state branch.
+// maxTrouble bounds a reason in bytes. A scheduler's or registry's long output would otherwise fill the state branch.
 const maxTrouble = 300
 
 func shortened(s string) string {

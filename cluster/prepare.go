@@ -70,7 +70,7 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData moves stringData to data. If the API server did this, it would keep keys that were removed in Git.
+// encodeStringData moves stringData to data. If the API server did this, it would keep keys that leave Git later.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes an app's former objects, in the order of pruneRank. Prune returns the objects that are gone or are not
-// the app's, and the reason for each object that stays. It continues after a refused deletion or an unreadable kind.
-// It returns any other error immediately. Prune may be called again after an error.
+// Prune deletes an app's former objects, in the order of pruneRank. It returns the candidates that no longer exist or
+// are not the app's, and the reason for each object that stays. After a refused deletion or an unreadable kind, it
+// continues. Any other error ends it. Prune may be called again after an error.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -25,7 +25,7 @@ func (c *Client) Prune(
 		k, l, failed := c.candidate(ctx, app, ref)
 		if failed = explain(failed, ref, "list and watch"); failed != nil {
 			if err = errors.Join(err, failed); isRefused(failed) || apierrors.ReasonForError(failed) != "" {
-				continue // the API server answers, so other kinds may work
+				continue // the API server answers, so the deletion of other kinds may work
 			}
 			return gone, kept, err
 		}
@@ -46,7 +46,7 @@ func (c *Client) Prune(
 			}
 			c.applied.forget(ref)
 		}
-		if l.terminating || l.finalizers != "" { // a later call finds that the object is gone
+		if l.terminating || l.finalizers != "" { // only a later call can find that the object is gone
 			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
 		} else {
 			gone = append(gone, ref)
@@ -55,7 +55,7 @@ func (c *Client) Prune(
 	return gone, kept, err
 }
 
-// Removable returns an app's existing objects that may be deleted, and why other objects stay. It changes nothing.
+// Removable returns the app's existing objects that may be deleted, and why other objects stay. It changes nothing.
 func (c *Client) Removable(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (there []rollout.Ref, kept []string, err error) {
@@ -74,7 +74,7 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object, or nil if the object is missing or belongs to another app or cluster.
+// candidate returns the live object, or nil if the object does not exist or belongs to another app or cluster.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {
@@ -93,7 +93,7 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 	return k, l, nil
 }
 
-// whyKept returns why an object must stay now, "" if it may be deleted.
+// whyKept returns why an object must not be deleted now, or "" if it may be deleted.
 func (w *workloads) whyKept(l *live) string {
 	switch why := staysForGood(l); {
 	case l.terminating:
@@ -108,7 +108,7 @@ func (w *workloads) whyKept(l *live) string {
 	return ""
 }
 
-// staysForGood returns why Prune never deletes an object, or "". For example, a Namespace or a CRD holds users' data.
+// staysForGood returns why Prune must never delete an object, or "". For example, a Namespace contains users' data.
 func staysForGood(l *live) string {
 	switch {
 	case l.keep != "":
@@ -119,7 +119,7 @@ func staysForGood(l *live) string {
 	return ""
 }
 
-// pruneRank orders deletions: traffic and autoscaling first, then workloads, objects that pods read, CRDs, Namespaces.
+// pruneRank orders deletions: routes and autoscalers, workloads, others, configuration, RBAC, CRDs and Namespaces.
 func pruneRank(ref rollout.Ref) int {
 	if _, runsPods := rollout.WorkloadOf(ref); runsPods {
 		return 1

@@ -32,7 +32,7 @@ func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	}
 }
 
-// untilHidden waits until the watches no longer show an object as the app's.
+// untilHidden waits until the watches no longer show that an object belongs to the app.
 func (w *world) untilHidden(ref rollout.Ref) {
 	w.t.Helper()
 	w.until(ref.Name+" being hidden", func() (bool, string) { return !w.Shows(context.Background(), "shop", ref), "" })
@@ -108,7 +108,7 @@ spec:
 	w.complete("shop", "shop")
 }
 
-// TestPruneOfAnUnreadableKind checks that a kind that cannot be listed does not stop the deletion of other kinds' objects.
+// TestPruneOfAnUnreadableKind checks that objects of other kinds are deleted even if one kind cannot be listed.
 func TestPruneOfAnUnreadableKind(t *testing.T) {
 	t.Parallel()
 	for code, reason := range map[int]metav1.StatusReason{
@@ -130,8 +130,8 @@ func TestPruneOfAnUnreadableKind(t *testing.T) {
 	}
 }
 
-// TestPruneListsWhatIsStillThere checks that an object with a finalizer is kept, with the reason, until the finalizer is removed. A refused
-// deletion does not stop the other deletions.
+// TestPruneListsWhatIsStillThere checks that an object with a finalizer is returned as kept, with the reason, until the finalizer is
+// removed. If a deletion is refused, the other deletions continue.
 func TestPruneListsWhatIsStillThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -57,8 +57,8 @@ func objectOf(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// TestPodsInWords checks the text for pod statuses as kubelets write them. It has the status that kubectl get pods prints, and the reason
-// why the pod is not Ready.
+// TestPodsInWords checks two texts for pod statuses as kubelets write them: the status that kubectl get pods prints, and why the pod is not
+// Ready.
 func TestPodsInWords(t *testing.T) {
 	const since, going = `lastTransitionTime: "2026-01-01T00:00:00Z"`, `metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}`
 	const aReady, bReady = "{name: a, ready: true, state: {running: {}}}", "{name: b, ready: true, state: {running: {}}}"
@@ -284,8 +284,8 @@ func TestTableKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// TestTableOfTwoNamespaces checks that each feed changes only its namespace's objects. The table is in sync when all feeds are, and reports
-// the feed that failed first.
+// TestTableOfTwoNamespaces checks that each feed changes only the objects of its namespace. The table is in sync once all feeds are in
+// sync. It reports the feed that failed first.
 func TestTableOfTwoNamespaces(t *testing.T) {
 	tab := newTable(reading(readPod), func(_, _ *pod) {}, "a", "b")
 	a, b := tab.feedOf("a"), tab.feedOf("b")
@@ -324,8 +324,8 @@ func TestTableOfTwoNamespaces(t *testing.T) {
 	}
 }
 
-// TestRefusedWatchIsAList checks that a list follows a refused watch, except after rate limiting. If etcd was restored from a backup, a
-// watch from the known version would bring no events, or events of other objects.
+// TestRefusedWatchIsAList checks that a list follows a refused watch, except if the API server limits the rate. If etcd was restored from a
+// backup, a watch from the last known version would send no events, or events of other objects.
 func TestRefusedWatchIsAList(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {
@@ -342,7 +342,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
 			lists, watches, open := 0, 0, make(chan struct{})
-			var blind error // the error of blind after the refusal
+			var blind error // the result of blind after the refusal
 			b := &background{}
 			runWatch(ctx, b, tab, "pods", &corev1.Pod{}, source{
 				list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -384,7 +384,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 	}
 }
 
-// TestBlind checks that a feed reports the start and the first error of an outage. It reports nothing while a watch works or is renewed.
+// TestBlind checks that a feed reports when an outage began, and the first error. It reports nothing while a watch works or is renewed.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
@@ -420,7 +420,7 @@ func TestBlind(t *testing.T) {
 	})
 }
 
-// TestRecordsOfAnyObject checks that spec.replicas of a custom kind may have any type.
+// TestRecordsOfAnyObject checks that objects of a custom kind can be read even if spec.replicas is no number.
 func TestRecordsOfAnyObject(t *testing.T) {
 	c, err := New(&rest.Config{Host: "http://localhost"}, Options{})
 	must(t, err)
@@ -443,7 +443,7 @@ func TestRecordsOfAnyObject(t *testing.T) {
 	}
 }
 
-// TestHealth checks the health of objects of several kinds.
+// TestHealth checks which health and reason healthOf returns for objects of several kinds.
 func TestHealth(t *testing.T) {
 	const thing = "{kind: Thing, apiVersion: a.b/v1, "
 	for name, c := range map[string]struct{ object, want string }{
@@ -477,7 +477,7 @@ func answer(code int32, reason metav1.StatusReason, msg string, causes ...metav1
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// TestRefusalsAreSorted checks the Reason of messages that the API server and its plugins send.
+// TestRefusalsAreSorted checks the Reason for each kind of error that the API server and its plugins send.
 func TestRefusalsAreSorted(t *testing.T) {
 	forbidden := func(msg string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", errors.New(msg))
@@ -631,7 +631,7 @@ func TestRefusalsInWords(t *testing.T) {
 	if err := explain(fmt.Errorf("x: %w", known), node, "patch"); !errors.Is(err, known) || isRefused(errors.New("x")) {
 		t.Errorf("it is explained twice: %v", err)
 	}
-	for reason, is := range map[Reason][2]bool{ // whether it is temporary, and refused
+	for reason, is := range map[Reason][2]bool{ // whether the error is temporary, and whether it is a refusal
 		Unavailable: {true, false}, NamespaceGone: {true, true}, Unexpected: {false, false}, Denied: {false, true},
 	} {
 		if e := (&Error{Reason: reason}); e.Temporary() != is[0] || isRefused(e) != is[1] {
@@ -640,8 +640,8 @@ func TestRefusalsInWords(t *testing.T) {
 	}
 }
 
-// TestTroublesAreNoted checks that unhealthy objects are recorded by app, until they are healthy or deleted. Objects of another cluster are
-// ignored, even if their app has the same name.
+// TestTroublesAreNoted checks that unhealthy objects are recorded for their app until they are healthy or deleted. Objects of another
+// cluster are ignored, even if their app has the same name.
 func TestTroublesAreNoted(t *testing.T) {
 	at := func(name, app, cluster, health string) *live {
 		l := &live{ref: rollout.Ref{Kind: "Job", Name: name}, app: app, cluster: cluster, why: "because"}
@@ -670,7 +670,8 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 }
 
-// checkSame checks that another resource version alone does not change a record, and that each of changes does.
+// checkSame checks that records are the same if only the resource version differs. After each of the given changes, they must not be the
+// same.
 func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func(*T), changes map[string]func(*T)) {
 	t.Helper()
 	next := was
@@ -707,8 +708,7 @@ func TestRevisionsThatAreTheSame(t *testing.T) {
 	})
 }
 
-// TestFighting checks the growing pauses between repairs of an object, and that after five minutes without a repair the next one is
-// immediate.
+// TestFighting checks that the pauses between repairs of an object grow. After five minutes without a repair, the next repair is immediate.
 func TestFighting(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
@@ -745,8 +745,8 @@ func TestFighting(t *testing.T) {
 	}
 }
 
-// TestOverwritten checks that an object that another writer changes every 15 s is reported, from the second change until a minute without
-// changes. One change, several within seconds, and two that are a minute apart are not reported.
+// TestOverwritten checks that an object is reported if another writer changes it every 15 s. The reports begin with the second change, and
+// end after a minute without changes. A single change, several changes within seconds, and changes a minute apart are not reported.
 func TestOverwritten(t *testing.T) {
 	fights := known{repairs: promptRepairs + 3, since: time.Unix(0, 0), repaired: time.Unix(8, 0)}
 	if err := fights.overwritten(rollout.Ref{}, time.Unix(9, 0)); err == nil || errors.Is(err, rollout.ErrOverwritten) {
@@ -764,8 +764,8 @@ func TestOverwritten(t *testing.T) {
 	}
 	d := &desired{ref: rollout.Ref{Kind: "ConfigMap", Name: "a"}, digest: "d"}
 	for name, c := range map[string]struct {
-		changes []int // the seconds of changes
-		told    []int // the seconds of reports, checked every 5 s
+		changes []int // when the changes occur, in seconds
+		told    []int // when the changes are reported, in seconds; checked every 5 s
 	}{
 		"one":                      {[]int{0}, nil},
 		"within seconds":           {[]int{0, 2, 3, 6}, nil},
@@ -793,7 +793,7 @@ func TestOverwritten(t *testing.T) {
 	}
 }
 
-// TestReadPods checks the fields that the record of a pod keeps.
+// TestReadPods checks the fields that are read from a pod.
 func TestReadPods(t *testing.T) {
 	const made, ready = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 	const since, gate = `lastTransitionTime: "` + ready + `"`, "spec: {readinessGates: [{conditionType: InPlaceUpdateReady}]}"
@@ -831,8 +831,8 @@ func TestReadPods(t *testing.T) {
 	}
 }
 
-// TestDeploymentsAreRead checks that missing numbers get Kubernetes' defaults, and that a ReplicaFailure is reported only while the
-// condition is true.
+// TestDeploymentsAreRead checks that missing numbers get Kubernetes' defaults. The message of the condition ReplicaFailure is read only
+// while the condition is true.
 func TestDeploymentsAreRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, status string

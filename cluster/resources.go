@@ -19,7 +19,7 @@ import (
 // ErrUnknownKind is the error for a kind that the API server does not serve.
 var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is an ErrUnknownKind for a kind that the API server serves only in another version.
+// unserved is the ErrUnknownKind of a kind that the API server serves only in another version.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {
@@ -29,7 +29,7 @@ func (e unserved) Error() string {
 func (e unserved) Is(target error) bool { return target == ErrUnknownKind }
 
 // resources maps kinds to the API server's resources. Only a call for an unknown kind waits for a new discovery,
-// because the kind's CRD may be new. With client-go's deferred mapper, all callers would wait.
+// because the kind's CRD may be new. With client-go's deferred mapper, all calls would wait.
 type resources struct {
 	server discovery.DiscoveryInterface
 
@@ -41,18 +41,18 @@ type resources struct {
 type look struct {
 	done   chan struct{} // closed when the other fields are set
 	mapper meta.RESTMapper
-	unseen map[schema.GroupVersion]error // the key is a group version that did not answer
+	unseen map[schema.GroupVersion]error // the group versions whose servers did not answer, with the errors
 	err    error
 }
 
-// find returns a kind's resource. If a group's API did not answer, the error is not ErrUnknownKind.
+// find returns a kind's resource. If the group's server did not answer, the error is not ErrUnknownKind.
 func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {
 		return mapping, err
 	}
 	byName := func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }
-	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // sorted, so that the error is always the same
+	for _, gv := range slices.SortedFunc(maps.Keys(l.unseen), byName) { // sorted, so that repeated errors are equal
 		if gv.Group == gvk.Group && (gvk.Version == "" || gv.Version == gvk.Version) {
 			return nil, fmt.Errorf("the API server cannot reach the server of %s: %w", gv, l.unseen[gv])
 		}
@@ -63,7 +63,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return nil, ErrUnknownKind
 }
 
-// candid is a discovery client that stores the errors of API groups, because restmapper ignores these errors.
+// candid is a discovery client that stores the errors of API groups, which restmapper ignores.
 type candid struct {
 	discovery.DiscoveryInterface
 	unseen map[schema.GroupVersion]error
@@ -85,7 +85,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// A discovery that began before this call may not contain a new CRD. So the loop starts a second discovery.
+	// A discovery that this call only joins may have begun before a CRD existed. So the loop then starts a second one.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {
@@ -97,7 +97,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	}
 }
 
-// look waits for a discovery. The result joined is true if another caller had started the discovery before.
+// look waits for a discovery. The result joined is true if another call had already started this discovery.
 func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) {
 	l, joined = r.begin()
 	select {

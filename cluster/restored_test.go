@@ -18,8 +18,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// TestEtcdIsRestored checks the restore of the control plane from a backup that is older than the process's watches. The running process
-// again applies the objects that the backup lacks.
+// TestEtcdIsRestored restores the control plane from a backup while the process runs. The backup is older than the state that the process's
+// watches have shown. The process must again apply the objects that the backup lacks or has with older content.
 func TestEtcdIsRestored(t *testing.T) {
 	tier.All(t)
 	dir := filepath.Join(t.TempDir(), "state")
@@ -44,7 +44,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		}
 		return conn, err
 	}
-	kill := func() { // like a killed process: no last answers, and no listener on its port
+	kill := func() { // like the kill of a process: there are no last answers, and the port has no listener
 		address.Store("127.0.0.1:1")
 		open.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
 		stop()
@@ -61,7 +61,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		_, err := w.Apply(t.Context(), "shop", w.objects(newest))
 		return err == nil, fmt.Sprint(err)
 	})
-	for i := range 500 { // the resource versions exceed the restored server's first ones
+	for i := range 500 { // the resource versions become higher than the restored server's first resource versions
 		w.apply("busy", config("busy", fmt.Sprint("t", i)))
 	}
 	w.wantWrites(0, "the same objects again", func() { w.apply("shop", newest) })

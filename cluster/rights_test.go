@@ -35,7 +35,7 @@ func (w *world) login(account rbacv1.Subject) *rest.Config {
 	return config
 }
 
-// rule permits verbs on resources of API groups, each a list separated by spaces. The core group is "".
+// rule returns a rule that permits verbs on resources of API groups. Each of these lists is separated by spaces. The core group is "".
 func rule(verbs, groups, resources string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: strings.Fields(verbs), APIGroups: strings.Split(groups, " "), Resources: strings.Fields(resources),
 		ResourceNames: names}
@@ -52,7 +52,7 @@ func (w *world) permit(subject rbacv1.Subject, namespace string, rules ...rbacv1
 	must(w.t, err)
 }
 
-// permitEverywhere gives a subject rights in the whole cluster, until the end of the test.
+// permitEverywhere gives a subject rights in the whole cluster until the test ends.
 func (w *world) permitEverywhere(subject rbacv1.Subject, rules ...rbacv1.PolicyRule) {
 	w.t.Helper()
 	meta, rbac := metav1.ObjectMeta{Name: subject.Name + "-" + w.ns}, w.cluster.Kube.RbacV1()
@@ -68,7 +68,8 @@ func (w *world) permitEverywhere(subject rbacv1.Subject, rules ...rbacv1.PolicyR
 	})
 }
 
-// TestMissingRightToWatchIsNamed checks that the error of Start names the missing right: with no rights, and with all rights but one.
+// TestMissingRightToWatchIsNamed checks that the error of Start names the missing right, for an account without rights and for an account
+// that lacks one right.
 func TestMissingRightToWatchIsNamed(t *testing.T) {
 	w := newWorld(t)
 	poor := w.account("poor")

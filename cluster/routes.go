@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WatchRoutes watches the kinds of the routes, so that Observe also returns routes that this process does not apply.
+// WatchRoutes watches the kinds of routes, so that Observe also returns routes that this process did not apply.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
 		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, ErrUnknownKind) {
@@ -57,7 +57,7 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// maxStatus bounds a stored status. An HTTPRoute with 32 parents, Gateway API's maximum, has about 30 kB.
+// maxStatus bounds a stored status. The status of an HTTPRoute with 32 parents, Gateway API's maximum, has about 30 kB.
 const maxStatus = 64 << 10
 
 // statusOf returns an object's status as JSON if a router may write this kind's status, else "".
@@ -73,8 +73,8 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves reports whether a Service has a ready endpoint among the pods with this pod-template-hash. It reads
-// EndpointSlices, because proxies use EndpointSlices and not pods.
+// Serves reports whether a Service has a ready endpoint whose pod has the given pod-template-hash. It reads
+// EndpointSlices, because proxies send requests to endpoints and not to pods.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

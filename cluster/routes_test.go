@@ -21,8 +21,8 @@ metadata: {name: other, namespace: NS}
 spec: {rules: [{backendRefs: [{name: web, port: 80}]}]}
 `
 
-// TestObservedRoutes checks that Observe returns a route's status with its generation. A new status calls OnChange only if a release
-// observes the route, because controllers write statuses all the time.
+// TestObservedRoutes checks that Observe returns the status of a route with its generation. After a new status, OnChange is called only if
+// a release observes the route, because controllers write statuses all the time.
 func TestObservedRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestObservedRoutes(t *testing.T) {
 	if route.Generation != 2 || len(parents) != 1 {
 		t.Errorf("it is %+v", route)
 	}
-	// A watch keeps the order of events, so this event comes after all others.
+	// A watch keeps the order of events, so the event of this route comes after all others.
 	w.until("OnChange", func() (bool, string) { return w.changes.of(app) > before, "it was not called" })
 	if n := w.changes.of(app) - before; n != 1 {
 		t.Errorf("OnChange was called %d times, want once: the other route is not observed", n)

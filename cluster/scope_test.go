@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestKindsWithoutNamespace checks that the API server, not the manifest, decides whether a kind has a namespace. An app keeps its existing
-// objects of a forbidden kind.
+// TestKindsWithoutNamespace checks that the API server, not the manifest, decides whether a kind has namespaces. If a kind becomes
+// forbidden, an app keeps its existing objects of this kind.
 func TestKindsWithoutNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.kinds = "example.com/Widget"
@@ -29,7 +29,8 @@ func TestKindsWithoutNamespace(t *testing.T) {
 	must(t, w.Check(t.Context(), "shop", w.objects(class))) // the app already has this object
 }
 
-// TestNamespaces checks that a client of two namespaces needs only a Role in each of them, and reads and writes no other namespace.
+// TestNamespaces checks that a client that is limited to two namespaces needs only a Role in each. It must not read or write other
+// namespaces.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	tc := testcluster.Shared(t)

@@ -57,7 +57,7 @@ func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 	return s.of(k, ref).Get(ctx, ref.Name, metav1.GetOptions{})
 }
 
-// delete deletes the observed object. The uid in the request protects a new object of the same name.
+// delete deletes the observed object. With the uid in the request, a new object of the same name stays.
 func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -38,7 +38,7 @@ func readStatefulSet(o rollout.Object) (*workload, error) {
 	return out, nil
 }
 
-// updateRevisionOf returns the revision that the controller reports for the current template, nil if it is not known.
+// updateRevisionOf returns the revision that the controller reports for the current template, or nil if it is unknown.
 func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision {
 	found, _ := rollout.Find(revisions, func(r *revision) bool {
 		return synced && (r.name == w.update || r.pin.Value == w.update)
@@ -50,7 +50,7 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 // ordinal is below the partition, and otherwise to the current revision. byOrdinals copies the StatefulSet's hash to
 // the current revision, because the revision's own annotation may be missing or outdated.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
-	of := map[int]int{} // from ordinal to the index of its revision
+	of := map[int]int{} // from ordinal to index in out.Revisions
 	index := func(name string) int {
 		return slices.IndexFunc(out.Revisions, func(r rollout.Revision) bool { return r.Name == name })
 	}

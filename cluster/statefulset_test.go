@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals returns the manifest of a StatefulSet. more has further fields of the spec, such as the update strategy.
+// ordinals returns the manifest of a StatefulSet. The text more has further fields of the spec, such as the update strategy.
 func ordinals(image string, replicas int, hash rollout.Hash, more string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -40,7 +40,7 @@ func (w *world) observeSet() rollout.ObservedWorkload {
 	return w.Observe("db", []rollout.Workload{name}, nil).Workloads[name]
 }
 
-// awaitPods waits until the revisions, newest first, have these numbers of desired and ready pods.
+// awaitPods waits until the revisions (newest first) have these numbers of pods, both desired and ready.
 func (w *world) awaitPods(pods ...int) rollout.ObservedWorkload {
 	w.t.Helper()
 	return w.awaitSet(fmt.Sprintf("pods %v of the revisions", pods), func(seen rollout.ObservedWorkload) bool {
@@ -98,7 +98,8 @@ func TestStatefulSetIsHeldByItsPartition(t *testing.T) {
 	}
 }
 
-// TestAdoptedStatefulSetHasAVersion checks the adoption of a StatefulSet whose revision has no annotation of gitrollout.
+// TestAdoptedStatefulSetHasAVersion checks the adoption of a StatefulSet whose current revision has no annotation of gitrollout. This
+// revision gets the template hash of the StatefulSet.
 func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -121,8 +122,8 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	}
 }
 
-// TestPodIsEvictedIfItIsTheSame checks that Evict deletes a pod only if its uid matches. Eviction is needed for kubernetes#67250: the
-// StatefulSet controller never replaces a pod that does not become ready, even after a rollback.
+// TestPodIsEvictedIfItIsTheSame checks that Evict deletes a pod only if the uid matches. Evictions are needed because of kubernetes#67250:
+// the StatefulSet controller never replaces a pod that does not become ready, even after a rollback.
 func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -158,7 +159,7 @@ func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	})
 }
 
-// TestConfigurationOfAStatefulSetsBaseStays checks that the configuration of the base revision is kept even while the revision has no pod.
+// TestConfigurationOfAStatefulSetsBaseStays checks that Prune keeps the ConfigMap of the base revision even while this revision has no pod.
 func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@ type Stats struct {
 	Writes     int // POST, PUT, PATCH and DELETE without dryRun, including events
 	DryRuns    int // the same verbs with dryRun, which change nothing
 	Reads      int // GET: objects, lists, watches and discovery
-	LostEvents int // events that the API server refused
+	LostEvents int // events that could not be written
 	Known      int // objects that this process applied, or found already applied
 }
 

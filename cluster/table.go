@@ -26,7 +26,7 @@ type stamp struct {
 
 func (s *stamp) at() *stamp { return s }
 
-// stampOf takes the owner from the controller reference, because a name can be reused and a label proves no ownership.
+// stampOf takes the owner's uid from the controller reference. Names can be reused, and labels prove no ownership.
 func stampOf(m *metav1.ObjectMeta) stamp {
 	owner := types.UID("")
 	if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
@@ -35,13 +35,13 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row is an immutable record of the fields that gitrollout needs. It has a few hundred bytes; an object has 5 to 20 kB.
+// row is an immutable record of the fields that gitrollout needs, with a few hundred bytes. An object has 5 to 20 kB.
 type row interface {
 	comparable
 	at() *stamp
 }
 
-// table holds the newest known objects of one kind. After gitrollout's write, it returns no state before this write.
+// table holds the newest known objects of one kind. After a write by gitrollout, it returns no older state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // "was" is the zero value for a new row; "is" is the zero value for a deleted row
@@ -105,10 +105,10 @@ func (t *table[R]) each(f func(R) bool) {
 	}
 }
 
-// put stores a row, unless the watch has already stored a newer row or deleted the row.
+// put stores a row, unless the watch has already stored a newer row or deleted the object.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
-// take stores a row that was read at the resource version asOf. It does nothing if the table's state is newer.
+// take stores a row that was read at the resource version asOf, unless the table's state is newer.
 func (t *table[R]) take(r R, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[r.at().key]
@@ -137,7 +137,7 @@ func (t *table[R]) drop(k key, asOf string) {
 	t.changed(was, none)
 }
 
-// swap replaces a row with the same resource version, without calling changed.
+// swap replaces a row by a row of the same resource version. It does not call changed.
 func (t *table[R]) swap(was, is R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,7 +191,7 @@ func (t *table[R]) inSync() bool {
 	return !slices.ContainsFunc(t.feeds, func(f *feed[R]) bool { return !f.inSync() })
 }
 
-// await waits until all feeds are in sync, or returns the first error of a feed.
+// await waits until all feeds are in sync. If a feed fails or is late, await returns its error.
 func (t *table[R]) await(ctx context.Context, timeout time.Duration) error {
 	end := time.NewTimer(timeout)
 	defer end.Stop()

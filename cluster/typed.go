@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// typed has clients for Go types. It does not use kubernetes.Clientset, which would make the program a tenth larger.
+// typed has clients whose objects are Go types. kubernetes.Clientset would make the program a tenth larger.
 type typed struct {
 	apps      *appsclient.AppsV1Client
 	batch     *batchclient.BatchV1Client

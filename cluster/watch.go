@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// background runs a client's goroutines until the context from start ends.
+// background runs the goroutines of a client until the context from start ends.
 type background struct {
 	mu      sync.Mutex
 	root    context.Context // nil before start
@@ -66,7 +66,7 @@ func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	}
 }
 
-// reading returns a function that turns a watch's objects of type O into rows.
+// reading returns a function that converts the objects of a watch, which have type O, to rows.
 func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	return func(obj any) (r R, err error) {
 		o, is := obj.(O)
@@ -79,7 +79,7 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 
 // runWatch fills a table through a feed until ctx ends. After a broken connection or an expired version, the reflector
 // starts again with a list. A list older than the known objects shows that the cluster was restored from a backup. If
-// client-go instead watched from its last version, a restored cluster would send nothing.
+// client-go instead watched from its last version, a restored cluster would send no events.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {
@@ -112,7 +112,7 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// A broken connection heals in milliseconds, but a server that is down should get few requests.
+		// Retry soon, because most connections recover in milliseconds, but then rarely, to spare a server that is down.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	b.running.Go(func() { reflector.RunWithContext(quiet(ctx)) })

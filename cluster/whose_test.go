@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestObjectsOfAnotherClusterAreLeftAlone runs reconcilers for two clusters, by their names in Git, on one API server. Prune of an app must
-// not delete the object of the other cluster's app of the same name.
+// TestObjectsOfAnotherClusterAreLeftAlone runs clients for two clusters, which are two names in Git, with one API server. Prune for an app
+// must not delete objects that the other cluster's app of the same name has applied.
 func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -32,7 +32,7 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	w.service("shop") // the other cluster's Service still exists
 }
 
-// TestSerialOfAnotherApp checks that a Deployment's serial is visible only to the app that wrote it.
+// TestSerialOfAnotherApp checks that Observe returns the serial of a Deployment only for the app that applied the Deployment.
 func TestSerialOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,7 +43,7 @@ func TestSerialOfAnotherApp(t *testing.T) {
 	}
 }
 
-// TestEndpointsThatAreNotReady checks that Serves ignores endpoints that are not ready, because proxies send them no requests.
+// TestEndpointsThatAreNotReady checks that Serves ignores endpoints that are not ready, because proxies send no requests to them.
 func TestEndpointsThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,24 +15,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// workloadKind describes a kind of object that runs pods. Each kind has its own file and an entry in workloadKinds.
+// workloadKind describes a kind of objects that run pods. Each kind has its own file and an entry in workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
 	described    rollout.Partitioned                     // the field paths of a kind that is not built in
-	read         func(rollout.Object) (*workload, error) // reads everything except annotations and labels
+	read         func(rollout.Object) (*workload, error) // reads everything except gitrollout's annotations and labels
 	readRevision func(obj any) (*revision, error)
 	// watchRevisions is nil if the kind shares the revisions of the previous entry in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
-	// current returns the current template's revision, nil if there is none yet. The parameter synced is true if the
+	// current returns the current template's revision, or nil if there is none yet. The parameter synced is true if the
 	// controller has seen the newest spec. The parameter revisions is sorted, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
 	// pods returns the pods of a revision, unsorted.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
 	// finish completes an observed workload with the fields that depend on several revisions. It may be nil.
 	finish func(w *workload, out *rollout.ObservedWorkload)
-	// inUse reports whether a revision has pods or may get new ones.
+	// inUse reports whether a revision has pods or may get new pods.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes is true if each node gets a pod. Readers compare only the kind's name, not its API group.
+	// onNodes is true if each node gets a pod. readPod compares only the kind's name, so Kruise's DaemonSets count too.
 	onNodes bool
 }
 
@@ -66,12 +66,12 @@ type workload struct {
 	// Only StatefulSets and other kinds with a partition have these fields.
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
-	room             bool   // spec has maxUnavailable; an API server without its feature gate drops it
+	room             bool   // spec has maxUnavailable; an API server without the feature drops the field
 	updatedReady     int    // status: ready pods of the current template; -1 if the status lacks the number
 	unsaid           string // a required status field that is missing in the object, "" if there is none
 }
 
-// readWorkload returns the workload part of an object's record, nil if the object runs no pods.
+// readWorkload returns the workload part of an object's record, or nil if the object runs no pods.
 func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	if kind == nil {
 		return nil, nil
@@ -93,7 +93,7 @@ type workloads struct {
 	tell  func(app string)
 
 	mu     sync.Mutex
-	owners map[rollout.Workload]string // the app that has a workload in Git, for workloads without an app label
+	owners map[rollout.Workload]string // the app that has the workload in Git, if the workload has no app label
 	more   []*workloadTable
 }
 
@@ -151,8 +151,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the cached state of these workloads may be outdated, or "". It checks the watches of all built-in
-// kinds, and of other kinds only if a workload has the kind. It reports the watch that failed first.
+// unseen returns why the cached state of these workloads may be outdated, or "". It checks the watches of built-in
+// kinds, and of any other kind that a workload in the list has. It reports the watch that failed first.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -178,7 +178,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// own records the app of these workloads, because an adopted workload may have no app label yet.
+// own records the app of these workloads, because a workload has no app label before its adoption.
 func (w *workloads) own(app string, of []rollout.Workload) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,7 +187,7 @@ func (w *workloads) own(app string, of []rollout.Workload) {
 	}
 }
 
-// appOf returns the app in an object's label. For a workload without a label, it returns the app that own recorded.
+// appOf returns the app in an object's label. For a workload without this label, it returns the app that own recorded.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -282,8 +282,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns a pod or a revision that uses a ConfigMap or Secret, or "". It includes terminating pods and revisions
-// that have no pods but may get new pods.
+// userOf returns a pod or a revision that uses the ConfigMap or Secret, or "". Terminating pods count, and also
+// revisions without pods that may get new pods.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	user := ""

@@ -32,7 +32,7 @@ type albConfig struct {
 	Ingresses        []string       `json:"ingresses,omitempty" object:"Ingress"`
 	ServicePort      int64          `json:"servicePort"`                // port of the stable and the canary Service
 	AnnotationPrefix string         `json:"annotationPrefix,omitempty"` // default alb.ingress.kubernetes.io
-	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // also in effect between releases
+	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // in effect during and between releases
 
 	// RootService is the name of the action; default the stable Service.
 	RootService string `json:"rootService,omitempty" object:"Service"`
@@ -111,7 +111,7 @@ func (c *albConfig) key(what, action string) string {
 	return cmp.Or(c.AnnotationPrefix, "alb.ingress.kubernetes.io") + "/" + what + "." + action
 }
 
-// split writes the action of an Ingress, and the paths for matched requests.
+// split writes the action of an Ingress, and adds the paths for matched requests.
 func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	ref, action := object.Ref(), c.action(r)
 	found := false
@@ -150,7 +150,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns the name of a target group that is neither stable nor canary but has a weight, or "" if none exists.
+// albOther returns the name of a target group with a weight that is neither the stable nor the canary one, or "".
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {
@@ -178,8 +178,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
-	// Set the cookie only while both versions get requests, because a cookie has effect even at weight 0. The cookie keeps
-	// each user at one version, so that the weight is the canary's share of new users.
+	// Set the cookie only while both versions get requests, because a cookie also leads to a version with weight 0. The
+	// cookie keeps each user at one version, so that the weight is the canary's share of new users.
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
@@ -187,8 +187,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	return string(data)
 }
 
-// match adds a path for matched requests before each split path, and annotations with the path's action and conditions.
-// The controller sorts Exact paths first, then Prefix paths from long to short, then other paths.
+// match adds a path for matched requests before each split path, and annotations with the action and the conditions for
+// this path. The controller sorts Exact paths first, then Prefix paths from long to short, then other paths.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {
@@ -198,7 +198,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	for _, route := range r.Managed {
 		for i, m := range route.Matches {
 			name := route.Name
-			if name == rollout.MatchRoute { // several Rollouts may use this name
+			if name == rollout.MatchRoute { // several Rollouts may have a route of this name
 				name = r.Name + "-" + name
 			}
 			if i > 0 {

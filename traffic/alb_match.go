@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions turns the match m into conditions, but leaves out the path. A request must meet all conditions
+// albConditions converts the match m to conditions, but leaves out the path. A request must meet all conditions
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have the
 // wildcards * and ?. The load balancer ignores the case of headers and query parameters.
 func albConditions(m rollout.Match) []any {
@@ -71,7 +71,7 @@ func albSource(m rollout.StringMatch) string {
 	}
 }
 
-// paths copies each split path into the parameter "added". The copies match only the requests that m matches.
+// paths adds a copy of each split path to the parameter "added". A copy matches only the requests that m matches.
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {
@@ -122,10 +122,10 @@ func (c *albConfig) paths(
 	return nil
 }
 
-// albPath is an Ingress path. The kind is Exact, Prefix (by whole elements), or a kind that allows wildcards.
+// albPath is a path of an Ingress. The kind is Exact, Prefix (by whole elements), or another kind with wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth combines the Ingress path own with the path match m. It returns false for wildcards before a final /*.
+// albBoth combines the Ingress path own with the path match m. It returns false if own has wildcards before a final /*.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -166,7 +166,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether the rule sends f's requests to another path, not to own. The path f is a narrower copy of own.
+// taken reports whether another path of the rule gets the requests of f. The path f is a narrower copy of own.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {
@@ -182,8 +182,8 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits returns a message if a rule is too large. A rule may have 5 wildcards and 5 values, including host and path
-// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
+// limits returns a message if a rule would be too large. A rule may have 5 wildcards and 5 values, including host and
+// path (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string
 	if p.host != "" {

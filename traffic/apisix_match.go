@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisixManaged returns the ApisixRoute for a managed route, or nil if no request can match the route and a rule.
+// apisixManaged returns the ApisixRoute for a managed route, or nil if no request can match both the route and a rule.
 func apisixManaged(
 	ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route,
 ) (rollout.Object, error) {
@@ -61,7 +61,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 		}
 	}
 	if m.Path != nil {
-		// The controller ignores this name. But the CRD of version 2 requires a name, and version 1 rejects an empty name.
+		// The controller ignores this name, but the CRD of version 2 requires a name, and version 1 rejects an empty name.
 		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path", "name": "path"}, *m.Path))
 	}
 	if len(exprs) > 0 {
@@ -90,7 +90,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	return both, len(sources) > 0, nil
 }
 
-// apisixExpr returns the expression that compares one part of a request. RegexMatch searches anywhere in the value.
+// apisixExpr returns the expression for one part of a request. RegexMatch searches anywhere, so patterns are anchored.
 func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	if m.Exact != "" {
 		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}

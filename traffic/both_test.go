@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The tests below check matches that an overlay combines from a rule's match and a step's match. A combined match must match exactly the
-// requests that both match.
+// The tests below check the combination of a rule's match with a step's match. The combined match must accept a request if, and only if,
+// both matches accept the request.
 
 var somePaths = []string{
 	"/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/ab/c", "/b", "/b/a", "/a.b", "/axb", "/a/bc",
@@ -22,8 +22,8 @@ var someTexts = []rollout.StringMatch{
 	{Regex: "/a.*"}, {Regex: "/a|/b"}, {Regex: "/a.b"},
 }
 
-// gatewayMatches reports whether a match of the Gateway API matches a path. A PathPrefix matches whole elements, and an expression of the
-// overlay matches the whole path.
+// gatewayMatches reports whether a match of the Gateway API matches a path. A PathPrefix compares whole elements. A regular expression from
+// the overlay is anchored, so it compares the whole path.
 func gatewayMatches(t *testing.T, own map[string]any, path string) bool {
 	value := text(own["value"])
 	switch text(own["type"]) {
@@ -38,7 +38,7 @@ func gatewayMatches(t *testing.T, own map[string]any, path string) bool {
 	}
 }
 
-// byElements reports whether a step's match matches a path in the Gateway API, where a prefix consists of whole elements.
+// byElements reports whether a step's match matches a path by the rules of the Gateway API, where a prefix consists of whole elements.
 func byElements(m rollout.StringMatch, path string) bool {
 	if m.Prefix != "" {
 		return below(path, m.Prefix)
@@ -109,7 +109,7 @@ func TestIstioTextsMatchBoth(t *testing.T) {
 	}
 }
 
-// albMatches reports whether a load balancer's condition, which the controller makes from an Ingress path, matches a path.
+// albMatches reports whether a path matches the condition that the AWS Load Balancer Controller makes from an Ingress path.
 func albMatches(p albPath, path string) bool {
 	switch p.kind {
 	case "Exact":
@@ -131,7 +131,7 @@ func TestALBPathsMatchBoth(t *testing.T) {
 	for _, own := range owns {
 		for _, m := range someTexts {
 			if m.Regex != "" {
-				continue // the table of routers lists regex as unsupported
+				continue // the features of the router do not include regex
 			}
 			both, plain := albBoth(own, m)
 			if !plain {
@@ -191,7 +191,7 @@ func TestApisixSourcesAreInBoth(t *testing.T) {
 	}
 }
 
-// TestPatternsAreForTheWholeText checks that the anchored pattern of a StringMatch matches exactly the texts that the StringMatch matches.
+// TestPatternsAreForTheWholeText checks that the anchored pattern of a StringMatch matches the same texts as the StringMatch.
 func TestPatternsAreForTheWholeText(t *testing.T) {
 	values := []string{"", "on", "only", "xon", "o.n", "oxn", "a|b", "a", "b", "ab", "(on)", "on;off"}
 	for _, m := range []rollout.StringMatch{
@@ -207,7 +207,7 @@ func TestPatternsAreForTheWholeText(t *testing.T) {
 	}
 }
 
-// TestCookiePatterns checks that cookiePattern matches a Cookie header if, and only if, the header has a matching cookie.
+// TestCookiePatterns checks that cookiePattern matches a Cookie header if, and only if, the header contains a cookie that matches.
 func TestCookiePatterns(t *testing.T) {
 	for _, m := range []rollout.StringMatch{{Exact: "on"}, {Prefix: "on"}, {Regex: "on|1"}, {Regex: "o.*"}, {Exact: "a.b"}} {
 		cookie := rollout.NamedMatch{Name: "beta", StringMatch: m}
@@ -228,8 +228,8 @@ func TestCookiePatterns(t *testing.T) {
 	}
 }
 
-// TestTraefikCopiesWin checks that the copy of a route takes matched requests from its original, and from no other route of the
-// IngressRoute. A model of Traefik evaluates rules with hosts and paths.
+// TestTraefikCopiesWin checks the priorities and the rules of a route's copies. Each copy has a higher priority than its original. Its rule
+// excludes the requests of routes that would have precedence over the original, but not over the copy.
 func TestTraefikCopiesWin(t *testing.T) {
 	rule := func(match string, priority int64) any {
 		route := map[string]any{"match": match}
@@ -265,8 +265,8 @@ func TestTraefikCopiesWin(t *testing.T) {
 	}
 }
 
-// TestGatewayLeavesOtherRulesTheirRequests checks a step that matches a path. The step must not take requests from a rule for /search,
-// which leads to another Service.
+// TestGatewayLeavesOtherRulesTheirRequests checks a step that matches a path. The step must not take requests from another Service's rule
+// for the path /search.
 func TestGatewayLeavesOtherRulesTheirRequests(t *testing.T) {
 	for step, want := range map[rollout.StringMatch]int{
 		{Prefix: "/search"}: 0, {Exact: "/search"}: 0, {Prefix: "/search/x"}: 0, {Exact: "/search/x"}: 0,

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestTwoRolloutsAtOnePlace checks that a second Rollout is refused if it writes to the same place in an object.
+// TestTwoRolloutsAtOnePlace checks that the overlay of a second Rollout fails if it would write to the same place in an object.
 func TestTwoRolloutsAtOnePlace(t *testing.T) {
 	for name, place := range map[string]string{
 		"istio/subsets":     "networking.istio.io/DestinationRule/shop/shop: spec.subsets[1]",

@@ -14,7 +14,7 @@ import (
 
 const docsPage = "../docs/traffic.md"
 
-// TestDocsTable checks that the table of routers in the docs equals the code's table.
+// TestDocsTable checks that the docs have the same table of routers as the code.
 func TestDocsTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| router | field | since |")

@@ -34,7 +34,7 @@ type gatewayConfig struct {
 	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty" object:"TCPRoute"`
 	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty" object:"TLSRoute"`
 
-	// Argo Rollouts labels a route so that other tools do not change the weights. Here, these fields have no effect.
+	// Argo Rollouts labels a route so that other tools leave its weights alone. Here, these fields have no effect.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
 	InProgressLabelValue   string `json:"inProgressLabelValue,omitempty"`
 	DisableInProgressLabel bool   `json:"disableInProgressLabel,omitempty"`
@@ -47,7 +47,7 @@ type gatewayName struct {
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
-// gatewayRoute is a route in the configuration. The string "field" locates the name, as in httpRoutes[0].name.
+// gatewayRoute is a route that the configuration names. field is the path of the name, as in httpRoutes[0].name.
 type gatewayRoute struct{ kind, field, name string }
 
 func (c *gatewayConfig) routes() (all []gatewayRoute) {
@@ -130,7 +130,7 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	return gatewayLimits(ref, rules, r)
 }
 
-// gatewayShares finds the Rollout's Services among a rule's backends. A Service's group may be written "" or "core".
+// gatewayShares finds the Rollout's Services among a rule's backends. A Service's group can be written as "" or "core".
 func gatewayShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
 		kind, group, namespace := text(b["kind"]), text(b["group"]), text(b["namespace"])

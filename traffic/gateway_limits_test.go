@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGatewayLimits checks that the overlay accepts as many rules, matches and headers as the Gateway API allows, and no more. The error
-// gives the number. https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule
+// TestGatewayLimits checks that the overlay accepts the maximum numbers of rules, matches and headers that the Gateway API allows, and
+// refuses more. The error contains the number. https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule
 func TestGatewayLimits(t *testing.T) {
 	rules := func(n, matches, headers int) (all []any) {
 		for range n {
@@ -35,7 +35,7 @@ func TestGatewayLimits(t *testing.T) {
 		{rules(3, 43, 1), managed, "129 matches with the steps' routes, and the Gateway API allows 128"},
 		{rules(1, 1, 17), managed, "17 headers in one match with the steps' routes, and the Gateway API allows 16"},
 		{rules(16, 1, 0), managed, ""},
-		{rules(17, 65, 17), Route{}, ""}, // accepted: the overlay adds nothing to the user's rules
+		{rules(17, 65, 17), Route{}, ""}, // accepted, because the overlay adds nothing to the user's rules
 	} {
 		err := gatewayLimits(rollout.Ref{Kind: "HTTPRoute", Name: "web"}, c.rules, c.route)
 		if !strings.Contains(fmt.Sprint(err), cmp.Or(c.refused, "<nil>")) {

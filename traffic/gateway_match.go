@@ -45,7 +45,7 @@ func gatewayManaged(
 	return []any{out}, nil
 }
 
-// gatewayTaken reports whether a rule with a longer path sends the matched requests to other Services.
+// gatewayTaken reports whether a rule with a longer path already sends the matched requests to other Services.
 func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
 	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
 	for _, item := range list(object.Map("spec")["rules"]) {
@@ -148,7 +148,7 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 	return params, nil
 }
 
-// The CRDs of the Gateway API allow these values of headers and these names of query parameters.
+// The CRDs of the Gateway API allow only these header values, and only these names of query parameters.
 var (
 	gatewayValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")
@@ -164,7 +164,7 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-// repeated returns a header name that occurs twice, or "". Two names are equal if the function "form" agrees.
+// repeated returns a header name that occurs twice, or "". It compares the results of form for the names.
 func repeated(headers []any, form func(string) string) string {
 	seen := map[string]bool{}
 	for _, h := range headers {
@@ -211,7 +211,7 @@ func below(path, prefix string) bool {
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// gatewayLimits refuses more rules and matches than the CRDs allow (maxItems, and a validation rule of HTTPRoute).
+// gatewayLimits refuses more rules, matches and conditions than the CRDs allow (maxItems, validation of HTTPRoute).
 func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	if len(r.Managed) == 0 {
 		return nil

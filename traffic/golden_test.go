@@ -28,7 +28,7 @@ type example struct {
 	objects    []rollout.Object
 }
 
-// readExample reads the case with a name, such as istio/weight.
+// readExample reads the case with the given name, such as istio/weight.
 func readExample(t testing.TB, name string) example {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
@@ -55,7 +55,7 @@ func examples(t testing.TB) (all []example) {
 	return all
 }
 
-// accepted returns the cases whose expected result is no error, for all routers or for some kinds.
+// accepted returns the cases that expect no error, for the given kinds of routers or for all kinds.
 func accepted(t testing.TB, kinds ...string) []example {
 	t.Helper()
 	return slices.DeleteFunc(examples(t), func(e example) bool {
@@ -63,14 +63,14 @@ func accepted(t testing.TB, kinds ...string) []example {
 	})
 }
 
-// section returns the content of a file in the case, "" if there is none.
+// section returns the content of a file in the case, or "" if there is no such file.
 func (e example) section(name string) string {
 	f, _ := rollout.Find(e.archive.Files, func(f txtar.File) bool { return f.Name == name })
 	return string(f.Data)
 }
 
 // TestOverlays checks each case testdata/KIND/CASE.txtar: the overlay for a router's block of trafficRouting, a Route and objects. The
-// case's expected result is after.yaml or, for an error, error.txt. The given objects must not be modified.
+// expected result is in after.yaml or, for an error, in error.txt. The given objects must not be modified.
 func TestOverlays(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// lay applies a Route to objects. It also checks that the overlay does not change the configuration, which all Routes of an app share.
+// lay applies a Route to objects. It also checks that the overlay does not change the configuration, because all Routes of an app share it.
 func lay(t testing.TB, kind string, config any, route Route, before []rollout.Object) (*Objects, error) {
 	t.Helper()
 	parsed, err := Parse(kind, config, nil)
@@ -126,7 +126,7 @@ func dump(t testing.TB, v any) string {
 	return string(raw)
 }
 
-// read decodes YAML as package render does, with whole numbers as int64.
+// read decodes YAML as package render does: whole numbers become int64.
 func read[T any](t testing.TB, written string) T {
 	t.Helper()
 	raw, err := yaml.YAMLToJSONStrict([]byte(written))

@@ -49,7 +49,7 @@ func ingressPaths(object rollout.Object) []ingressPath {
 	return all
 }
 
-// backend returns the path's Service backend. It returns nil for another kind of backend.
+// backend returns the path's Service backend, or nil if the backend is of another kind.
 func (p ingressPath) backend() map[string]any { return mapping(mapping(p.path["backend"])["service"]) }
 
 func (p ingressPath) service() string { return text(p.backend()["name"]) }

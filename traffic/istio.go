@@ -12,7 +12,7 @@ import (
 )
 
 // istio splits the routes of VirtualServices between two Services, or two subsets of a DestinationRule. The first route
-// that matches wins, so a route for matched requests is inserted right before the original
+// that matches a request wins, so a route for matched requests is inserted right before its original
 // (https://istio.io/latest/docs/reference/config/networking/virtual-service/). A weight is a share of the sum of
 // weights (HTTPRouteDestination.weight). In older versions, the sum must be 100. Istio writes a status from 1.6 on.
 var istio = router{
@@ -33,7 +33,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil if the versions are Services
 }
 
-// istioVirtualService is a VirtualService and the routes to split. A VirtualService with only one route needs no list.
+// istioVirtualService is a VirtualService and its routes to split. If it has only one route, no list is needed.
 type istioVirtualService struct {
 	Name      string       `json:"name" object:"VirtualService"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -52,7 +52,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// The overlay does not change the weights of these subsets. It subtracts their weights from the stable weight.
+	// The overlay keeps the weights of these subsets, and subtracts them from the stable weight.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -81,7 +81,7 @@ func (c *istioConfig) watched(namespace string) []rollout.Ref {
 	return refs
 }
 
-// refs returns the objects that v.Name can mean. The name shop.edge can also mean the object shop in namespace edge.
+// refs returns the objects that v.Name can mean. The name shop.edge can also mean shop in the namespace edge.
 func (v *istioVirtualService) refs(namespace string) []rollout.Ref {
 	refs := []rollout.Ref{{Group: istioGroup, Kind: "VirtualService", Namespace: namespace, Name: v.Name}}
 	if name, other, ok := strings.Cut(v.Name, "."); ok && !strings.Contains(other, ".") {
@@ -123,7 +123,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets the pod label of both subsets during a release, and removes it afterwards. It returns spec.host.
+// label sets the pod label of both subsets during a release, and removes it afterwards. It returns the field spec.host.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
@@ -267,7 +267,7 @@ func (r istioRoute) String() string {
 }
 
 func (r istioRoute) is(route map[string]any) bool {
-	// As in Argo Rollouts, all matches must have the same port. If r has SNI hosts, the matches must have the same hosts.
+	// As in Argo Rollouts, all matches must have the same port. If r has SNI hosts, the route must have the same hosts.
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
 		port, _ := number(mapping(m)["port"])
@@ -307,7 +307,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports whether observedGeneration is less than the object's generation. Istio writes the number as a string.
+// isOlder reports whether a status is of an older generation than the object. Istio writes the number as a string.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

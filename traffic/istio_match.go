@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns copies of a route with a further match, to insert before the route. The first copy is for sticky
-// users of the canary. Each managed route then needs one copy. A number makes a repeated name unique.
+// matched returns copies of a route with a further match, to insert before the route. The first copy is for users whom
+// the sticky cookie keeps at the canary. Each managed route then gets one copy. Repeated names get a number.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
 	managed := t.Managed
 	if t.sticks() {
@@ -40,8 +40,8 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	return routes, nil
 }
 
-// managed copies a route. The copy sends all requests to the canary. But if m.Mirror is set, the copy keeps the weights
-// and mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
+// managed copies a route for a managed route. The copy sends all requests to the canary. But if m.Mirror is set, the
+// copy keeps the weights, and mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
 	out, canary := copyMap(route), t.destination(route)
 	if m.Mirror == nil {

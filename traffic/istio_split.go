@@ -108,7 +108,7 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 	return nil
 }
 
-// destination copies the route's canary destination. If the route has none, it adapts a copy of the stable destination.
+// destination copies the route's canary destination. If there is none, it adapts a copy of the stable destination.
 func (t istioTarget) destination(route map[string]any) map[string]any {
 	destinations := list(route["route"])
 	if i := t.find(route, t.canary); i >= 0 {
@@ -128,7 +128,7 @@ func (t istioTarget) destination(route map[string]any) map[string]any {
 	return out
 }
 
-// sticks reports whether users get a cookie. The cookie has the pod hash, so cookies of older releases do not match.
+// sticks reports whether users get a cookie. Its value is the pod hash, so that cookies of older releases do not match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }

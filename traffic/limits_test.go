@@ -30,7 +30,7 @@ var (
 	traefikShares = routerOf{"traefik", "{weightedTraefikServiceName: web}"}
 )
 
-// manifest returns an object with the name web in the namespace shop, in YAML.
+// manifest returns an object in YAML, with the name web and the namespace shop.
 func manifest(kind, spec string) string {
 	return "{" + kind + ", metadata: {name: web, namespace: shop}, spec: {" + spec + "}}"
 }
@@ -51,7 +51,8 @@ func ingress(port string) string {
 	return manifest(ingressKind, "rules: [{http: {paths: [{path: /, pathType: Prefix, backend: "+backend+"}]}}]")
 }
 
-// checkLaid applies a Route with fields to objects. The result must contain want. If want begins with !, the error must contain its rest.
+// checkLaid applies a Route with the given fields to the given objects. The resulting objects must contain want. But if want begins with !,
+// the overlay must fail, and the error must contain the rest of want.
 func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 	t.Helper()
 	route := Route{Name: "shop", Namespace: "shop", Stable: "shop", Canary: "shop-canary", Max: 100, Active: true}
@@ -67,7 +68,8 @@ func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 	}
 }
 
-// TestMatches checks the combination of a user's rule with a step's match: up to each limit of a router, and one beyond.
+// TestMatches checks how a user's rule is combined with a step's match. It also checks the limits of routers: a value at the limit, and a
+// value beyond.
 func TestMatches(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	gateway := func(rule string) string { return manifest(routeKind, "rules: ["+rule+"]") }
@@ -95,7 +97,7 @@ func TestMatches(t *testing.T) {
 	const noRule = "rules:\n  - backendRefs:\n    - name: shop\n      weight: 95\n" // no rule is added for the match
 	for name, c := range map[string]struct {
 		router              routerOf
-		object, match, want string // as for checkLaid
+		object, match, want string // want is as for checkLaid
 	}{
 		"GRPCHeader": {grpcRoute, grpc, header, "kind: GRPCRoute"},
 		"GRPCPath":   {grpcRoute, grpc, "path: {prefix: /a}", "!belongs to a GRPCRoute, which can only match headers and cookies"},
@@ -131,7 +133,7 @@ func TestMatches(t *testing.T) {
 		"ExactRoot":      {httpRoute, own("path: {type: Exact, value: /}"), "path: {prefix: /a}", noRule},
 		"BelowRoot":      {httpRoute, own("path: {value: /}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
 		"BelowNothing":   {httpRoute, own("path: {type: PathPrefix}"), "path: {regex: /a.*}", "type: RegularExpression\n        value: ^/a.*$"},
-		// If a rule leads requests for a longer path to another Service, the overlay does not move these requests.
+		// If another rule leads a longer path to another Service, the overlay leaves the requests for this path there.
 		"TakenPath":    {httpRoute, beside(anyPath, belowA), "path: {prefix: /a/b}", noRule},
 		"TakenSame":    {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a}", noRule},
 		"NotTaken":     {httpRoute, beside(anyPath, "path: {type: Exact, value: /a}"), "path: {exact: /a/b}", "value: /a/b"},
@@ -178,7 +180,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestBounds checks the smallest and largest numbers that each router accepts, and the resulting objects.
+// TestBounds checks the smallest and the largest numbers that routers accept, and the resulting objects.
 func TestBounds(t *testing.T) {
 	alb, nginx := ingress("{name: use-annotation}"), ingress("{number: 80}")
 	traefik := manifest(traefikKind, "weighted: {services: [{name: shop, port: 80}, {name: shop-canary, port: 80}]}")
@@ -248,7 +250,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAllOfThem checks that the weight is set for each router of a Rollout, and in each object that its configuration names.
+// TestAllOfThem checks that the weight is set for each router of a Rollout, and in each object that a configuration names.
 func TestAllOfThem(t *testing.T) {
 	named := func(name, object string) string {
 		return strings.Replace(object, "name: web", "name: "+name, 1) + "\n---\n"
@@ -271,7 +273,7 @@ func TestAllOfThem(t *testing.T) {
 			t.Errorf("%s gives the canary nothing", o.Ref())
 		}
 	}
-	// The error for a missing object names the configuration's field with the object's name.
+	// The error for a missing object contains the path of the configuration field that names the object.
 	for field, config := range map[string]string{
 		"istio.virtualService.name":     "{virtualService: {name: x}}",
 		"istio.virtualServices[0].name": "{virtualServices: [{name: x}, {name: a}]}",
@@ -287,13 +289,13 @@ func TestAllOfThem(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "haproxy: is not a router") {
 		t.Errorf("%v", err)
 	}
-	// A Route without Services claims no Service, so that two Rollouts without Services do not conflict.
+	// A Route without Services claims no Service, so that two Rollouts without Services are no conflict.
 	for _, name := range []string{"a", "b"} {
 		must(t, Overlay(objects, nil, Route{Name: name, Namespace: "shop"}))
 	}
 }
 
-// withHeader returns a match of requests with a header that has exactly the value.
+// withHeader returns a match of the requests whose header has exactly this value.
 func withHeader(name, value string) rollout.Match {
 	return rollout.Match{Headers: []rollout.NamedMatch{{Name: name, StringMatch: rollout.StringMatch{Exact: value}}}}
 }

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns the reason why a router does not support a managed route. The reason is "" if the router supports
-// the route. The result "field" is the unsupported field of a match. For a mirror, the field is "".
+// Unsupported returns why a router does not support a managed route, or "" if it supports the route. The result field
+// is the path of the unsupported field of a match. For a mirror, the field is "".
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -28,7 +28,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
-// CannotStick returns why a router does not support the setting "sticky". It returns "" if the router supports sticky.
+// CannotStick returns why a router does not support the setting "sticky", or "" if the router supports it.
 func CannotStick(kind string) string {
 	if r, ok := find(kind); ok && r.features[sticks] == 0 {
 		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, can))
@@ -116,7 +116,7 @@ func pattern(m rollout.StringMatch) string {
 	}
 }
 
-// cookiePattern returns a regular expression for Cookie headers with the cookie c ("a=1; b=2", RFC 6265, 4.2.1).
+// cookiePattern returns a regular expression for a Cookie header that has the cookie c ("a=1; b=2", RFC 6265, 4.2.1).
 func cookiePattern(c rollout.NamedMatch) string {
 	value := group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*"))
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
@@ -132,7 +132,7 @@ func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	return headers
 }
 
-// compares reports whether a router's match already has a condition for a name. It ignores the case of header names.
+// compares reports whether a router's match already has a condition on a name. It ignores the case of header names.
 func compares(match map[string]any, field, name string) bool {
 	for key := range mapping(match[field]) {
 		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {
@@ -142,7 +142,7 @@ func compares(match map[string]any, field, name string) bool {
 	return false
 }
 
-// whole anchors a pattern, for routers that search a pattern anywhere in a text.
+// whole anchors a pattern at both ends, for routers that search a pattern anywhere in a text.
 func whole(p string) string { return "^" + group(p) + "$" }
 
 func group(p string) string {

@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginx is ingress-nginx. A release generates a second Ingress with the same hosts and paths. Its annotation "canary"
+// nginx is ingress-nginx. A release generates a canary Ingress with the same hosts and paths. Its annotation "canary"
 // (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary) splits the requests.
 // The source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer) shows:
 //
-//   - There is one canary per Service and port, not per path. Other Ingresses with the stable Service are also split.
+//   - There is one canary per Service and port, not per path. Other Ingresses to the stable Service are also split.
 //   - Only paths of the stable Ingress can be split, and their copies must have the same pathType.
 //   - If another path of the host leads to the canary Service, the split ends. So steps cannot match a path.
 //   - The order of precedence is: session cookie, header, cookie, weight.
@@ -36,7 +36,7 @@ type nginxConfig struct {
 	// The prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// Annotations of the canary Ingress. The second map overrides the first map. Keys of the first map need no prefix.
+	// Annotations of the canary Ingress. The second map overrides the first. Keys of the first map need no prefix.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -74,7 +74,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !nginxSticks(r) {
-			// Apply the canary Ingress before the stable Ingress loses the cookie, so that users of the canary stay there.
+			// Apply the canary Ingress before the stable Ingress loses the cookie, so that users at the canary stay there.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -84,8 +84,8 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// canary returns the canary Ingress without annotations. As in Argo Rollouts, it has the paths to the stable
-// Service, and the TLS section and class of the stable Ingress. ingress-nginx ignores other fields.
+// canary returns the canary Ingress without annotations. As in Argo Rollouts, it has the stable Ingress's TLS section,
+// class, and paths to the stable Service. ingress-nginx ignores other fields of a canary Ingress.
 func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollout.Object, error) {
 	ref := stable.Ref()
 	var rules []any
@@ -126,7 +126,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["tls"]; ok {
 		spec["tls"] = value
 	}
-	// The API server rejects a new Ingress with both class fields. ingress-nginx prefers the annotation.
+	// The API server rejects a new Ingress with class annotation and ingressClassName. ingress-nginx prefers the former.
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
@@ -138,7 +138,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	}, nil
 }
 
-// annotations returns the canary Ingress's annotations. Annotations for the weight override configured annotations.
+// annotations returns the canary Ingress's annotations. The release's own annotations override the configured ones.
 func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
 	out := map[string]any{}
 	if class := stable.Annotation(ingressClass); class != "" {
@@ -177,7 +177,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	case nginxSticks(r):
 		out[c.key("affinity-canary-behavior")] = "sticky"
 	case r.Weight == 0 && stable.Annotation(c.key("affinity")) != "":
-		// By default, session cookies of the stable Ingress would keep users at a failed canary.
+		// By default, session cookies of the stable Ingress would keep users at the canary, even if it has failed.
 		out[c.key("affinity-canary-behavior")] = "legacy"
 	}
 	return out, nil
@@ -207,8 +207,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether one cookie can serve all paths. The Ingress must use one port of the Service. The same
-// hosts must have no other Service, because other Services would replace a shared cookie.
+// nginxAlone reports whether one cookie can serve all paths. For this, the Ingress must use one port of the Service.
+// The same hosts must have no other Service, because the cookie of another Service would replace a shared cookie.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

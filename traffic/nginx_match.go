@@ -17,7 +17,7 @@ type nginxUsers struct {
 	cookie   string
 }
 
-// nginxUsersOf returns the annotations for the routes. Every route leads to the canary, so the order does not matter.
+// nginxUsersOf returns the annotations for managed routes. All routes lead to the canary, so the order does not matter.
 func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 	if err := carried("nginx", routes); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (u *nginxUsers) annotations() map[string]string {
 		out["canary-by-header-value"] = u.exact
 		return out
 	}
-	// The controller searches the pattern (PCRE) anywhere in the value.
+	// The controller searches the pattern (PCRE) anywhere in the value, so anchor the pattern.
 	all := whole(either(u.patterns))
 	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(all, func(s string) string {
 		escaped := ""
@@ -115,8 +115,8 @@ func either(patterns []string) string {
 	return "(?:" + strings.Join(patterns, ")|(?:") + ")"
 }
 
-// The controller ignores an annotation if it has a character outside these sets (parser/validators.go, BasicCharsRegex
-// and IsValidRegex). Without canary-by-header-value, only the value "always" of the header would match.
+// The controller ignores an annotation with a character outside these sets (parser/validators.go, BasicCharsRegex and
+// IsValidRegex). If it ignored canary-by-header-value, only the header's value "always" would match.
 var (
 	nginxPlain     = regexp.MustCompile(`^[-._~a-zA-Z0-9/:]+$`)
 	nginxForbidden = regexp.MustCompile(`[^-._~a-zA-Z0-9/:^$\[\](){}*+?|&=\\]`)

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNginxPatterns checks which values the expressions in annotations match, and that the controller accepts the annotations. Go's RE2 can
-// replace nginx's PCRE here, because the expressions mean the same in both.
+// TestNginxPatterns checks that the expressions in annotations match the right values, and have only characters that the controller
+// accepts. Go's RE2 can replace nginx's PCRE here, because these expressions mean the same in both.
 func TestNginxPatterns(t *testing.T) {
 	for _, c := range []struct {
 		name, matches string
@@ -45,7 +45,7 @@ func TestNginxPatterns(t *testing.T) {
 	}
 }
 
-// matchesBytes reports whether an expression matches a text if, as in nginx, each byte is one character.
+// matchesBytes reports whether an expression matches a text if each byte counts as one character, as in nginx.
 func matchesBytes(re *regexp.Regexp, s string) bool {
 	var runes []rune
 	for _, b := range []byte(s) {

@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject supports any other router. The Rollout gives the paths of the weight fields in objects. The objects in Git
-// must have these fields, with 0 for the canary. Otherwise a misspelt path would add a field that no router reads, and
-// the release would advance without requests. anyObject does not detect a third backend with a weight.
+// anyObject is any other router. The Rollout gives the paths of the weight fields in the router's objects. The objects
+// in Git must have these fields, with 0 for the canary. Otherwise, a misspelt path would add a field that no router
+// reads, and the release would advance without requests. anyObject does not detect a third backend with a weight.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -23,8 +23,8 @@ var anyObject = router{
 
 type objectConfig []objectEntry
 
-// objectEntry is one object and the paths of its fields (type path). Paths can contain {{.stable}} and {{.canary}} for
-// the current Services, and {{.name}} and {{.namespace}} for the Rollout.
+// objectEntry is an object and the paths of its fields (type path). Paths can contain {{.stable}} and {{.canary}} for
+// the names of the current Services, and {{.name}} and {{.namespace}} for the name and namespace of the Rollout.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -36,13 +36,13 @@ type objectEntry struct {
 	Format        string `json:"format,omitempty"`        // format of weights: int (default), string ("20") or percent
 	CanaryHash    string `json:"canaryHash,omitempty"`    // path of the pod hash, which is removed between releases
 	StableHash    string `json:"stableHash,omitempty"`    //
-	CanaryService string `json:"canaryService,omitempty"` // path of the Service name, which pingPong swaps
+	CanaryService string `json:"canaryService,omitempty"` // path of the Service name, for pingPong, which swaps the names
 	StableService string `json:"stableService,omitempty"`
 
 	Verify *objectVerify `json:"verify,omitempty"` // nil: the object's status is not checked
 }
 
-// objectVerify is a status field, and the value that the field has once the weights are in force.
+// objectVerify is a path in the status, and the value at this path once the weights are in force.
 type objectVerify struct {
 	Path  string `json:"path"` // below status, as in status.currentStatus
 	Value any    `json:"value"`
@@ -131,7 +131,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	return e.Verify.check(field+".verify", r)
 }
 
-// check refuses a verification that could never succeed.
+// check returns an error if the verification could never succeed.
 func (v *objectVerify) check(field string, r Route) error {
 	if v == nil {
 		return nil
@@ -149,7 +149,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	}
 }
 
-// weight writes a weight in the entry's Format. A percentage is relative to the total weight (the parameter "all").
+// weight returns a weight in the entry's Format. A percentage is relative to the total weight (the parameter "all").
 func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	switch e.Format {
 	case "", "int":
@@ -217,7 +217,7 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify checks the status field in Verify. An observedGeneration in the status, or next to the field, must be current.
+// verify compares the status field of Verify. An observedGeneration in the status or beside the field must be current.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Objects is an app's list of objects. Overlays change an object with Edit, which copies the object first.
+// Objects is an app's list of objects. Overlays change only objects that Edit returns, which are copies.
 type Objects struct {
 	list   []rollout.Object
 	at     map[rollout.Ref]int
@@ -50,7 +50,7 @@ func (o *Objects) after(ref rollout.Ref) int {
 	return len(o.list)
 }
 
-// generate inserts a new object at an index. An object of the same name in Git is an error.
+// generate inserts a new object at an index. It returns an error if the app has an object of the same kind and name.
 func (o *Objects) generate(object rollout.Object, at int, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
@@ -71,7 +71,7 @@ func (o *Objects) number() {
 	}
 }
 
-// Claim lets one Rollout write to a place in an object. A second Rollout is an error, because both would set weights.
+// Claim reserves a place in an object for a Rollout. A second Rollout gets an error, because both would set weights.
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	if other, taken := o.claims[key]; taken && other != by.Name {
@@ -82,7 +82,7 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	return nil
 }
 
-// set is like Object.Set, for any part of an object.
+// set is like Object.Set, but for any mapping within an object.
 func set(m map[string]any, value any, path ...string) { rollout.Object(m).Set(value, path...) }
 
 // mapping, list and text return v if v has their type, and otherwise the zero value.

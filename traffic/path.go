@@ -21,7 +21,7 @@ type pathStep struct {
 	field  string
 	index  int
 	filter []string // path of the compared field within an element
-	want   string   // the value that the field must have
+	want   string   // the value that the compared field must have
 }
 
 type pathKind uint8
@@ -106,7 +106,7 @@ var (
 		`(?:'([^']*)'|"([^"]*)"|([^'"\s](?:[^'"]*[^'"\s])?))\s*\)$`)
 )
 
-// find returns all values at the path. If there is no value, the error names the step that finds nothing.
+// find returns all values at the path. If there is no value, the error names the first step that finds nothing.
 func (p path) find(root any) ([]place, error) {
 	places := []place{{value: root}}
 	for i, step := range p {
@@ -164,7 +164,7 @@ func (s pathStep) accepts(value any) bool {
 	return plain(value) == s.want
 }
 
-// plain returns a scalar value as text, "" for mappings and lists.
+// plain returns a scalar value as text, or "" for mappings and lists.
 func plain(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -179,7 +179,7 @@ func plain(value any) string {
 }
 
 func (s pathStep) nothing(before path, places []place) string {
-	// The parameter "before" has the earlier steps. They lead to the values in "places".
+	// The parameter "before" has the earlier steps, which lead to the values in "places".
 	where := "the object"
 	if len(before) > 0 {
 		where = before.String()
@@ -207,7 +207,7 @@ func (s pathStep) nothing(before path, places []place) string {
 	return fmt.Sprintf("the length of %s is %d", where, length)
 }
 
-// parents returns the path's last step, which must be a field, and the mappings at the path before that step.
+// parents returns the path's last step, which must be a field, and the mappings that the other steps lead to.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
 	if last.kind != atField {

@@ -29,7 +29,8 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// FuzzPath checks that a printed path parses again, and that each found place has a path to the same value. No input may panic.
+// FuzzPath checks that the text of a path parses again, and that the path of each found place leads to the same value. No input may cause a
+// panic.
 func FuzzPath(f *testing.F) {
 	f.Add(`spec.routes[?(@.name=="main")].weight`, `{"spec":{"routes":[{"name":"main","weight":1}]}}`)
 	f.Add("$['a'][0][*]", `{"a":[[1,2.5,null,true,"x"]]}`)

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// at returns the example's Route during a release with another weight, without managed routes and without a cookie.
+// at returns the example's Route during a release, with the given weight, and without managed routes and a cookie.
 func (e example) at(weight int) Route {
 	r := e.route
 	r.Weight, r.Active, r.Managed, r.Sticky = weight, true, nil, nil
@@ -40,7 +40,8 @@ func (e example) lay(t testing.TB, objects []rollout.Object, r Route) []rollout.
 	return out.List()
 }
 
-// weighted returns the weights of each list that splits requests: by the list's path, and then by the entry's name.
+// weighted returns the weights in each list that splits requests. The outer key is the path of the list, and the inner key is the name of
+// an entry.
 func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	all := map[string]map[string]int64{}
 	add := func(place string, entries []any, name func(map[string]any) string) {
@@ -93,7 +94,8 @@ func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	return all
 }
 
-// checkShares checks each list that the overlay changes for some weight: the weights add up to Max, and the canary has the Route's weight.
+// checkShares checks each list whose weights depend on the Route's weight: all weights add up to Max, and the canary has the Route's
+// weight.
 func checkShares(t testing.TB, e example, at map[int][]rollout.Object) {
 	t.Helper()
 	moved := map[string]bool{}
@@ -153,7 +155,7 @@ func TestWeightsAddUpToAllRequests(t *testing.T) {
 	}
 }
 
-// TestSharesOfGeneratedObjects checks the weights of routers that set the weight in an object generated for the release.
+// TestSharesOfGeneratedObjects checks the weights of routers whose weight is in an object that the release generates.
 func TestSharesOfGeneratedObjects(t *testing.T) {
 	for _, e := range accepted(t, "nginx", "ambassador") {
 		for _, w := range someWeights(e.route.Max) {
@@ -185,13 +187,13 @@ func TestSharesOfGeneratedObjects(t *testing.T) {
 	}
 }
 
-// own has, for each router, an expression for the fields of a user's object that may change if the Route only sets weights. The function
-// changed returns the changed fields.
+// own has a regular expression for each router. It matches the fields of a user's object that may change if the Route only sets weights.
+// The function changed returns the changed fields.
 var own = map[string]string{
 	"gatewayAPI": `^spec\.rules\[\d+\]\.backendRefs(\[\d+\])?(\.weight)?$`,
 	"nginx":      `^metadata\.annotations\.[^/]+/(affinity|session-cookie-[a-z-]+)$`,
 	"alb":        `^metadata\.annotations\.[^/]+/actions\.[a-z-]+$`,
-	// At weight 0 the canary's entry is removed, and the index of a later entry changes.
+	// At weight 0, the canary's entry is removed, so that the index of a later entry changes.
 	"traefik":    `^spec\.weighted\.services(\[\d+\])?(\.(weight|name|port))?$`,
 	"istio":      `^spec\.(http|tls|tcp)\[\d+\]\.route(\[\d+\])?(\.weight)?$|^spec\.subsets\[\d+\]\.labels(\.pod-template-hash)?$`,
 	"smi":        `^spec\.backends(\[\d+\])?(\.weight)?$`,
@@ -277,7 +279,7 @@ func users(objects []rollout.Object) []rollout.Object {
 	})
 }
 
-// withoutZeros removes empty mappings, and list entries with weight 0: both mean the same as if they were absent.
+// withoutZeros removes empty mappings, and list entries with weight 0, because both have no effect.
 func withoutZeros(v any) any {
 	switch v := v.(type) {
 	case rollout.Object:
@@ -303,7 +305,7 @@ func withoutZeros(v any) any {
 	}
 }
 
-// TestOverlaysCanBeRepeated checks that an overlay's result does not depend on earlier overlays. Between releases, objects must keep
+// TestOverlaysCanBeRepeated checks that an overlay's result is the same after earlier overlays. Between releases, objects must contain
 // nothing from a release.
 func TestOverlaysCanBeRepeated(t *testing.T) {
 	for _, e := range accepted(t) {
@@ -323,7 +325,7 @@ func TestOverlaysCanBeRepeated(t *testing.T) {
 	}
 }
 
-// spoil changes a JSON value in one place: it removes or doubles an element, or sets a value of another type.
+// spoil changes a JSON value in one place: it removes or doubles an element, or replaces a value by a value of another type.
 func spoil(random *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -366,7 +368,7 @@ func strange(random *rand.Rand) any {
 	return rollout.Object{"x": all[random.IntN(len(all))]}.Copy()["x"]
 }
 
-// checkSpoiled applies a Route to objects, one of which is broken. The overlay must either refuse the object with a reason, or set weights
+// checkSpoiled breaks an object and applies a Route to all objects. The overlay must either refuse the object with a reason, or set weights
 // as for valid objects.
 func checkSpoiled(t testing.TB, e example, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -410,7 +412,7 @@ func checkSpoiled(t testing.TB, e example, seed uint64) {
 	}
 }
 
-// silent is a testing.TB that ignores one error: that no weight changes an object.
+// silent is a testing.TB that ignores one error of checkShares: that no weight changes an object.
 type silent struct{ testing.TB }
 
 func (s silent) Errorf(format string, args ...any) {
@@ -427,7 +429,7 @@ func TestSpoiledObjects(t *testing.T) {
 	}
 }
 
-// FuzzSpoiledObjects checks that no broken object makes an overlay panic or set wrong weights.
+// FuzzSpoiledObjects checks that a broken object never makes an overlay panic or set wrong weights.
 func FuzzSpoiledObjects(f *testing.F) {
 	all := examples(f)
 	for i := range all {

@@ -42,7 +42,7 @@ func (q request) is(m rollout.Match) bool {
 	return (m.Path == nil || matches(*m.Path, q.path)) && (m.Method == nil || matches(*m.Method, q.method))
 }
 
-// istioTakes reports whether a route takes a request: the route has no match, or one HTTPMatchRequest matches in all its fields.
+// istioTakes reports whether a route takes a request. The route must have no match, or one HTTPMatchRequest all of whose fields match.
 func istioTakes(route map[string]any, q request) bool {
 	own := list(route["match"])
 	for _, item := range own {
@@ -63,8 +63,8 @@ func istioTakes(route map[string]any, q request) bool {
 	return len(own) == 0
 }
 
-// istioServed returns the index of the first route that takes a request, and the weights of the route's destinations. The index is -1 if
-// there is no such route.
+// istioServed returns the index of the first route that takes a request, and the weights of this route's destinations. If no route takes
+// the request, the index is -1.
 func istioServed(o rollout.Object, q request) (int, string) {
 	routes := list(o.Map("spec")["http"])
 	i := slices.IndexFunc(routes, func(route any) bool { return istioTakes(mapping(route), q) })
@@ -132,7 +132,7 @@ func anyMatch(random *rand.Rand) rollout.Match {
 	return m
 }
 
-// anyIstioRoutes returns random routes with matches, and the names of the routes to the stable Service.
+// anyIstioRoutes returns random routes, some with matches, and the names of the routes that lead to the stable Service.
 func anyIstioRoutes(random *rand.Rand) (routes []any, split []string) {
 	for i := range 1 + random.IntN(4) {
 		host := pick(random, "shop", "shop", "search")
@@ -164,8 +164,9 @@ func anyIstioRoutes(random *rand.Rand) (routes []any, split []string) {
 	return routes, split
 }
 
-// TestIstioServesUsersAsTheStepsSay compares the destinations of random requests before and after the overlay. A request to the stable
-// Service goes to the canary if a step matches it, and otherwise by the weights. Other requests do not change.
+// TestIstioServesUsersAsTheStepsSay compares the destinations of random requests before and after the overlay. A request that went to the
+// stable Service must go to the canary if a step matches it, and otherwise be split by the weights. The destination of other requests must
+// not change.
 func TestIstioServesUsersAsTheStepsSay(t *testing.T) {
 	toCanary, byWeight, elsewhere := 0, 0, 0
 	for seed := range uint64(400) {

@@ -14,7 +14,7 @@ type shares struct {
 	stable, canary int    // -1 if absent
 }
 
-// sharesOf finds the entries of the Rollout's two Services by name. The parameter "is" may be nil, or refuses entries.
+// sharesOf finds the entries of the Rollout's two Services by name. The function "is", if given, must accept the entry.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -25,8 +25,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone returns an error for a third entry with a weight. The error calls the entry by the text "what", for example
-// "backend". It suggests a new place by the text "owner", for example "a rule".
+// alone returns an error for a third entry, unless its weight is 0. The parameters "what" and "owner" name the entry
+// and its new place in the error, for example "backend" and "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])
@@ -37,14 +37,14 @@ func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	return nil
 }
 
-// third returns the error for a third entry, which takes requests from both versions.
+// third returns the error for a third entry, which would take requests from both versions.
 func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidError {
 	return wrong(ref, field, "is a third %s (%s), "+
 		"so that the weights of stable and canary would not add up to all requests", what, name).
 		WithFix("move this entry into %s without other entries, or set weight: 0", owner)
 }
 
-// forCanary copies the canary's entry and sets the weight. If there is no canary entry, it adapts the stable entry.
+// forCanary returns a copy of the canary's entry with a weight. If there is none, it adapts a copy of the stable entry.
 func (s shares) forCanary(r Route, weight int) map[string]any {
 	i := s.canary
 	if i < 0 {
@@ -62,7 +62,7 @@ func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]
 	return s.weights(r), nil
 }
 
-// weights sets the weights of a Route, adds a missing canary entry, and returns the entries.
+// weights sets the weights of the stable and the canary entry, adds a missing canary entry, and returns all entries.
 func (s shares) weights(r Route) []any {
 	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
 	switch {

@@ -16,7 +16,7 @@ type router struct {
 	since    string   // the oldest version with the features that the overlay uses
 	features features //
 	config   func() editor
-	list     bool // the configuration is a list; users may write a single mapping instead
+	list     bool // the configuration is a list, which users may write as a single mapping if it has one entry
 }
 
 func (r router) name() string {
@@ -32,7 +32,7 @@ type editor interface {
 	overlay(*Objects, Route) error
 }
 
-// reporter is an editor for a router that writes an object's status. The status says if the router accepts the object.
+// reporter is an editor whose router writes a status to objects. The status says whether the router accepts the object.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict
@@ -55,7 +55,7 @@ const (
 	reports  feature = "verify"           // the status of objects says whether the router accepts them
 )
 
-// comparison is a set of flags for a feature. The flag "can" is for a feature without comparisons, such as a mirror.
+// comparison is a set of ways to compare a text. The flag "can" is for features without comparisons, such as mirrors.
 type comparison uint8
 
 const (
@@ -67,7 +67,7 @@ const (
 	anyText = exact | prefix | regex
 )
 
-// String returns "yes" or the comparisons, such as "exact, regex".
+// String returns the comparisons, such as "exact, regex", or "yes" for a feature without comparisons.
 func (h comparison) String() string {
 	var parts []string
 	for _, c := range []struct {

@@ -43,7 +43,7 @@ func (c *fakeConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// TestAnotherRouterIsOneRow checks that a router works if it is added to the table, without any other change of code.
+// TestAnotherRouterIsOneRow checks that a router works after it is added to the table, without any other change of code.
 func TestAnotherRouterIsOneRow(t *testing.T) {
 	table = append(table, fake)
 	defer func() { table = table[:len(table)-1] }()
@@ -82,7 +82,7 @@ func TestAnotherRouterIsOneRow(t *testing.T) {
 	}
 }
 
-// matchesOf returns a match for each feature and comparison.
+// matchesOf returns a match for each feature and each comparison.
 func matchesOf() map[feature]map[comparison]rollout.Match {
 	all := map[feature]map[comparison]rollout.Match{}
 	for way, m := range map[comparison]struct{ plain, path, source rollout.StringMatch }{
@@ -104,8 +104,8 @@ func matchesOf() map[feature]map[comparison]rollout.Match {
 	return all
 }
 
-// plainObjects returns an example for each router. The objects have one route or path, which leads to the stable Service, so that every
-// supported match is possible.
+// plainObjects returns an example for each router. Its objects have only one route or path, which leads to the stable Service, so that all
+// supported matches are possible.
 func plainObjects(t *testing.T) map[string]example {
 	t.Helper()
 	all := map[string]example{}
@@ -127,8 +127,8 @@ func plainObjects(t *testing.T) map[string]example {
 	return all
 }
 
-// TestWhatTheTableSaysIsTrue checks each router, part of a request and comparison. The overlay must accept the match if the table supports
-// it. Otherwise Unsupported must refuse it.
+// TestWhatTheTableSaysIsTrue checks the table for each router, part of a request, and comparison. If the table supports a match, the
+// overlay must apply it. Otherwise, Unsupported must refuse it.
 func TestWhatTheTableSaysIsTrue(t *testing.T) {
 	plain := plainObjects(t)
 	for _, r := range table {
@@ -184,8 +184,8 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 	}
 }
 
-// TestNamesFollowKustomize checks that Parse calls rename for the name of each object that the overlay needs, and that the overlay then
-// finds the renamed objects.
+// TestNamesFollowKustomize checks that Parse calls rename for the name of each object that the overlay needs. Then the overlay must find
+// the renamed objects.
 func TestNamesFollowKustomize(t *testing.T) {
 	for kind, e := range plainObjects(t) {
 		var seen []string
@@ -204,7 +204,7 @@ func TestNamesFollowKustomize(t *testing.T) {
 			renamed = append(renamed, o)
 		}
 		err = Overlay(NewObjects(renamed), []rollout.Router{r}, e.route)
-		if kind == "traefik" { // kustomize would also rename the reference in the IngressRoute
+		if kind == "traefik" { // unlike this test, kustomize also renames the reference in the IngressRoute
 			if err == nil || !strings.Contains(err.Error(), "dev-web") {
 				t.Errorf("traefik: %v", err)
 			}
@@ -234,7 +234,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseTwice checks that a configuration does not change when it is encoded and parsed again.
+// TestParseTwice checks that a configuration stays equal if it is encoded and parsed again.
 func TestParseTwice(t *testing.T) {
 	for _, e := range examples(t) {
 		first, err := Parse(e.kind, e.config, nil)
@@ -251,7 +251,7 @@ func TestParseTwice(t *testing.T) {
 	}
 }
 
-// TestNamesThatMayBeLeftOut checks that Parse renames an optional name that is given, and ignores an optional name that is absent.
+// TestNamesThatMayBeLeftOut checks that Parse renames an optional name if it is given, and does not call rename if the name is absent.
 func TestNamesThatMayBeLeftOut(t *testing.T) {
 	for given, want := range map[string]string{"": "", "root split": "Service root, TrafficSplit split"} {
 		root, split, _ := strings.Cut(given, " ")

@@ -15,9 +15,9 @@ import (
 // requests get routes in the IngressRoutes. The source of Traefik v3.7 shows (pkg/provider/kubernetes/crd,
 // pkg/server/service/loadbalancer/wrr):
 //
-//   - Traefik ignores an entry with weight 0, also for users with a cookie.
+//   - Traefik ignores an entry with weight 0, even if a user has a cookie for the entry.
 //   - Without allowEmptyServices, one entry without endpoints breaks the whole TraefikService.
-//   - A sticky cookie also keeps users at stable. So the weight is the canary's share of new users.
+//   - A sticky cookie also keeps users at the stable version, so the weight is the canary's share of new users.
 var traefik = router{
 	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
 	features: features{
@@ -33,7 +33,7 @@ const (
 	traefikOld   = "traefik.containo.us" // in v2 only
 )
 
-// traefikConfig is Argo Rollouts' trafficRouting.traefik. Only gitrollout has the field IngressRoutes, for match steps.
+// traefikConfig is Argo Rollouts' trafficRouting.traefik. It also has the field IngressRoutes, which match steps need.
 type traefikConfig struct {
 	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName" object:"TraefikService"`
 	IngressRoutes              []string `json:"ingressRoutes,omitempty" object:"IngressRoute"`
@@ -113,7 +113,7 @@ func (e *traefikEdit) split() error {
 		return err
 	}
 	if all.canary >= 0 && e.Active && e.Weight == 0 {
-		// Remove the entry, because the new version may have no pods. One entry without endpoints breaks the service.
+		// Remove the entry, because the canary may have no pods. One entry without endpoints breaks the TraefikService.
 		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")
@@ -121,7 +121,7 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds a cookie, with a new name for each release. It keeps a cookie from Git, because the effect is the same.
+// stick adds a cookie, whose name is new for each release. It keeps a cookie from Git, because the effect is the same.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
@@ -176,7 +176,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	return nil
 }
 
-// managed copies route own[i] for the managed route k. traefikCopy provides the match and the priority.
+// managed copies the route own[i] for the managed route k. traefikCopy provides the match and the priority.
 func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))
@@ -196,8 +196,8 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror returns the name of a TraefikService that mirrors requests. The requests go to the given service, and copies
-// go to the canary. mirror generates the TraefikService, unless an earlier route has an equal TraefikService.
+// mirror returns the name of a TraefikService that sends requests to the given service, and copies of them to the
+// canary. It generates this TraefikService, unless it has generated an equal one for an earlier route.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

@@ -19,10 +19,10 @@ type Route struct {
 	Stable string `json:"stable,omitempty"`
 	Canary string `json:"canary,omitempty"`
 
-	// The values of PodLabel on each version's pods. Between releases, they are "", which means all pods.
+	// The values of the label PodLabel on the pods of each version. Between releases, they are "", which means all pods.
 	StablePods string `json:"stablePods,omitempty"`
 	CanaryPods string `json:"canaryPods,omitempty"`
-	PodLabel   string `json:"podLabel,omitempty"` // "" for rollout.LabelPodHash
+	PodLabel   string `json:"podLabel,omitempty"` // a label's name; "" means rollout.LabelPodHash
 
 	Weight  int                    `json:"weight"`            // weight of the canary, out of Max
 	Max     int                    `json:"max"`               // total weight of both versions
@@ -31,7 +31,7 @@ type Route struct {
 	Active  bool                   `json:"active,omitempty"` // a release is in flight, so that generated objects exist
 }
 
-// cookie returns the name of the sticky cookie. If the pod hash is known, the name ends in the hash.
+// cookie returns the name of the sticky cookie. If the canary's pod hash is known, the name ends in this hash.
 func (r Route) cookie() string {
 	if r.CanaryPods == "" {
 		return r.Sticky.Cookie
@@ -42,8 +42,8 @@ func (r Route) cookie() string {
 // rest returns the weight of the stable version.
 func (r Route) rest() int { return r.Max - r.Weight }
 
-// Parse reads one router's block of trafficRouting strictly. The function "rename" returns the name that an object has
-// after kustomize, or is nil. Errors are InvalidErrors, and their Field is a path below trafficRouting.
+// Parse reads one router's block of trafficRouting, and refuses unknown fields. The function "rename" returns an
+// object's name after kustomize; it may be nil. Errors are InvalidErrors whose Field is a path below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -87,7 +87,7 @@ func renameObjects(v reflect.Value, kind string, rename func(kind, name string) 
 	}
 }
 
-// Overlay applies a Route to the objects of each router.
+// Overlay applies a Route to the objects that the routers' configurations name.
 func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	for _, service := range []string{r.Stable, r.Canary} {
 		if service == "" {
@@ -115,13 +115,13 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
-// NeedsServices reports whether a router splits requests between two Services, and not between subsets of one Service.
+// NeedsServices reports whether a router splits requests between two Services, not between subsets of one Service.
 func NeedsServices(r rollout.Router) bool {
 	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
 }
 
-// NeedsHundred returns why a router requires a total weight of 100. It returns "" if the router accepts any total.
+// NeedsHundred returns why a router requires weights with a total of 100, or "" if the router accepts other totals.
 func NeedsHundred(kind string) string {
 	if r, ok := find(kind); ok && r.features[anyTotal] == 0 {
 		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s", r.name(), able(anyTotal, can))
@@ -140,7 +140,7 @@ func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 	return refs
 }
 
-// Verdict says whether a router has accepted the routes in one object.
+// Verdict says whether a router has accepted the routes in one object, according to the object's status.
 type Verdict struct {
 	Taken    bool   // the routes are in force, or the router reports no status
 	Rejected bool   // the router rejects the object, for the reason in Text
@@ -182,7 +182,7 @@ func misfit(field, format string, args ...any) *rollout.InvalidError {
 	return wrong(rollout.Ref{}, field, format, args...)
 }
 
-// missing returns the error for a configured name that no object of the app has.
+// missing returns the error for a name in the configuration if the app has no such object.
 func missing(field, kind, namespace, name string) error {
 	if name == "" {
 		return misfit(field, "is missing").WithFix("name the %s", kind)

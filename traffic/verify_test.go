@@ -19,7 +19,7 @@ func parents(controller string, conditions ...string) string {
 	return "parents: [{controllerName: " + controller + ", conditions: [" + strings.Join(conditions, ", ") + "]}]"
 }
 
-// TestVerify checks the verdict for statuses of an object with generation 2.
+// TestVerify checks the verdict for several statuses of an object whose generation is 2.
 func TestVerify(t *testing.T) {
 	taken := Verdict{Taken: true}
 	late := func(text string) Verdict { return Verdict{Text: text} }
@@ -101,8 +101,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestTheWorstVerdictIsTold checks the verdict of several routers. A rejection precedes a delay, and a router without a status counts as in
-// force.
+// TestTheWorstVerdictIsTold checks the common verdict for several routers. A rejection has precedence over a delay. A router without a
+// status counts as in force.
 func TestTheWorstVerdictIsTold(t *testing.T) {
 	routers := []rollout.Router{routerOf{"gatewayAPI", "httpRoutes: [{name: a}, {name: b}]"}.parse(t),
 		routerOf{"istio", "virtualService: {name: c}"}.parse(t), routerOf{"smi", "{}"}.parse(t)}
