@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// OwnNamespace is gitrollout's default namespace.
+// OwnNamespace is the namespace in which gitrollout itself runs by default.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace. It allows the app's namespace, and namespaces
-// that match the field Namespaces. Wildcards do not match kube-system. gitrollout's namespace (own) is never allowed.
+// MayWriteIn reports whether the app may have objects in a namespace: its own, or a namespace that the field Namespaces
+// matches. The namespace kube-system must be listed by name, and gitrollout's namespace (own) is never allowed.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {
@@ -24,13 +24,13 @@ func (a App) MayWriteIn(namespace, own string) bool {
 	return matchesAny(listed, namespace)
 }
 
-// MayHave reports whether the app's configuration entry lists a cluster-scoped kind.
+// MayHave reports whether ClusterResources permits a cluster-scoped kind. The kind has the form of Ref.GroupKind.
 func (a App) MayHave(kind string) bool {
 	listed := strings.Fields(a.ClusterResources)
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)
 }
 
-// As returns the app with another service account: "namespace/name", a name in the app's namespace, or "" for none.
+// As returns the app with another service account: "namespace/name", a name in the app's namespace, or "" (default).
 func (a App) As(account string) App {
 	if a.ServiceAccount = account; account != "" && !strings.Contains(account, "/") {
 		a.ServiceAccount = a.Namespace + "/" + account
@@ -38,7 +38,7 @@ func (a App) As(account string) App {
 	return a
 }
 
-// GroupKind returns the kind as in a configuration: "group/Kind", or "Kind" for the core group.
+// GroupKind returns the kind as a configuration names it: "group/Kind", or "Kind" for the core group.
 func (r Ref) GroupKind() string { return strings.TrimPrefix(r.Group+"/"+r.Kind, "/") }
 
 func matchesAny(patterns []string, text string) bool {

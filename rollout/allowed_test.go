@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestMayWriteIn checks that an app may write only in its own namespace and in listed namespaces. kube-system must be listed by its
-// full name, and gitrollout's namespace is never allowed.
+// TestMayWriteIn checks that an app may write only in its own namespace and in listed namespaces. The namespace kube-system must be listed
+// by its full name. gitrollout's namespace is never allowed.
 func TestMayWriteIn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		app       App

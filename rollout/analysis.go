@@ -2,71 +2,71 @@ package rollout
 
 import "time"
 
-// AnalysisPhase is the state of a measurement, a metric or a run.
+// AnalysisPhase is the state of a measurement, of a metric or of an analysis run.
 type AnalysisPhase string
 
 // Argo Rollouts has all of these phases except AnalysisStopped.
 const (
-	AnalysisPending      AnalysisPhase = "Pending" // not measured yet
+	AnalysisPending      AnalysisPhase = "Pending" // not measured yet, or the measurement was ignored
 	AnalysisRunning      AnalysisPhase = "Running"
 	AnalysisSuccessful   AnalysisPhase = "Successful"
 	AnalysisFailed       AnalysisPhase = "Failed"
-	AnalysisErrored      AnalysisPhase = "Error"        // a measurement could not be made
-	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition holds
+	AnalysisErrored      AnalysisPhase = "Error"        // measurements could not be made
+	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither the success nor the failure condition holds
 
-	// AnalysisStopped means that the release ended before a verdict.
+	// AnalysisStopped means that the release ended before the analysis had a verdict.
 	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of an analysis, with defaults. All arguments are filled in, except the fields Secrets and Pods.
+// Metric is one metric of an analysis, with defaults. Arguments are filled in, except for those in Secrets and Pods.
 type Metric struct {
 	Name                    string
-	InitialDelay            time.Duration // from the start of the run
+	InitialDelay            time.Duration // time from the start of the run to the first measurement
 	Interval                time.Duration // time between measurements; 0: one measurement
-	Count                   int           // number of measurements, without errors; 0: no limit
-	SuccessCondition        string        // expr-lang; if both conditions are "", any result is successful
+	Count                   int           // measurements until the metric ends, not counting errors; 0: no limit
+	SuccessCondition        string        // an expr-lang condition; without both conditions, each result is a success
 	FailureCondition        string
 	FailureLimit            int  // above this number of failed measurements, the metric fails; -1: no limit
 	InconclusiveLimit       int  // like FailureLimit, but for inconclusive measurements
-	ConsecutiveErrorLimit   int  // above this number of errors in a row, the metric ends; default 4
-	ConsecutiveSuccessLimit int  // this many successes in a row pass the metric; 0: off
-	Retention               int  // number of kept measurements; default 10
-	DryRun                  bool // measured and shown, without effect
+	ConsecutiveErrorLimit   int  // above this number of errors in a row, the metric ends as Error; default 4
+	ConsecutiveSuccessLimit int  // the metric passes after this many successes in a row; 0: off
+	Retention               int  // number of newest measurements that are kept; default 10
+	DryRun                  bool // the metric is measured and shown, but its verdict has no effect
 
-	// Not in Argo Rollouts:
-	OnNoData   NoData   // the meaning of an empty result; default NoDataError
-	MinSamples int      // a result from fewer samples counts as empty; 0: any
-	StartWhen  string   // results are ignored until this condition is true once; "": no result is ignored
-	Compare    *Compare // nil: the conditions decide
+	// Argo Rollouts does not have these fields:
+	OnNoData   NoData   // how an empty result counts; default NoDataError
+	MinSamples int      // with fewer samples, OnNoData decides or, by default, there is no verdict yet; 0: any number
+	StartWhen  string   // results are ignored until this condition holds once; "": no result is ignored
+	Compare    *Compare // set if the metric compares both versions; nil: the conditions decide
 
 	Provider string               // the kind of provider: prometheus, web, job …
 	Config   map[string]any       // settings of the provider, as in the manifest
-	Secrets  map[string]SecretRef // arguments that are read at each measurement
+	Secrets  map[string]SecretRef // arguments whose values are read from Secrets at each measurement
 
-	// Pods are arguments that each measurement fills in, because they depend on pods. The value Latest or Stable means
-	// that version's pod-template-hash. Other values have variables, such as "{{templates.NAME.podTemplateHash}}".
+	// Pods are arguments that each measurement fills in. The value Latest or Stable stands for the pod-template-hash of
+	// this version. Other values have variables, such as "{{templates.NAME.podTemplateHash}}".
 	Pods map[string]string
 }
 
-// NoData is the meaning of an empty result.
+// NoData sets how a measurement with an empty result counts.
 type NoData string
 
-// By default an empty result is an error.
+// The meanings of an empty result, as set by Metric.OnNoData.
 const (
-	NoDataError NoData = ""     // an error, as in Argo Rollouts: most conditions need a value
+	NoDataError NoData = ""     // the conditions are evaluated: most then give an error, as in Argo Rollouts
 	NoDataWait  NoData = "wait" // the result is ignored, and the measurement is repeated
 	NoDataPass  NoData = "pass" // the result counts as successful
 	NoDataFail  NoData = "fail" // the result counts as failed
 )
 
-// Compare compares the new and the stable version, measured together. A result is [bad requests, all requests].
+// Compare sets how the new and the stable version are compared. Each result is [bad requests, all requests].
 type Compare struct {
-	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is 1 %.
+	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is one percentage point.
 	MaxIncrease float64 `json:"maxIncrease"`
-	// Confidence is the required statistical confidence of the metric's verdict, over all measurements; default 0.999.
+	// Confidence is 1 minus the allowed probability of a false failure, over all measurements; default 0.999.
 	Confidence float64 `json:"confidence"`
 }
 
@@ -76,7 +76,7 @@ type SecretRef struct {
 	Key  string `json:"key" needs:"name the Secret and its key"`
 }
 
-// Measurement is one result and its phase.
+// Measurement is the result of one measurement, and its phase.
 type Measurement struct {
 	At      time.Time     `json:"at"`
 	Value   string        `json:"value,omitempty"` // the result as text, shortened
@@ -84,13 +84,13 @@ type Measurement struct {
 	Message string        `json:"message,omitempty"`
 }
 
-// MetricProgress is a metric's progress in a run. Its counters must survive a restart.
+// MetricProgress is a metric's progress in a run. Its counters are recorded, so that they survive a restart.
 type MetricProgress struct {
 	Metric             string        `json:"metric"`
 	Phase              AnalysisPhase `json:"phase"`
 	Message            string        `json:"message,omitempty"`
 	DryRun             bool          `json:"dryRun,omitempty"`
-	Condition          string        `json:"condition,omitempty"` // the condition that decided
+	Condition          string        `json:"condition,omitempty"` // the condition of a metric that ended without success
 	Count              int           `json:"count"`               // number of measurements without an error
 	Successful         int           `json:"successful,omitempty"`
 	Failed             int           `json:"failed,omitempty"`
@@ -101,7 +101,7 @@ type MetricProgress struct {
 	Measurements       []Measurement `json:"measurements,omitempty"`
 }
 
-// Last returns the newest measurement.
+// Last returns the newest measurement, or false if there is none.
 func (p MetricProgress) Last() (Measurement, bool) {
 	if len(p.Measurements) == 0 {
 		return Measurement{}, false
@@ -109,9 +109,9 @@ func (p MetricProgress) Last() (Measurement, bool) {
 	return p.Measurements[len(p.Measurements)-1], true
 }
 
-// AnalysisRun is one analysis of a release: at a step, in the background, or before or after a blue-green switch.
+// AnalysisRun is one run of an analysis for a release: at a step, in the background, or around a blue-green switch.
 type AnalysisRun struct {
-	// Name is web/step-2, web/background, web/pre-promotion, web/post-promotion, or web/step-2/errors in an experiment.
+	// Name is web/step-2, web/background, or web/step-2/errors in an experiment. A step named soak has web/soak.
 	Name     string           `json:"name"`
 	Release  Hash             `json:"release"`
 	Started  time.Time        `json:"started"`
@@ -121,7 +121,7 @@ type AnalysisRun struct {
 	Metrics  []MetricProgress `json:"metrics"`
 }
 
-// Same reports whether two records belong to one run. Two tries of one release start at different times.
+// Same reports whether two records belong to one run. The runs of another attempt at a release start at another time.
 func (r AnalysisRun) Same(o AnalysisRun) bool {
 	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
 }
@@ -129,10 +129,10 @@ func (r AnalysisRun) Same(o AnalysisRun) bool {
 // Analysis is one analysis of a Rollout document.
 type Analysis struct {
 	Metrics      []Metric
-	StartingStep int // the background analysis starts at the step with this index
+	StartingStep int // index of the step at which a background analysis starts
 }
 
-// Metrics returns the metrics of all analyses, including the analyses of experiments.
+// Metrics returns the metrics of all analyses in a Spec, including the analyses of experiments.
 func (s Spec) Metrics() (metrics []Metric) {
 	var analyses []*Analysis
 	if c := s.Canary; c != nil {

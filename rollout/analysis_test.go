@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestMetricsOfASpec checks that Metrics returns the metrics of every analysis in a Spec: background, step, experiment and blue-green.
+// TestMetricsOfASpec checks that Metrics returns the metrics of all analyses: of background, steps, experiments and blue-green switches.
 func TestMetricsOfASpec(t *testing.T) {
 	of := func(names ...string) *Analysis {
 		a := &Analysis{}

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// AppGlob is one entry of a Config's apps. It selects the folders of one or more apps, and has their settings.
+// AppGlob is one entry of the field apps of a Config. It selects the folders of apps, and has the apps' settings.
 type AppGlob struct {
-	Path      string     // slash-separated; * ? [] match within one segment, as in path.Match
-	Name      string     // the app's name; only without wildcards in Path
-	Namespace string     // for namespaced objects without a namespace; default: "default"
+	Path      string     // slash-separated folder; * ? [] match within one segment, as in path.Match
+	Name      string     // the app's name; allowed only if Path has no wildcards
+	Namespace string     // namespace for namespaced objects that set none; default: "default"
 	Prune     bool       // delete the objects of an app whose folder is removed; default: keep them
-	Directory *Directory // if set, folders without a kustomization are also apps
+	Directory *Directory // if set, folders of manifests without a kustomization are also apps
 	Helm      *Helm      // if set, folders of charts are also apps
-	Variables Variables  // for the objects of the apps
-	// Decryption is the Secret with the keys for the apps' encrypted files, or "".
+	Variables Variables  // values for ${name} in the apps' objects
+	// Decryption is the name of the Secret with the keys for the apps' encrypted files, "" for none.
 	Decryption string
 
-	Namespaces       []string // other namespaces that the apps' objects may have; * and ? are wildcards
+	Namespaces       []string // other namespaces in which the apps may have objects; * and ? are wildcards
 	ClusterResources []string // allowed cluster-scoped kinds: group/Kind, or Kind for the core group
 	ServiceAccount   string   // account that applies the objects: namespace/name, or name in Namespace; "": default
 
-	field  string // apps[i], for messages
+	field  string // the path apps[i], for error messages
 	file   string
-	limits Limits // for rendering the apps; zero for the defaults
+	limits Limits // limits for rendering the apps; zero for the defaults
 	kube   kubernetesFile
 
 	workloads string // Config.Workloads, encoded by PartitionedText
@@ -52,7 +52,7 @@ type appGlobFile struct {
 	ServiceAccount   string   `json:"serviceAccount" is:"account"`
 }
 
-// decryptionFile has Flux's field names.
+// decryptionFile has the same field names as decryption in Flux.
 type decryptionFile struct {
 	Provider  string        `json:"provider" needs:"write provider: sops" oneOf:"sops"`
 	SecretRef secretRefFile `json:"secretRef" needs:"name the Secret that has the keys: secretRef: {name: sops-age}"`
@@ -73,7 +73,7 @@ type substituteFromFile struct {
 	File string `json:"file" needs:"name a .env file or a ConfigMap's manifest, from the repository's root" like:"folder"`
 }
 
-// helmFile has Argo CD's field names.
+// helmFile has the same field names as helm in Argo CD.
 type helmFile struct {
 	ReleaseName  string     `json:"releaseName" is:"label"`
 	ValueFiles   []string   `json:"valueFiles" max:"100"`
@@ -81,10 +81,10 @@ type helmFile struct {
 	SkipCRDs     bool       `json:"skipCrds"`
 }
 
-// helmValues keeps entries with the value null, because null removes a value of the chart.
+// helmValues keeps entries with the value null, because null removes a default value of the chart.
 type helmValues map[string]any
 
-// ReadValue reads any mapping.
+// ReadValue accepts any mapping.
 func (v *helmValues) ReadValue(raw any) error {
 	given, is := raw.(map[string]any)
 	if !is {
@@ -94,7 +94,7 @@ func (v *helmValues) ReadValue(raw any) error {
 	return nil
 }
 
-// Shape returns the JSON Schema of values.
+// Shape returns the JSON Schema of a chart's values.
 func (helmValues) Shape() map[string]any { return map[string]any{"type": "object"} }
 
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
@@ -155,7 +155,7 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 // IsGlob reports whether a path or path segment has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a matching folder. The app's name has the texts that the wildcards match, joined by "-".
+// App returns the app in a matching folder. Its name joins the folder names at the wildcard segments of Path by "-".
 // Without wildcards, the name is the field Name or the last folder's name. An invalid name is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
@@ -188,7 +188,7 @@ func (g AppGlob) App(dir string) (App, error) {
 	return app.As(g.ServiceAccount), nil
 }
 
-// EntryOf returns the entry that matches an app's folder, or nil.
+// EntryOf returns the first entry whose Path matches an app's folder, or nil.
 func (c *Config) EntryOf(app App) *AppGlob {
 	for i, glob := range c.Apps {
 		if is, err := path.Match(glob.Path, app.Path); err == nil && is {
@@ -198,7 +198,7 @@ func (c *Config) EntryOf(app App) *AppGlob {
 	return nil
 }
 
-// MatchesAny reports whether a pattern matches a path or its last element. "{a,b}" contains several patterns.
+// MatchesAny reports whether a pattern matches a path or its last element. A text "{a,b}" has the patterns a and b.
 func MatchesAny(pattern, name string) (is bool, err error) {
 	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
 		if pattern, opened = strings.CutSuffix(inner, "}"); !opened {

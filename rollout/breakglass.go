@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass". Its value is a BreakGlass as JSON. The
-// right to patch the workload is the right to abort its release while Git is away.
+// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass". Its value is a BreakGlass as JSON.
+// Users with the right to patch the workload can therefore abort its release while Git is unreachable.
 const AnnotationBreakGlass = "gitrollout.dev/break-glass"
 
-// BreakGlass is a user's request in the cluster to roll a release back. It applies to one attempt at one version.
+// BreakGlass is a user's request in the cluster to roll back a release. It applies to one attempt at one version.
 type BreakGlass struct {
 	Release Hash      `json:"release"` // the release's hash, or the template hash of the annotated workload
 	Serial  int       `json:"serial"`  // the workload's LabelSerial at the time of the request
@@ -21,7 +21,7 @@ type BreakGlass struct {
 	At      time.Time `json:"at"`
 }
 
-// Encode returns the annotation's value. It escapes no characters of HTML, so that a policy finds the user's name.
+// Encode returns the annotation's value. It does not escape HTML, so that an admission policy can find the user's name.
 func (b BreakGlass) Encode() string {
 	var value strings.Builder
 	encoder := json.NewEncoder(&value)
@@ -30,8 +30,8 @@ func (b BreakGlass) Encode() string {
 	return strings.TrimSuffix(value.String(), "\n")
 }
 
-// ParseBreakGlass reads a value that Encode wrote, and makes its texts printable. It refuses any other form, such as a
-// field that is there twice, because a policy would check the first and this function would read the last.
+// ParseBreakGlass reads a value that Encode wrote, and makes its texts printable. It refuses all other forms. In a
+// value with a duplicate field, a policy would check the first text, and this function would read the last.
 func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	if err := json.Unmarshal([]byte(value), &b); err != nil {
 		return b, fmt.Errorf("is not valid: %w", err)
@@ -46,7 +46,7 @@ func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	return b, nil
 }
 
-// Text returns the reason of the rollback: "aborted by break glass of ann: v2 fails".
+// Text returns the reason of the rollback for users: "aborted by break glass of ann: v2 fails".
 func (b BreakGlass) Text() string {
 	text := "aborted by break glass"
 	if b.By != "" {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestParseBreakGlass checks values that the program writes, and values by hand.
+// TestParseBreakGlass checks that ParseBreakGlass accepts the values of Encode, and refuses values that were written or changed by hand.
 func TestParseBreakGlass(t *testing.T) {
 	b := BreakGlass{Release: "h1-7b4e2a91d0", Serial: 4, By: "ann", Reason: "v2 burns", At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	got, err := ParseBreakGlass(b.Encode())
@@ -30,7 +30,7 @@ func TestParseBreakGlass(t *testing.T) {
 	}
 }
 
-// TestBreakGlassText checks the reason of a rollback, also with control characters in the annotation.
+// TestBreakGlassText checks the text for a rollback's reason. It has no control characters, even if the annotation has some.
 func TestBreakGlassText(t *testing.T) {
 	for _, c := range []struct{ by, reason, want string }{
 		{"ann", "v2 burns", "aborted by break glass of ann: v2 burns"}, {"", "", "aborted by break glass"},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// DidYouMean returns a question with names that are similar to the unknown name, or "".
+// DidYouMean returns a question with the names most similar to an unknown name, or "" if no name is similar.
 func DidYouMean(name string, names []string) string {
 	if near := Closest(name, names); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"
@@ -13,8 +13,8 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// Closest returns at most three names similar to a name, the most similar first. It returns nil for a name that is too
-// long for Kubernetes: the comparison is slow, and the dashboard compares names from users without an account.
+// Closest returns at most three names similar to a name, the most similar first. For a name too long for Kubernetes, it
+// returns nil: long comparisons are slow, and users without an account may send names to the dashboard.
 func Closest(name string, names []string) []string {
 	if len(name) > 253 {
 		return nil
@@ -26,7 +26,7 @@ func Closest(name string, names []string) []string {
 	var near []candidate
 	far := max(1, len(name)/3)
 	if len(name) > 3 {
-		far = max(2, far) // two swapped letters are two edits
+		far = max(2, far) // because two swapped letters count as two edits
 	}
 	name = strings.ToLower(name)
 	for _, other := range names {
@@ -39,7 +39,7 @@ func Closest(name string, names []string) []string {
 	return Mapped(near[:min(3, len(near))], func(c candidate) string { return c.name })
 }
 
-// editDistance returns the number of letters to insert, remove or replace (Levenshtein).
+// editDistance returns the least number of bytes to insert, remove or replace to turn a into b (Levenshtein distance).
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

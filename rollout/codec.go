@@ -15,7 +15,7 @@ import (
 // maxDocument is a document's maximum size in bytes. The state of an app with 2,000 objects is about 150 kB.
 const maxDocument = 4 << 20
 
-// decode reads one YAML document. It refuses another kind, another version, and unknown or duplicate fields.
+// decode reads one YAML document of a kind. It refuses other kinds and versions, and unknown or duplicate fields.
 func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
 		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
@@ -83,22 +83,22 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state, in one of 256 folders. Small folders keep commits small, because Git
-// stores the whole list of a changed folder. With 5,000 apps, a commit takes 6 kB; with a single folder, 210 kB.
+// StatePath returns the path of an app's state file. The files are in 256 folders, because Git stores the whole list of
+// a changed folder again. With 5,000 apps, a commit takes 6 kB; with a single folder, it would take 210 kB.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))
 	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"
 }
 
-// ClusterPath is the path of the state branch's file that identifies the cluster.
+// ClusterPath is the path of the file on the state branch that identifies the cluster.
 const ClusterPath = "cluster.yaml"
 
-// Cluster is cluster.yaml on the state branch.
+// Cluster is the content of cluster.yaml on the state branch.
 type Cluster struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`    // ClusterState
-	Cluster    string `json:"cluster"` // the name under .gitrollout/
-	UID        string `json:"uid"`     // the cluster's identity: the UID of kube-system, or NAMESPACE/UID
+	Cluster    string `json:"cluster"` // the name of the folder below .gitrollout/
+	UID        string `json:"uid"`     // the UID of the namespace kube-system, or NAMESPACE/UID
 	Source     Source `json:"source"`
 	Writer     Writer `json:"writer"`
 }
@@ -109,9 +109,9 @@ type Writer struct {
 	Epoch int    `json:"epoch"` // from 1
 }
 
-// Source is the repository and name of the users' branch.
+// Source names the users' branch and its repository.
 type Source struct {
-	Repo   string `json:"repo"` // without credentials
+	Repo   string `json:"repo"` // URL without credentials
 	Branch string `json:"branch"`
 }
 
@@ -126,7 +126,7 @@ func (c Cluster) Encode() ([]byte, error) {
 	return encode(c)
 }
 
-// ParseState reads a state file strictly and checks its seal. A file edited by hand is an InvalidError.
+// ParseState reads a state file strictly and checks its seal. A file that was edited by hand gives an InvalidError.
 func ParseState(file string, data []byte) (*State, error) {
 	s, err := ParseEditedState(file, data)
 	if err != nil {
@@ -141,7 +141,7 @@ func ParseState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// ParseEditedState reads a state file without checking the seal.
+// ParseEditedState reads a state file strictly, but does not check its seal.
 func ParseEditedState(file string, data []byte) (*State, error) {
 	s, err := decode[State](file, "RolloutState", data)
 	if err != nil {
@@ -176,7 +176,7 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 }
 
 // Encode returns the bytes of the state file with its seal. Equal states have equal bytes, because keys are sorted and
-// times are in UTC. Times have whole seconds; only the start of a wait has tenths of a second.
+// times are in UTC. Times have whole seconds, except for the start of a wait (NextTenth).
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {
@@ -197,10 +197,10 @@ func (s State) seal() (string, error) {
 	return "s1-" + hex.EncodeToString(sum[:8]), nil
 }
 
-// Second returns a time in UTC, cut to whole seconds as in Git and Kubernetes.
+// Second returns a time in UTC without fractions of a second, as in Git and Kubernetes.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// NextTenth rounds a time up to a tenth of a second, for the start of a wait. The wait is at most 0.1 s too long. With
+// NextTenth rounds up the start of a wait to a tenth of a second, so that the wait is at most 0.1 s too long. With
 // whole seconds, a release with three pauses took 1.5 s longer.
 func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond

@@ -56,7 +56,7 @@ func TestStateGoldenFile(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	must(t, err)
-	for range 50 { // the iteration order of maps is random
+	for range 50 { // because the iteration order of maps is random
 		got, err = fullState().Encode()
 		must(t, err)
 		compare.CheckNamed(t, "the bytes of a state file are a promise to every older and newer version", string(want), string(got))
@@ -68,7 +68,7 @@ func TestStateGoldenFile(t *testing.T) {
 	compare.CheckNamed(t, "round trip", wantState, *back)
 }
 
-// edit returns the encoding of fullState, in which it replaces the first occurrence of a text.
+// edit returns the encoding of fullState, with the first occurrence of the text old replaced.
 func edit(t *testing.T, old, with string) string {
 	t.Helper()
 	data, err := fullState().Encode()
@@ -231,7 +231,7 @@ func FuzzParseState(f *testing.F) {
 	})
 }
 
-// TestNextTenth checks that a time is rounded up to a tenth of a second, and that its encoding has exactly the rounded time.
+// TestNextTenth checks that a time is rounded up to a tenth of a second, and that JSON keeps the rounded time exactly.
 func TestNextTenth(t *testing.T) {
 	for late, want := range map[time.Duration]time.Duration{
 		0: 0, time.Nanosecond: 100 * time.Millisecond, 100 * time.Millisecond: 100 * time.Millisecond,

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch. It lists the apps and has all settings.
+// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch. It has the list of apps and all settings.
 type Config struct {
-	File     string        // its path, for messages
-	Interval time.Duration // between polls; default 30s, at least 1s
-	// PushInterval is the least time between pushes to the state branch, except rollbacks; default 1s.
+	File     string        // the file's path, for error messages
+	Interval time.Duration // time between polls of the users' branch; default 30s, at least 1s
+	// PushInterval is the minimum time between two pushes to the state branch; default 1s. Rollbacks do not wait.
 	PushInterval time.Duration
 	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
-	Apps         []AppGlob     // at least one
-	Forge        *Forge        // nil: no pull requests are opened
-	Windows      []Window      // when releases may advance
-	AutoRevert   AutoRevert    // what to do in Git after a rejected release; default AutoRevertPropose
+	Apps         []AppGlob     // at least one entry
+	Forge        *Forge        // nil: gitrollout opens no pull requests
+	Windows      []Window      // windows in which releases may, or may not, advance
+	AutoRevert   AutoRevert    // action in Git after a rejected release; default AutoRevertPropose
 	Receivers    []Receiver    // the receivers of notifications
-	Limits       Limits        // for rendering an app
-	Workloads    []Partitioned // additional kinds of workloads that can have staged releases
+	Limits       Limits        // limits for rendering an app
+	Workloads    []Partitioned // additional kinds of workloads for staged releases
 }
 
-// AutoRevert selects what happens in Git after a rejected release.
+// AutoRevert selects the action in Git after a release was rejected.
 type AutoRevert string
 
-// These actions make Git agree with a cluster after a rollback.
+// The actions. A revert makes Git agree with the cluster after a rollback.
 const (
 	AutoRevertPropose AutoRevert = "propose" // push a branch that reverts the release, and open a pull request
-	AutoRevertPush    AutoRevert = "push"    // push the revert to the users' branch, if it affects only one app
-	AutoRevertOff     AutoRevert = "off"     // nothing
+	AutoRevertPush    AutoRevert = "push"    // push the revert to the users' branch; propose it if it affects more
+	AutoRevertOff     AutoRevert = "off"     // do nothing in Git
 )
 
 // ReadValue reads a text or false, because YAML reads "off" as false.
@@ -58,7 +58,7 @@ const (
 
 	defaultPushInterval = time.Second
 
-	// DefaultKubernetes is the default Kubernetes version for charts. A new default changes the objects of charts.
+	// DefaultKubernetes is the Kubernetes version for charts, if none is set. Another version changes the charts' objects.
 	DefaultKubernetes = "1.36.0"
 )
 

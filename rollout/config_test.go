@@ -14,7 +14,7 @@ const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
 
 const prodConfig = ".gitrollout/prod-eu/config.yaml"
 
-// parsed returns the parsed configuration. The text leaves out apiVersion and kind.
+// parsed returns the Config for a text without apiVersion and kind.
 func parsed(t *testing.T, text string) *Config {
 	t.Helper()
 	c, err := ParseConfig(prodConfig, []byte(configHead+text))
@@ -22,7 +22,7 @@ func parsed(t *testing.T, text string) *Config {
 	return c
 }
 
-// checkRefused checks that a configuration is refused with exactly this error, after the file's name.
+// checkRefused checks that ParseConfig refuses a text. The error must be the file's name and then exactly the text want.
 func checkRefused(t *testing.T, name, config, want string) {
 	t.Helper()
 	_, err := ParseConfig(prodConfig, []byte(configHead+config))
@@ -73,7 +73,8 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// TestParseConfigRefuses checks each message for an invalid configuration. Nothing advances until a user has corrected the file.
+// TestParseConfigRefuses checks the error message for each mistake in a configuration. No release advances while a configuration is
+// invalid.
 func TestParseConfigRefuses(t *testing.T) {
 	const (
 		apps     = "apps: [{path: a}]\n"
@@ -161,7 +162,8 @@ func TestAppNames(t *testing.T) {
 	}
 }
 
-// TestAppsHaveTheLimitsOfTheirConfiguration checks that an app has the configured limits. It has empty limits if these are the defaults.
+// TestAppsHaveTheLimitsOfTheirConfiguration checks that an app gets the limits of its configuration, or empty limits if these are the
+// defaults.
 func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 	for text, want := range map[string]Limits{
 		"":                                  {},
@@ -177,8 +179,8 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 	}
 }
 
-// TestVariableEntries checks that an app has the variables of its entry, encoded in a fixed order. An empty field substitute turns
-// substitution on. A missing field does not.
+// TestVariableEntries checks that an app gets the variables of its entry, encoded in a fixed order. An entry with an empty field substitute
+// turns substitution on. An entry without this field does not.
 func TestVariableEntries(t *testing.T) {
 	const app = "apps:\n- path: shop\n  "
 	for entry, want := range map[string]Variables{
@@ -205,8 +207,7 @@ func TestVariableEntries(t *testing.T) {
 	}
 }
 
-// TestHelmEntries checks that an app has the chart options of its entry. It also has the configured version of Kubernetes and the
-// configured API versions.
+// TestHelmEntries checks that an app gets the chart options of its entry, and the Kubernetes version and API versions of its configuration.
 func TestHelmEntries(t *testing.T) {
 	const shop = "apps:\n- path: charts/shop\n  "
 	app, err := parsed(t, shop+"helm: {releaseName: eu, valueFiles: [a.yaml, b c.yaml], valuesObject: {replicas: 3, gone: null}, "+
@@ -232,7 +233,7 @@ func TestHelmEntries(t *testing.T) {
 	}
 }
 
-// TestMatchesAny checks one pattern, and several patterns in braces. A pattern matches a path or the path's last element.
+// TestMatchesAny checks MatchesAny with one pattern, and with several patterns in braces. A pattern matches a path or its last element.
 func TestMatchesAny(t *testing.T) {
 	for pattern, matches := range map[string]map[string]bool{
 		"*.md":             {"README.md": true, "docs/a.md": true, "a.yaml": false},

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Credential names the place of a secret text. The text is never in Git. Exactly one of Secret, Env and File is set.
+// Credential names the place of a secret text outside Git. Exactly one field of Secret, Env and File is set.
 type Credential struct {
 	Secret    SecretRef // a Secret in the cluster
 	Namespace string    // the Secret's namespace; default: the reconciler's namespace
-	Env       string    // or a variable of the reconciler's environment
-	File      string    // or a file of the folder GITROLLOUT_NOTIFY_DIR
+	Env       string    // or the name of a variable in the reconciler's environment
+	File      string    // or the name of a file in the folder GITROLLOUT_NOTIFY_DIR
 }
 
 // EnvPrefix is the required prefix of Credential.Env, because other variables may have credentials for Git.
 const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
-// credentialFile has the fields of a credential. A plain text in place of the mapping is an error.
+// credentialFile has the fields of a credential. It is an error to write a secret text in place of these fields.
 type credentialFile struct {
 	SecretRef *struct {
 		Name      string `json:"name"`
@@ -30,7 +30,7 @@ type credentialFile struct {
 
 const nameSecret = "name a Secret: {secretRef: {name: notifications, key: slack}}"
 
-// ReadValue reads a credential. Its errors do not contain the credential.
+// ReadValue reads a credential. The texts of its errors do not contain the secret text.
 func (c *credentialFile) ReadValue(raw any) error {
 	if _, ok := raw.(map[string]any); !ok {
 		return Invalidf("", "", "is written out, and the configuration is in Git").WithFix(nameSecret)

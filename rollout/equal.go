@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Equal reports whether two states encode to the same bytes. An empty list equals nil. Time zones are ignored.
+// Equal reports whether two states have the same content. An empty list equals nil, and time zones have no effect.
 func (s *State) Equal(o *State) bool {
 	left, right := *s, *o
 	left.APIVersion, left.Kind, left.Seal = "", "", ""

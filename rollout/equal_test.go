@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// fill sets each leaf field below a value, and counts the leaves in n. All leaves of one type get the same value, except leaf number odd.
+// fill sets all leaf fields below v, and adds their number to n. All leaves of one type get the same value, except the leaf with the number
+// odd.
 func fill(v reflect.Value, n *int, odd int) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -57,7 +58,8 @@ func filled(odd int) (s State, leaves int) {
 	return s, leaves
 }
 
-// TestStateEqualSeesEveryField changes one field at a time. Equal must return true exactly if both states have the same encoding.
+// TestStateEqualSeesEveryField changes one field of a state at a time, and checks that Equal is true exactly if the encoding stays the
+// same.
 func TestStateEqualSeesEveryField(t *testing.T) {
 	written := func(s State) string {
 		s.APIVersion, s.Kind, s.Seal = "", "", ""
@@ -78,7 +80,7 @@ func TestStateEqualSeesEveryField(t *testing.T) {
 			same++
 		}
 	}
-	if same != 4 { // number 0 is no field, and Equal ignores apiVersion, kind and seal
+	if same != 4 { // no leaf has the number 0, and Equal ignores apiVersion, kind and seal
 		t.Errorf("%d of %d changes make no difference", same, leaves)
 	}
 	empty := State{Progress: []Progress{}, Stable: &Release{Since: noon.In(time.FixedZone("there", 3600)), Templates: map[Workload]Hash{}}}

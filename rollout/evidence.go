@@ -9,7 +9,7 @@ import (
 // evidenceValues is the number of newest values that Evidence shows for each metric.
 const evidenceValues = 5
 
-// Evidence returns one line for each metric, so that a user can decide about the release:
+// Evidence returns one line about each metric of the runs, so that a user can decide about the release:
 //
 //	web/step-2 error-rate: Failed, 1 ok, 3 failed; successCondition: result < 0.01; 0.002, 0.2, 0.19, 0.21 from …
 func Evidence(runs []AnalysisRun) []string {

@@ -2,20 +2,20 @@ package rollout
 
 import "time"
 
-// Experiment is a step that runs additional pods, usually of both versions. The step ends after a duration, or when its
-// analyses have passed. Users' requests do not reach the additional pods.
+// Experiment is a step that runs additional pods, usually of both versions. The step ends when its duration is over and
+// its required analyses have passed. The additional pods get no requests from users.
 type Experiment struct {
 	Templates []ExperimentTemplate
 	Analyses  []ExperimentAnalysis
 
-	// Duration is counted from the time when all pods are available. If nil, the step ends when required analyses pass.
+	// Duration starts when all pods are available. If nil, the step ends when the required analyses have passed.
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
-	// ProgressDeadlineSeconds bounds the wait for the next available pod. After the wait, the release is rolled back.
-	// The default is the Rollout's value. The field comes from Argo Rollouts' kind Experiment.
+	// ProgressDeadlineSeconds bounds the wait for the next ready pod, until all pods are available. After this time, the
+	// release is rolled back. Default: the Rollout's value. Argo Rollouts has the field in its kind Experiment.
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
 
-// ExperimentTemplate is one set of pods of an experiment.
+// ExperimentTemplate describes one set of equal pods in an experiment.
 type ExperimentTemplate struct {
 	Name     string  `json:"name" needs:"name the template" is:"part"`
 	SpecRef  SpecRef `json:"specRef" needs:"write stable or canary" oneOf:"stable canary"`
@@ -27,10 +27,10 @@ type ExperimentTemplate struct {
 	Service     *string           // name of the Service; nil: no Service; "": the Deployment's name
 }
 
-// SpecRef is the version of a template's pods.
+// SpecRef selects the version of a template's pods.
 type SpecRef string
 
-// The two versions.
+// The versions of pods in an experiment.
 const (
 	SpecStable SpecRef = "stable"
 	SpecCanary SpecRef = "canary"

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Forge is the section of a Config for pull requests. Empty fields are derived from the repository's URL.
+// Forge is the section of a Config that configures pull requests. Empty fields are derived from the repository's URL.
 type Forge struct {
-	// Type is the kind of forge. "" derives the kind from the host: github.com, gitlab.com, gitea.com or codeberg.org.
+	// Type is the kind of forge. If it is "", the host decides: github.com, gitlab.com, gitea.com or codeberg.org.
 	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`
 	// URL is the forge's address in a browser, without a final slash.
 	URL string `json:"url" like:"url"`
@@ -18,7 +18,7 @@ type Forge struct {
 	Repository string `json:"repository"`
 	// Labels are the labels of each pull request.
 	Labels []string `json:"labels" max:"10" fix:"leave some out"`
-	// Reviewers are the names of users, or teams as org/team.
+	// Reviewers are the names of users, or of teams as org/team.
 	Reviewers []string `json:"reviewers" max:"10" fix:"leave some out"`
 }
 
@@ -43,7 +43,7 @@ var (
 	labelText      = regexp.MustCompile(`^[^,\x00-\x1f]{1,50}$`)
 )
 
-// check refuses invalid values, and removes final slashes from URL.
+// check refuses invalid values. It removes slashes at the end of the field URL.
 func (f *Forge) check(file string) error {
 	if f == nil {
 		return nil
@@ -84,7 +84,7 @@ func (f *Forge) check(file string) error {
 	return nil
 }
 
-// redact replaces credentials in a URL. The URL may be invalid.
+// redact replaces the credentials in a URL by "***". It also works for an invalid URL.
 func redact(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {

@@ -51,7 +51,7 @@ func TestParseForgeRefuses(t *testing.T) {
 	}
 }
 
-// TestRedact checks that the credentials of an address are replaced, and nothing else.
+// TestRedact checks that redact replaces the credentials of an address, and keeps all other text.
 func TestRedact(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://user:pass@host/path@x": "https://***@host/path@x", "https://@host": "https://***@host", "https://host/a": "https://host/a",

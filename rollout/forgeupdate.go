@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// ForgeUpdate is one recorded change of an app's state, to be reported to a forge.
+// ForgeUpdate is a report to a forge about one recorded change of an app's state.
 type ForgeUpdate struct {
 	Cluster   string
-	Subject   string // the change, in one line; "" if the state is reported again after a restart
+	Subject   string // the change, in one line; "" if the state is reported again, such as after a restart
 	Before    State  // the zero value if the state is reported again
 	After     State
-	Proposals []Proposal // existing proposals, and proposals that were just removed
+	Proposals []Proposal // existing proposals, and proposals that this change has removed
 }
 
 // ProposalKind is the effect of merging a proposal.
@@ -24,24 +24,24 @@ const (
 	ProposeRevert    ProposalKind = "revert"  // reverts a rejected release in Git
 )
 
-// Proposal is a branch with one commit to merge.
+// Proposal is a branch with one commit that users may merge.
 type Proposal struct {
 	Kind     ProposalKind
 	Branch   string     // short name
 	Commit   string     // "" if the branch was removed
 	Gate     int        // only for a promotion: index of the step at which the release waits
-	Standing []Standing // one for each staged workload of the release
-	Changes  []Change   // of a promotion: stable version to release; of a revert: newest commit to stable version
-	Sharers  []string   // other apps that the merge would also change
-	Retries  bool       // only for a revert: a user may also retry the rejected release unchanged
+	Standing []Standing // one for each workload that the release changes
+	Changes  []Change   // promotion: from stable version to release; revert: from newest commit to stable version
+	Sharers  []string   // other apps that use the files that the merge changes
+	Retries  bool       // only for a revert: users may instead retry the rejected release unchanged
 }
 
-// Standing is the progress and pods of one workload of a release.
+// Standing has the progress and the pods of one workload in a release.
 type Standing struct {
 	Progress
 	Ready    int    // Ready pods of the new version
 	Replicas int    // the workload's replicas
-	Problem  string // why a pod of the new version is not Ready, "" if none
+	Problem  string // why a pod of the new version is not Ready, "" without such a pod
 }
 
 // Change is one object that differs between two renders.
@@ -54,10 +54,10 @@ type Change struct {
 // ImageChange is the change of one container's image.
 type ImageChange struct {
 	Container string
-	From, To  string // "" if the container is new, or gone
+	From, To  string // the images; "" in a version without the container
 }
 
-// Changes lists the differences between two renders, by object.
+// Changes lists the objects that differ between two renders, sorted. A nil render has no objects.
 func Changes(from, to *Render) []Change {
 	olds, news := from.ByRef(), to.ByRef()
 	var changes []Change

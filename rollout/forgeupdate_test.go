@@ -35,7 +35,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestImagesThatGo checks that added, removed and changed images are listed by container, with init containers first.
+// TestImagesThatGo checks that Changes lists added, removed and changed images by container, with init containers first.
 func TestImagesThatGo(t *testing.T) {
 	pod := func(inits, containers map[string]string) *Render {
 		list := func(images map[string]string) (all []any) {

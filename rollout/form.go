@@ -12,22 +12,22 @@ import (
 //	json:"name"     the field's name; a struct field without this tag is not in the document
 //	json:"*"        a map[string]any that takes all fields of other names
 //	needs:"fix"     the field must be given and not be empty; otherwise the error has this fix
-//	default:"30"    the value, as YAML, if the field is absent or an empty text
+//	default:"30"    the value, as JSON or a plain text, if the field is absent or an empty text
 //	oneOf:"a b"     the allowed texts; an empty text is treated as absent
 //	is:"label"      the format of the text, or of each text of the list: a key of Formats
-//	like:"url"      the format for JSON Schemas only: the code that reads the field has better errors
+//	like:"url"      the format, only for JSON Schemas: the code that uses the field checks it with better errors
 //	min:"1" max:"9" bounds of a number, or of the length of a list; without min a number is at least 0
 //	fix:"…"         the fix for an invalid value
 //	own:"fix"       Argo Rollouts does not have the field: refused in documents of Argo Rollouts
 //	argo:"fix"      only Argo Rollouts has the field: refused in documents of gitrollout
-//	notYet:"fix"    gitrollout does not support this field of Argo Rollouts: refused, not left out silently
-//	refused:"fix"   the field belongs elsewhere: refused
+//	notYet:"fix"    gitrollout does not support the field yet: refused
+//	refused:"fix"   the field does not belong in this place: refused
 //	ignored:"why"   the field has no effect: accepted with a warning
 //
-// A struct field _ with field:"name" declares a field that is not read. Without this tag, _ has rules for the mapping:
+// A struct field _ with field:"name" is a field that is not read. Without this tag, _ has rules for the whole mapping:
 //
-//	one:"a b" none:"fix" many:"fix"   exactly one of these fields is given
-//	some:"fix"                        the mapping is not empty
+//	one:"a b" none:"fix" many:"fix"   exactly one field in the list a, b must be given
+//	some:"fix"                        the mapping must not be empty
 type Field struct {
 	Name  string
 	Type  reflect.Type
@@ -57,7 +57,7 @@ func Fields(t reflect.Type) []Field {
 			all = append(all, Field{Name: name, Type: f.Type, Tag: f.Tag, index: []int{i}})
 		}
 	}
-	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, an outer field hides an embedded one
+	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, an outer field hides an embedded field of its name
 		return f.Name != "" && slices.ContainsFunc(all,
 			func(o Field) bool { return o.Name == f.Name && len(o.index) < len(f.index) })
 	})
@@ -80,7 +80,7 @@ func (f Field) Has(tag string) bool {
 // Default returns the value of the tag "default", or nil without the tag.
 func (f Field) Default() any { return f.Literal("default") }
 
-// Literal returns a tag's value, parsed as YAML, or nil without the tag.
+// Literal returns a tag's value, parsed as JSON or else as plain text. Without the tag, it returns nil.
 func (f Field) Literal(tag string) any {
 	literal, has := f.Tag.Lookup(tag)
 	if !has {
@@ -93,13 +93,13 @@ func (f Field) Literal(tag string) any {
 	return v
 }
 
-// Words returns the words of a tag.
+// Words returns the words in the value of a tag.
 func (f Field) Words(tag string) []string { return strings.Fields(f.Tag.Get(tag)) }
 
 // Format is the required format of a text.
 type Format struct {
 	Pattern   *regexp.Regexp
-	What, Fix string // the error for X is: "X is not " + What; its fix is Fix
+	What, Fix string // the error for the text X is: "X is not " + What; its fix is Fix
 }
 
 // Formats returns all formats that a tag can name.
@@ -157,7 +157,7 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest returns the fix for an unknown field. The fix names the most similar field, or all fields if there are few.
+// suggest returns the fix for an unknown field: the most similar known field or, if there are few, all known fields.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {
@@ -181,5 +181,5 @@ func suggest(name string, known []Field, argo bool) string {
 	return "use one of " + strings.Join(names, ", ")
 }
 
-// maxNamed is the largest number of fields that a message lists.
+// maxNamed is the largest number of fields that the text of a fix lists.
 const maxNamed = 14

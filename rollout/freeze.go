@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. No release advances during the freeze.
+// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. Until its end, no release advances.
 type Freeze struct {
 	Reason string
-	Until  time.Time // zero: until the file is removed
+	Until  time.Time // the end; zero: until the file is removed
 	Apps   []string  // globs for names of apps; empty: all apps
 }
 
-// FreezePath returns the path of a cluster's freeze.
+// FreezePath returns the path of a cluster's freeze.yaml.
 func FreezePath(cluster string) string { return ".gitrollout/" + cluster + "/freeze.yaml" }
 
 type freezeFile struct {
@@ -24,7 +24,7 @@ type freezeFile struct {
 	Apps       []string `json:"apps" like:"glob"`
 }
 
-// ParseFreeze reads a freeze strictly. After an error, call Unreadable, because an invalid file also stops releases.
+// ParseFreeze reads a freeze strictly. After an error, call Unreadable, because even an invalid file stops releases.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	raw, err := decode[freezeFile](file, "Freeze", data)
 	if err != nil {
@@ -49,7 +49,7 @@ func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	return f, nil
 }
 
-// Unreadable returns a freeze of all apps for an invalid freeze.yaml.
+// Unreadable returns a freeze of all apps, for a freeze.yaml with the error err.
 func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
 
 // At reports whether the freeze is in force at a time. The freeze may be nil.

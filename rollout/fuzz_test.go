@@ -59,7 +59,7 @@ func FuzzDocuments(f *testing.F) {
 	})
 }
 
-// must ends the test if there is an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -67,7 +67,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// read checks that parsing returned either a document or an InvalidError with a text of one line.
+// read checks that a parser has returned either a document or an InvalidError with a text of one line.
 func read(t *testing.T, is bool, err error) {
 	t.Helper()
 	var invalid *InvalidError

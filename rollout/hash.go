@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// HashVersion is the prefix of each hash. A new algorithm gets a new prefix, so that a hash shows its algorithm.
+// HashVersion is the prefix of template hashes. A new algorithm gets a new prefix, so that a hash shows its algorithm.
 const HashVersion = "h1"
 
 const contentVersion = "c1"
@@ -27,7 +27,7 @@ func HashTemplate(template map[string]any) (Hash, error) {
 	return hashBytes(HashVersion, raw), nil
 }
 
-// HashContent returns the hash of an app's objects, with "c1-" instead of "h1-". The order of objects has no effect.
+// HashContent returns a hash of an app's namespace and objects, with the prefix "c1-". It ignores the order of objects.
 func HashContent(namespace string, objects []Object) (Hash, error) {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b Object) int { return a.Ref().Compare(b.Ref()) })
@@ -38,8 +38,8 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 	return hashBytes(contentVersion, raw), nil
 }
 
-// ReleaseHash returns the hash of a release. A release with one template has the hash of the template. For several
-// templates, the hash covers their sorted list. Without templates, it is "".
+// ReleaseHash returns the hash of a release. With one template, it is the hash of this template. With several
+// templates, it covers the sorted list of workloads and template hashes. Without templates, it is "".
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash
@@ -54,7 +54,7 @@ func ReleaseHash(templates map[Workload]Hash) Hash {
 	return hashBytes(HashVersion, []byte(strings.Join(lines, "\n")))
 }
 
-// IsHash reports whether a text is meant as a Hash, not as a commit.
+// IsHash reports whether a text has the prefix of a hash, so that it is not the id of a commit.
 func IsHash(text string) bool {
 	return strings.HasPrefix(text, HashVersion+"-") || strings.HasPrefix(text, contentVersion+"-")
 }

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// template returns a pod template as package render does: without defaults, and with integers as int64.
+// template returns a pod template in the form that package render makes: without defaults, and with integers as int64.
 func template(image string) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"app": "web", "tier": "front"}},
@@ -22,8 +22,8 @@ func template(image string) map[string]any {
 	}
 }
 
-// TestHashTemplateGolden compares hashes with fixed values, because users' records, promotion files and clusters contain hashes. A
-// change of the algorithm would start a release of every app.
+// TestHashTemplateGolden compares hashes with fixed values, because state branches, promotion files and clusters contain hashes. After a
+// change of the algorithm, every app would start a release.
 func TestHashTemplateGolden(t *testing.T) {
 	for name, tc := range map[string]struct {
 		template map[string]any
@@ -75,7 +75,7 @@ func TestReleaseHash(t *testing.T) {
 		"which workload has which template matters": {map[Workload]Hash{web: "h1-0000000002", api: "h1-0000000001"}, "h1-2bbaf2f866"},
 		"a change of one is a new release":          {map[Workload]Hash{web: "h1-0000000003", api: "h1-0000000002"}, "h1-e87be1c66d"},
 	} {
-		for range 10 { // the iteration order of maps is random
+		for range 10 { // because the iteration order of maps is random
 			compare.CheckNamed(t, name, tc.want, ReleaseHash(tc.templates))
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxImages bounds the images that a record has for a version.
+// maxImages is the maximum number of images that a record has for one version.
 const maxImages = 20
 
-// Images returns the images of the pods of a release, without repetitions and in the order of the objects. Without
-// Rollout documents, these are the pods of all workloads. A workload's init containers follow its containers.
+// Images returns at most maxImages images of a release's pods, without repetitions, in the order of the objects.
+// Without Rollout documents, it uses the pods of all workloads. A workload's init containers follow its containers.
 func (r *Render) Images() []string {
 	var all []string
 	for _, w := range r.versioned() {
@@ -27,7 +27,7 @@ func (r *Render) Images() []string {
 	return all[:min(len(all), maxImages)]
 }
 
-// Labels returns the labels of the app's workloads. If a label differs, the first workload's value wins.
+// Labels returns the labels of the workloads of Images. If they differ in a label, the first workload's value counts.
 func (r *Render) Labels() map[string]string {
 	labels := map[string]string{}
 	for _, w := range r.versioned() {
@@ -41,7 +41,7 @@ func (r *Render) Labels() map[string]string {
 	return labels
 }
 
-// versioned returns the objects of the staged workloads. Without staged workloads, it returns all workloads.
+// versioned returns the objects of the staged workloads or, if no workload is staged, of all workloads.
 func (r *Render) versioned() []Object {
 	staged := r.Staged()
 	if len(staged) == 0 {
@@ -54,8 +54,8 @@ func (r *Render) versioned() []Object {
 	return slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !refs[o.Ref()] })
 }
 
-// ShownImages returns the images to show for a version beside another version: the images that the other version does
-// not have. Without such an image, it returns the first image.
+// ShownImages returns the images to show for a version beside another version: the images that the other version lacks.
+// If there are none, or the other version has no images, it returns only the first image.
 func ShownImages(images, other []string) []string {
 	shown := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return slices.Contains(other, image) })
 	if len(shown) == 0 || len(other) == 0 {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestImagesAndLabels checks the images and labels of a render with a staged and a plain workload.
+// TestImagesAndLabels checks Images and Labels for a render with two workloads, of which only one has a Rollout document.
 func TestImagesAndLabels(t *testing.T) {
 	pod := func(images ...string) map[string]any {
 		list := Mapped(images, func(image string) any { return map[string]any{"image": image} })
@@ -31,7 +31,7 @@ func TestImagesAndLabels(t *testing.T) {
 	compare.CheckNamed(t, "bounded images", maxImages, len(r.Images()))
 }
 
-// TestShownImages checks the images that a view shows for a version beside another version.
+// TestShownImages checks which images ShownImages returns for a version beside another version.
 func TestShownImages(t *testing.T) {
 	for _, c := range []struct{ images, other, want string }{
 		{"", "", ""}, {"web:2 proxy:1", "", "web:2"}, {"web:2 proxy:1", "web:1 proxy:1", "web:2"},

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limits bound the memory and time that rendering an app may take. gitrollout holds an app that exceeds a limit. A zero
-// field means the default.
+// Limits bound the memory and time for rendering an app. If an app exceeds a limit, gitrollout holds the app at its
+// commit (State.Held). A zero field means the default.
 type Limits struct {
 	Memory     Bytes         `json:"memory" default:"512Mi"`
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`
@@ -18,10 +18,10 @@ type Limits struct {
 const (
 	defaultMemory     Bytes = 512 << 20
 	defaultRenderTime       = 30 * time.Second
-	leastMemory       Bytes = 128 << 20 // the least that may be set; an app with one object takes less than half
+	leastMemory       Bytes = 128 << 20 // the least allowed value; an app with one object needs less than half
 )
 
-// OrDefault returns the limits with defaults for unset limits.
+// OrDefault returns the limits with the defaults in place of zero fields.
 func (l Limits) OrDefault() Limits {
 	return Limits{Memory: cmp.Or(l.Memory, defaultMemory), RenderTime: cmp.Or(l.RenderTime, defaultRenderTime)}
 }
@@ -29,7 +29,7 @@ func (l Limits) OrDefault() Limits {
 // Bytes is a size in Kubernetes' notation, such as "512Mi" or "1Gi".
 type Bytes int64
 
-// ReadValue reads a number of Mi or Gi.
+// ReadValue reads a text such as "512Mi" or "1Gi".
 func (b *Bytes) ReadValue(raw any) error {
 	text, _ := raw.(string)
 	for unit, size := range map[string]Bytes{"Mi": 1 << 20, "Gi": 1 << 30} {

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// Receiver is one entry of a Config's notifications.
+// Receiver is one entry of the field notifications of a Config.
 type Receiver struct {
 	Name        string
 	Service     string                 // a key of Services: slack, msteams …
-	Settings    map[string]string      // settings without secrets: address, channel, host …
-	Lists       map[string][]string    // to, tags
-	Credentials map[string]Credential  // url, token …
-	Headers     map[string]Credential  // HTTP headers of a webhook
-	On          []EventKind            // requested kinds of events; none: the service's default
-	Apps        []string               // globs over names of apps; none means all apps
-	Title, Text *texttemplate.Template // templates, executed with an Event; nil: the defaults
+	Settings    map[string]string      // settings that are no secrets: address, channel, host …
+	Lists       map[string][]string    // settings with several values: to, tags
+	Credentials map[string]Credential  // places of secret settings: url, token …
+	Headers     map[string]Credential  // places of the values of HTTP headers, for a webhook
+	On          []EventKind            // requested kinds of events; empty: the service's default kinds
+	Apps        []string               // globs for names of apps; empty: all apps
+	Title, Text *texttemplate.Template // templates that are executed with an Event; nil: the default texts
 }
 
 // Wants reports whether the receiver gets the events of an app.
@@ -31,11 +31,11 @@ func (r Receiver) Wants(app string) bool {
 	return concerns(r.Apps, app)
 }
 
-// ServiceFields lists the fields of one service's block.
+// ServiceFields lists the fields that the block of one service may have.
 type ServiceFields struct {
 	Needs []string    // required fields; "a|b" requires either a or b
-	May   []string    // optional
-	Only  []EventKind // supported events; none: all
+	May   []string    // optional fields
+	Only  []EventKind // the kinds of events that the service supports; empty: all kinds
 }
 
 // TroubleKinds returns the kinds of events that open an incident at an on-call service.
@@ -43,7 +43,7 @@ func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }
 
-// Services returns the fields of each service. The key is the name of the service's block.
+// Services returns the fields of each service. The key is the name of the service's block in an entry.
 func Services() map[string]ServiceFields {
 	return map[string]ServiceFields{
 		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},
@@ -84,7 +84,7 @@ type templateFile struct {
 	Text  string `json:"text"`
 }
 
-// serviceFile has the fields of all services. The function Services lists each service's own fields.
+// serviceFile has the fields of all services together. The function Services lists the fields of each service.
 type serviceFile struct {
 	APIKey     *credentialFile           `json:"apiKey"`
 	Password   *credentialFile           `json:"password"`
@@ -106,7 +106,7 @@ type serviceFile struct {
 	Tags      []string `json:"tags"`
 }
 
-// section reads one block of an entry, such as a service's block, into a Receiver.
+// section reads one block of an entry in notifications, such as the block of a service, into a Receiver.
 type section struct {
 	place
 	into *Receiver
@@ -165,7 +165,7 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 	return r, block.service(*blocks[r.Service])
 }
 
-// argoTriggers maps Argo Rollouts' triggers to kinds of events. The error for a trigger in a Config suggests the kind.
+// argoTriggers maps Argo Rollouts' triggers to kinds of events. If a Config has a trigger, the error suggests the kind.
 var argoTriggers = map[string]EventKind{
 	"on-rollout-updated": EventStarted, "on-rollout-step-completed": EventStepCompleted, "on-rollout-paused": EventPaused,
 	"on-rollout-completed": EventCompleted, "on-rollout-aborted": EventAborted,
@@ -194,8 +194,8 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template parses a template. It also executes the template with an almost empty event, because only an execution finds
-// misspelt fields.
+// template parses a template. It also executes the template with an almost empty event, because misspelt fields are
+// found only then.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil

@@ -2,8 +2,8 @@ package rollout
 
 import "time"
 
-// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>. It records which state commits each
-// receiver was told about. A process claims events in the file, so that no other process sends them.
+// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>. It records up to which state commit
+// each receiver was notified. A process claims events in the file, so that no other process sends them.
 type Notified struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`           // Notified
@@ -14,15 +14,15 @@ type Notified struct {
 
 // Cursor is one receiver's position in the history of the state branch.
 type Cursor struct {
-	Told    string `json:"told,omitempty"`    // the last state commit whose events were all sent; "" if there is none
+	Told    string `json:"told,omitempty"`    // the last state commit whose events were all sent, "" if there is none
 	App     string `json:"app,omitempty"`     // the last app (by name) whose events in the commit after Told were sent
-	Claimed string `json:"claimed,omitempty"` // the last claimed state commit
+	Claimed string `json:"claimed,omitempty"` // the last state commit whose events a process has claimed
 }
 
-// NotifiedPath is the file's path.
+// NotifiedPath is the path of the file on its branch.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns a cluster's branch for Notified. Pushes to it do not delay pushes to the state branch.
+// NotifiedBranch returns a cluster's branch for notified.yaml. Pushes to it do not delay pushes to the state branch.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
 // ParseNotified reads notified.yaml strictly.
@@ -30,7 +30,7 @@ func ParseNotified(data []byte) (*Notified, error) {
 	return decode[Notified](NotifiedPath, "Notified", data)
 }
 
-// Encode returns the file's bytes. Equal values have equal bytes.
+// Encode returns the bytes of notified.yaml. Equal values have equal bytes.
 func (n Notified) Encode() ([]byte, error) {
 	n.APIVersion, n.Kind = APIVersion, "Notified"
 	return encode(n)

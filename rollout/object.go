@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). Do not
-// change an object of a Render, because other code shares the object. Change a copy instead.
+// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). The
+// objects of a Render are shared with other code: change only copies of these objects.
 type Object map[string]any
 
 // Ref names an object in one cluster, without an API version. A cluster-scoped object has an empty Namespace. The text
@@ -29,7 +29,7 @@ func (o Object) Ref() Ref {
 	return Ref{Group: group, Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 }
 
-// APIVersion returns the group and version, "v1" for the core group.
+// APIVersion returns the object's group and version, such as "apps/v1", or "v1" for the core group.
 func (o Object) APIVersion() string { return text(o, "apiVersion") }
 
 // Kind returns the object's kind.
@@ -38,13 +38,13 @@ func (o Object) Kind() string { return text(o, "kind") }
 // Name returns metadata.name.
 func (o Object) Name() string { return text(o.Map("metadata"), "name") }
 
-// Namespace returns metadata.namespace, "" when there is none.
+// Namespace returns metadata.namespace, "" if there is none.
 func (o Object) Namespace() string { return text(o.Map("metadata"), "namespace") }
 
-// Annotation returns one annotation, "" when it is absent.
+// Annotation returns the value of an annotation, "" if it is absent.
 func (o Object) Annotation(key string) string { return text(o.Map("metadata", "annotations"), key) }
 
-// Label returns one label, "" when it is absent.
+// Label returns the value of a label, "" if it is absent.
 func (o Object) Label(key string) string { return text(o.Map("metadata", "labels"), key) }
 
 // IsSecret reports whether the object is a Secret.
@@ -65,7 +65,7 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the object for comparison and display, without the data (often random) of a CreateOnly object.
+// Told returns the object for comparison and display. It leaves out the (often random) data of a CreateOnly object.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o
@@ -90,7 +90,7 @@ func (o Object) Map(path ...string) map[string]any {
 	return m
 }
 
-// Set sets the value at a path of keys, and creates missing maps on the path.
+// Set sets the value at a path of keys. It creates the maps that are missing on the path.
 func (o Object) Set(value any, path ...string) {
 	m := map[string]any(o)
 	for _, key := range path[:len(path)-1] {
@@ -140,13 +140,13 @@ func (r Ref) HoldsData() bool {
 	return false
 }
 
-// Autoscales reports whether the object is an autoscaler, which sets a workload's replicas.
+// Autoscales reports whether the object is an autoscaler, which sets the replicas of a workload.
 func (r Ref) Autoscales() bool {
 	kind := r.Group + "/" + r.Kind
 	return kind == "autoscaling/HorizontalPodAutoscaler" || kind == "keda.sh/ScaledObject"
 }
 
-// String returns the text form, as used in State.Inventory.
+// String returns the text form.
 func (r Ref) String() string {
 	return strings.Join([]string{cmp.Or(r.Group, "core"), r.Kind, cmp.Or(r.Namespace, "-"), r.Name}, "/")
 }

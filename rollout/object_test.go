@@ -96,7 +96,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// TestKindsOfWorkloads checks that the text form of a Deployment has no kind. The text form of any other workload has a kind.
+// TestKindsOfWorkloads checks the text form of workloads: without a kind for a Deployment, and with a kind for all other workloads.
 func TestKindsOfWorkloads(t *testing.T) {
 	for want, kind := range map[string]Ref{
 		"shop/web":                            {Group: "apps", Kind: "Deployment"},
@@ -126,7 +126,7 @@ func TestKindsOfWorkloads(t *testing.T) {
 	compare.Check(t, web, spelled)
 }
 
-// TestHoldsData checks the kinds of objects whose deletion would delete users' data.
+// TestHoldsData checks for which kinds of objects HoldsData reports that a deletion would lose data of users.
 func TestHoldsData(t *testing.T) {
 	for ref, want := range map[Ref]bool{
 		{Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true, {Kind: "PersistentVolume"}: true,

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Observed is one app's observed state in the cluster.
+// Observed is the observed state of one app in the cluster.
 type Observed struct {
-	Workloads map[Workload]ObservedWorkload // every existing workload of the app
-	Routes    map[Ref]ObservedRoute         // every existing object with a router's status
-	Troubled  []Trouble                     // sorted by reference; an object without a status is treated as healthy
-	Nodes     map[string]map[string]string  // labels by node name; nil if they are unknown, or if no Spec has a NodeOrder
-	Unseen    string                        // error of a watch: the observation may be outdated; "" while all watches work
+	Workloads map[Workload]ObservedWorkload // each existing workload that the app has in Git or in its inventory
+	Routes    map[Ref]ObservedRoute         // each existing object whose status shows whether a router accepts it
+	Troubled  []Trouble                     // unhealthy objects, sorted; an object without a status counts as healthy
+	Nodes     map[string]map[string]string  // labels by node name; nil if unknown, or if no release orders nodes
+	Unseen    string                        // error of a failed watch: the observation may be outdated; "" if none
 	Unread    []Workload                    // not in Workloads, because the user may not read their namespaces
 }
 
-// Trouble is a live object that its controller has not reconciled. The rules are from kstatus, which Flux uses, too.
+// Trouble is a live object that is not healthy by the rules of kstatus. Flux uses the same rules.
 type Trouble struct {
 	Ref     Ref
-	Failed  bool   // true: the object does not recover by itself; false: it may still become ready
-	Message string // the controller's reason on one line; its text may change while the problem lasts
+	Failed  bool   // true: kstatus reports a failure; false: the object may still become ready
+	Message string // the controller's reason on one line; the text may change while the problem lasts
 }
 
-// ObservedRoute is the status that a router writes on an object.
+// ObservedRoute is the part of an object that shows whether a router accepts the object.
 type ObservedRoute struct {
-	Generation int64          // metadata.generation, which the API server increments when the spec changes
-	Status     map[string]any // nil without a status
+	Generation int64          // metadata.generation, which the API server increments at each change of the spec
+	Status     map[string]any // the status that a router has written; nil without a status
 }
 
 // Read reports whether a workload was observed, even if it does not exist.
@@ -41,44 +41,44 @@ func (o Observed) Serial() int {
 	return newest
 }
 
-// ObservedWorkload is one live workload.
+// ObservedWorkload is the observed state of one live workload.
 type ObservedWorkload struct {
 	Replicas   int        // spec.replicas; for a DaemonSet, the number of nodes that should have a pod
 	Hash       Hash       // AnnotationHash on the workload, "" if gitrollout never applied it
-	Serial     int        // LabelSerial on the workload; 0 if it has none or another app owns it
-	BreakGlass string     // AnnotationBreakGlass on the workload, "" if it has none or another app owns it
-	Synced     bool       // the controller has seen the newest spec (status.observedGeneration)
-	Complete   bool       // every pod has the newest template and is available, and no old pod is left
+	Serial     int        // LabelSerial on the workload; 0 without the label, or if another app owns the workload
+	BreakGlass string     // AnnotationBreakGlass on the workload; "" without it, or if another app owns the workload
+	Synced     bool       // the controller has seen the newest spec, and the watch has shown its newest revision
+	Complete   bool       // all pods have the newest template and are available, and no old pod is left
 	Available  int        // the controller's count of available pods (status.availableReplicas)
-	Surge      int        // Deployments only: number of extra pods, beyond Replicas, that the live strategy allows
-	First      int        // StatefulSets only: the lowest ordinal
-	Floor      int        // StatefulSets: lowest ordinal with the newest template; other kinds: number of old pods to keep
-	Room       bool       // StatefulSets only: the live object has maxUnavailable, so the API server knows the field
-	Revisions  []Revision // one for each ReplicaSet or ControllerRevision, newest first
+	Surge      int        // Deployments only: how many pods more than Replicas the live strategy allows
+	First      int        // StatefulSets only: the lowest ordinal of a pod
+	Floor      int        // StatefulSets: lowest ordinal with the newest template; DaemonSets: number of old pods to keep
+	Room       bool       // StatefulSets only: the live object has the field maxUnavailable, so the API server knows it
+	Revisions  []Revision // one Revision for each ReplicaSet or ControllerRevision, newest first
 }
 
-// Revision is one version of a workload's template. It is a ReplicaSet or, for other kinds, a ControllerRevision.
+// Revision is one version of a workload's template. It is a ReplicaSet of a Deployment, or else a ControllerRevision.
 type Revision struct {
 	Name       string      // the ReplicaSet's or ControllerRevision's name
 	Hash       Hash        // AnnotationHash, "" if unknown
 	Pin        Pin         // the label that only this revision's pods have; zero if unknown
 	Current    bool        // the revision has the workload's live template
-	Base       bool        // StatefulSets: used for pods below the partition; DaemonSets: has pods, but no known hash
-	Number     int         // deployment.kubernetes.io/revision
-	Created    time.Time   // ReplicaSets only, in whole seconds
-	Desired    int         // spec.replicas of a ReplicaSet; for other kinds, how many pods should have this revision
-	Late       bool        // ReplicaSets only: the controller has not seen spec.replicas yet, and may still add pods
-	Pods       int         // pods that exist and are not terminating
-	ReadySince []time.Time // when each non-terminating pod became Ready, oldest first
+	Base       bool        // the status names it as currentRevision; DaemonSets: has pods, but no known hash
+	Number     int         // deployment.kubernetes.io/revision of a ReplicaSet, or the revision of a ControllerRevision
+	Created    time.Time   // creation time, in whole seconds
+	Desired    int         // spec.replicas of a ReplicaSet; for other kinds, how many pods should have the revision
+	Late       bool        // ReplicaSets only: the controller has not seen spec.replicas yet, so it may still add pods
+	Pods       int         // number of pods, without terminating and finished pods
+	ReadySince []time.Time // when each Ready pod among these pods became Ready, oldest first
 	Available  int         // ReplicaSets only: the controller's count of available pods (status.availableReplicas)
-	Problem    string      // the most important reason why a pod is not Ready or not created, "" if none
+	Problem    string      // the most important reason why a pod is not Ready or cannot be created, "" if none
 	Members    []Pod       // all pods, including terminating pods, sorted by name
 }
 
-// Pin is a label that only the pods of one version have. The version's Service selects its pods with the label.
+// Pin is a label that only the pods of one version have. A Service for one version selects its pods by this label.
 type Pin struct{ Label, Value string }
 
-// PodHash returns the pin for a value of the label LabelPodHash. For "", it returns the zero Pin.
+// PodHash returns the Pin for a value of the label LabelPodHash, or the zero Pin for "".
 func PodHash(value string) Pin {
 	if value == "" {
 		return Pin{}
@@ -92,17 +92,17 @@ type Pod struct {
 	Ready       bool
 	Terminating bool
 	Restarts    int
-	Status      string // as kubectl prints it: Running, CrashLoopBackOff, ImagePullBackOff …
+	Status      string // the status in the output of kubectl: Running, CrashLoopBackOff, ImagePullBackOff …
 	Created     time.Time
 	UID         string
-	Node        string // DaemonSets only: the pod's node, "" before the pod is scheduled
+	Node        string // only for kinds with a pod on each node: the pod's node, "" before the pod is scheduled
 }
 
 // Ready returns the number of Ready pods.
 func (r Revision) Ready() int { return len(r.ReadySince) }
 
 // Serving returns how many pods have been Ready for minReady, the user's minReadySeconds. It does not use
-// status.availableReplicas, because gitrollout sets a huge minReadySeconds while it holds a Deployment back.
+// status.availableReplicas, because gitrollout sets a huge minReadySeconds while it keeps a Deployment at a step.
 func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	n := 0
 	for _, since := range r.ReadySince {
@@ -113,14 +113,14 @@ func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	return n
 }
 
-// Current returns the revision with the live template, the zero value if the controller has not made one yet.
+// Current returns the revision with the live template, or the zero value if the controller has made none yet.
 func (w ObservedWorkload) Current() Revision {
 	current, _ := Find(w.Revisions, func(r Revision) bool { return r.Current })
 	return current
 }
 
 // Find returns the revision with a template hash. After an edit of the live template, two revisions may have the same
-// hash. Find prefers the current revision, then the revision with more pods, then the older revision.
+// hash. Find then prefers the current revision, then the revision with more pods, then the older revision.
 func (w ObservedWorkload) Find(h Hash) (Revision, bool) {
 	var best Revision
 	found := false
@@ -145,13 +145,13 @@ func better(a, b Revision) bool {
 	return a.Number < b.Number
 }
 
-// Foreign is evidence that another tool or another app manages one of the app's objects.
+// Foreign is evidence that another tool or another app manages an object of the app.
 type Foreign struct {
 	Ref   Ref    // the app's object
-	By    string // Argo Rollouts, Flagger …, or another app
-	Sign  string // the evidence
-	Fix   string // how users make the other owner release the object
-	Warns bool   // true: adopt the object with a warning, because the other tool only applies files
+	By    string // the other owner: Argo Rollouts, Flagger …, or another app
+	Sign  string // the evidence, as text
+	Fix   string // how users can make the other owner give up the object
+	Warns bool   // true: gitrollout adopts the object with a warning, because the other tool only applies files
 }
 
 // String returns a clause such as "Deployment a/b is in the hands of X: the sign".

@@ -51,7 +51,7 @@ func TestFindRevision(t *testing.T) {
 	}
 }
 
-// TestAmount checks that maxSurge rounds up and maxUnavailable down, as in Kubernetes.
+// TestAmount checks that RoundUp (maxSurge) rounds up and RoundDown (maxUnavailable) rounds down, as in Kubernetes.
 func TestAmount(t *testing.T) {
 	type rounded struct {
 		up, down int
@@ -123,14 +123,14 @@ func TestStateLookups(t *testing.T) {
 	compare.Check(t, App{Formerly: "a b"}, (&State{Formerly: []string{"a", "b"}}).Named(App{}))
 }
 
-// TestShown checks that a Healthy app with a problem is shown as Degraded. Other phases are shown unchanged.
+// TestShown checks that a Healthy app with a recorded problem is shown as Degraded, and that other phases are shown unchanged.
 func TestShown(t *testing.T) {
 	compare.Check(t, Healthy, (&State{Phase: Healthy}).Shown())
 	compare.CheckNamed(t, "with a problem", Degraded, (&State{Phase: Healthy, Unhealthy: "0 of 5"}).Shown())
 	compare.CheckNamed(t, "another phase", Paused, (&State{Phase: Paused, Unhealthy: "0 of 5"}).Shown())
 }
 
-// TestWaits checks that an app held by a closed window counts as waiting. An app held by a policy does not.
+// TestWaits checks that Waits is true for an app that a closed window holds, and false for an app that a policy holds.
 func TestWaits(t *testing.T) {
 	if (*Held)(nil).Waits() || (&Held{Reason: HeldPolicy}).Waits() || !(&Held{Reason: HeldClosed}).Waits() {
 		t.Error("want only a release held by a closed calendar to wait")
@@ -143,7 +143,7 @@ func TestReasonOf(t *testing.T) {
 	compare.CheckNamed(t, "no reason", HeldInvalidInput, ReasonOf(&InvalidError{}))
 }
 
-// TestNewestSerial checks that Serial returns the highest serial of all workloads.
+// TestNewestSerial checks that Serial returns the highest serial of all workloads. It also checks the pins of PodHash.
 func TestNewestSerial(t *testing.T) {
 	seen := Observed{Workloads: map[Workload]ObservedWorkload{web: {Serial: 3}, api: {Serial: 7}}}
 	compare.Check(t, 7, seen.Serial())
@@ -163,7 +163,7 @@ func TestTemplateOfAnExperiment(t *testing.T) {
 	}
 }
 
-// TestSameRun checks that runs are the same only if name, release and start are equal.
+// TestSameRun checks that runs are the same only if name, release and start are equal. It also checks Done and Last.
 func TestSameRun(t *testing.T) {
 	run := AnalysisRun{Name: "a", Release: "h", Started: noon}
 	other := []AnalysisRun{{Name: "b", Release: "h", Started: noon}, {Name: "a", Release: "i", Started: noon}, {Name: "a", Release: "h"}}

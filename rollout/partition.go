@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Partitioned describes a built-in or configured kind of workload with a partition. The partition is a field that sets
-// how many pods keep the old version. The kind's objects must have spec.replicas and spec.template. A pod's
-// LabelRevision must equal its ControllerRevision's LabelRevision or, if missing, the ControllerRevision's name.
+// Partitioned describes a built-in or configured kind of workload with a partition: a field that sets how many pods
+// keep the old version. Its objects must have spec.template and, unless Nodes is set, spec.replicas. A pod's
+// LabelRevision must be the LabelRevision of its ControllerRevision or, without it, the ControllerRevision's name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
 	Partition  string // the path of the partition field
-	CountsNew  bool   // the field counts the pods of the new version, not of the old one
-	Percent    bool   // the field may also be a percentage, which is rounded up
-	Ordered    bool   // pods update in ordinal order; a broken pod blocks a rollback until the pod is evicted
+	CountsNew  bool   // the field counts the pods of the new version instead
+	Percent    bool   // the field may also be a percentage, which the controller rounds up
+	Ordered    bool   // pods update in the order of ordinals; a rollback waits until broken pods are evicted
 	MinReady   string // the path of the field minReadySeconds
 	Nodes      string // the path of the number of nodes that need a pod; "" if spec.replicas is the number of pods
-	Only       string // the path of a field that restricts updates to selected pods; "" for none
+	Only       string // the path of a field that restricts updates to selected pods, "" if there is none
 	Status     PartitionStatus
 
 	Unavailable any  `json:"-" cbor:"unavailable"` // default of maxUnavailable beside the partition; nil if unknown
@@ -32,7 +32,7 @@ type PartitionStatus struct {
 	ObservedGeneration string `json:"observedGeneration" default:"status.observedGeneration" is:"statusPath"`
 	Replicas           string `json:"replicas" default:"status.replicas" is:"statusPath"`
 	Updated            string `json:"updated" default:"status.updatedReplicas" is:"statusPath"`
-	UpdatedReady       string `json:"updatedReady" is:"statusPath"` // "": the pods' own readiness is used
+	UpdatedReady       string `json:"updatedReady" is:"statusPath"` // "": readiness is read from the pods
 	Available          string `json:"available" default:"status.availableReplicas" is:"statusPath"`
 	CurrentRevision    string `json:"currentRevision" default:"status.currentRevision" is:"statusPath"`
 	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"statusPath"`
@@ -47,7 +47,7 @@ var partitionStatus = PartitionStatus{
 
 const ownMinReady = "spec.minReadySeconds"
 
-// partitionedKinds are the built-in kinds, all of OpenKruise (apis/apps/v1alpha1 and v1beta1).
+// partitionedKinds are the built-in kinds. All are kinds of OpenKruise (apis/apps/v1alpha1 and v1beta1).
 var partitionedKinds = []Partitioned{
 	{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Partition: "spec.updateStrategy.partition",
 		Percent: true, MinReady: ownMinReady, Status: partitionStatus, Unavailable: "20%", Surges: true},
@@ -64,8 +64,8 @@ var partitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned looks up a kind in the configured kinds (the parameter "more") and in the built-in kinds. If the kind
-// exists only with other apiVersions, p is nil, and the result "instead" lists these apiVersions.
+// FindPartitioned looks up a kind among the configured kinds (more) and the built-in kinds. If the kind exists only
+// with other apiVersions, p is nil, and the result "instead" lists these apiVersions.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, partitionedKinds) {
@@ -79,10 +79,10 @@ func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitione
 	return nil, instead
 }
 
-// Ref returns a reference with the group and kind only.
+// Ref returns a reference that has only the group and kind.
 func (p Partitioned) Ref() Ref { return Object{"apiVersion": p.APIVersion, "kind": p.Kind}.Ref() }
 
-// In looks up an object's field by path. It returns nil if there is no such field.
+// In returns the value of an object's field at a path, nil if there is no such field.
 func In(o Object, field string) any {
 	path := strings.Split(field, ".")
 	return o.Map(path[:len(path)-1]...)[path[len(path)-1]]
@@ -137,7 +137,7 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	return all, nil
 }
 
-// isTaken reports whether a field is reserved, or is below a reserved field. The parameter "more" adds reserved fields.
+// isTaken reports whether a field is a reserved field or below it. The parameter "more" adds reserved fields.
 func isTaken(field string, more ...string) bool {
 	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
 		return field == of || strings.HasPrefix(field, of+".")
@@ -164,7 +164,7 @@ func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Partitioneds returns the partitioned kinds of the staged workloads. The first render with a kind describes the kind.
+// Partitioneds returns the partitioned kinds of the staged workloads. The first render with a kind defines its fields.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

@@ -67,7 +67,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 	}
 }
 
-// TestWorkloadsOfAState checks that a workload of a kind outside WorkloadKinds is recognized by its template in a recorded release.
+// TestWorkloadsOfAState checks that State.Workloads returns a workload outside WorkloadKinds only if a recorded release has its template.
 func TestWorkloadsOfAState(t *testing.T) {
 	clone, _ := WorkloadOf(Ref{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"})
 	s := State{Inventory: []Ref{clone.Ref(), web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}}}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Policy is the cluster operators' policy for apps. Users who can push only to the users' branch cannot change it.
+// Policy has the cluster operators' rules for apps. The right to push to the users' branch is no right to change them.
 type Policy struct {
-	File      string // path of the file, for messages
+	File      string // path of the file, for error messages
 	Unmatched string // PolicyDeny or PolicyAllow, for apps without a project; default PolicyDeny
 	Projects  []Project
 }
@@ -21,7 +21,7 @@ const (
 	PolicyAllow = "allow"
 )
 
-// Project has rules for some apps. An app must obey these rules and also the rules in the configuration.
+// Project has rules for some apps. Apps must obey these rules in addition to the rules in the configuration.
 type Project struct {
 	Name             string       `json:"name" needs:"name the project: messages do" is:"label"`
 	Apps             []string     `json:"apps" needs:"name its apps: [shop, shop-*]" like:"glob"`
@@ -31,7 +31,7 @@ type Project struct {
 	Resources        KindRules    `json:"resources"`
 	ServiceAccount   string       `json:"serviceAccount" is:"account"`
 	Rollouts         RolloutRules `json:"rollouts"`
-	Promoters        string       `json:"promoters"` // an allowed_signers file; "" means the file of --promoters
+	Promoters        string       `json:"promoters"` // an allowed_signers file; "": the file of the flag --promoters
 	Quota            Quota        `json:"quota"`
 }
 
@@ -41,22 +41,22 @@ type KindRules struct {
 	Deny  []string `json:"deny" max:"200" is:"kinds"`  // takes precedence over Allow
 }
 
-// RolloutRules are requirements for a project's releases.
+// RolloutRules are requirements on the releases of a project's apps.
 type RolloutRules struct {
-	Required        bool          `json:"required"` // each object with a pod template, except a Job, needs a Rollout
+	Required        bool          `json:"required"` // each object that runs pods needs a Rollout, except objects of the group batch
 	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
 	RequireAnalysis bool          `json:"requireAnalysis"`
-	MinDuration     time.Duration `json:"minDuration"` // minimum total duration of timed pauses and experiments
+	MinDuration     time.Duration `json:"minDuration"` // minimum total duration of the timed pauses and experiments
 	Forbid          []string      `json:"forbid" oneOf:"promoteFull fastRollbackOff"`
 }
 
 // The values of RolloutRules.Forbid.
 const (
-	ForbidPromoteFull     = "promoteFull"     // a promotion that skips a timed pause, an analysis or an experiment
+	ForbidPromoteFull     = "promoteFull"     // promotions that skip or shorten timed pauses, analyses or experiments
 	ForbidFastRollbackOff = "fastRollbackOff" // the setting "rollbackWindow: {revisions: 0}"
 )
 
-// Quota bounds the number of objects of each app in a project. A nil field sets no bound.
+// Quota bounds the number of objects that each app of a project may have. A nil field sets no bound.
 type Quota struct {
 	Objects     *int `json:"objects"`
 	Deployments *int `json:"deployments"`
@@ -109,8 +109,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns the app's project, or nil without a policy. An app in no project gets nil if Unmatched is
-// PolicyAllow, otherwise an InvalidError with HeldPolicy. An app in two projects also gets this error.
+// ProjectOf returns the app's project, or nil without a policy. For an app in no project, it returns nil if Unmatched
+// is PolicyAllow, else an InvalidError with the reason HeldPolicy. An app in two projects gets the same error.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil
@@ -134,29 +134,29 @@ func (p *Policy) ProjectOf(app string) (*Project, error) {
 	return found, nil
 }
 
-// Forbids reports whether the project, which may be nil, lists a value in RolloutRules.Forbid.
+// Forbids reports whether RolloutRules.Forbid of the project lists a value. The project may be nil.
 func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
-// Bounded returns the app with the project's namespaces and kinds in place of the app's namespaces and kinds. The
-// caller then checks an object against the project with MayWriteIn and MayHave.
+// Bounded returns the app with the project's namespaces and kinds in place of the app's namespaces and kinds. With this
+// app, MayWriteIn and MayHave check an object against the project.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")
 	return app
 }
 
-// HasSource reports whether Sources allows a file. "*" and "?" match within a name, "**" matches any folders.
+// HasSource reports whether Sources allows a file. "*" and "?" match within a name, and "**" matches any folders.
 func (p *Project) HasSource(file string) bool {
 	return len(p.Sources) == 0 || slices.ContainsFunc(p.Sources, func(pattern string) bool {
 		return matchesFolders(strings.Split(pattern, "/"), strings.Split(file, "/"))
 	})
 }
 
-// matchesFolders needs len(pattern)*len(names) steps, even if the pattern has many "**".
+// matchesFolders matches path segments with a pattern in len(pattern)*len(names) steps, even for many "**".
 func matchesFolders(pattern, names []string) bool {
-	reach := make([]bool, len(names)+1) // reach[i]: the earlier segments match the first i names
+	reach := make([]bool, len(names)+1) // reach[i]: the pattern so far matches the first i names
 	reach[0] = true
 	for _, segment := range pattern {
 		next := make([]bool, len(names)+1)
@@ -173,7 +173,7 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether a pattern matches the kind, ignoring case. Patterns are as in KindRules; "*" matches any kind.
+// IsKind reports whether a pattern matches the kind, ignoring case. For patterns, see KindRules. "*" matches any kind.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		group, kind, has := strings.Cut(strings.ToLower(pattern), "/")

@@ -10,7 +10,7 @@ import (
 
 const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
 
-// project returns the part of a policy that lists its only project. The text more adds fields to the project.
+// project returns the part of a policy with its only project. The text more has further fields of the project.
 func project(more string) string {
 	return "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
 }
@@ -69,7 +69,7 @@ func checkPolicyRefused(t *testing.T, name, text, want string) {
 	}
 }
 
-// TestProjectOf checks that an app belongs to exactly one project, or to no project if the policy permits that.
+// TestProjectOf checks that an app must belong to exactly one project, unless the policy also permits apps without a project.
 func TestProjectOf(t *testing.T) {
 	projects := policyHead +
 		"projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]}\n- {name: till, apps: ['*-till', till], namespaces: [till]}\n"

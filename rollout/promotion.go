@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// Verb is a promotion file's decision.
+// Verb is the decision in a promotion file.
 type Verb string
 
-// The decisions.
+// The decisions in promotion files.
 const (
-	Promote Verb = "promote" // open the gates up to the step in the field Through
-	Hold    Verb = "hold"    // no workload advances while the file has this decision
+	Promote Verb = "promote" // open the gates of all steps up to the step in the field Through
+	Hold    Verb = "hold"    // no workload advances while the file exists with this decision
 	Abort   Verb = "abort"   // roll back to the stable version, and reject the release's hash
-	Retry   Verb = "retry"   // try a rejected hash again, from the first step
+	Retry   Verb = "retry"   // release a rejected hash again, from the first step
 	Restart Verb = "restart" // replace the pods of the stable version that were created before RestartAt
 )
 
 // Verbs lists all decisions.
 func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry, Restart} }
 
-// Full is the value of Through that opens all gates and skips the remaining weights.
+// Full is the value of Through that opens all gates and skips all remaining steps.
 const Full = "full"
 
-// StepsVersion is the apiVersion of a Promotion that counts steps from 1. With v1alpha1 a Promotion counts from 0.
+// StepsVersion is the apiVersion of a Promotion that counts steps from 1. With v1alpha1, steps count from 0.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
-// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. The file has the release's hash,
-// and may have the workloads and the start of the attempt. So a late merge does not promote another release.
+// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names a release by its hash,
+// and may name workloads and the start of the attempt. So a late merge does not promote another release.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
@@ -46,12 +46,12 @@ type Promotion struct {
 	Reason    string              `json:"reason,omitempty"`   // for users
 	At        string              `json:"at,omitempty"`       // time of the decision; a second retry needs a later time
 	RestartAt time.Time           `json:"restartAt,omitzero"` // for the decision "restart" only
-	// AdoptAnyway lets gitrollout take over an app that another controller manages. It applies to this release only.
+	// AdoptAnyway lets gitrollout adopt an app although another controller manages it. It applies to this release only.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
-	Forbidden string `json:"-"` // the policy's rule against promotions that skip waits; "" for none
+	Forbidden string `json:"-"` // the policy's rule that forbids skipping waits, "" if there is none
 	Digest    string `json:"-"` // digest of the file's bytes
-	Author    string `json:"-"` // author of the commit with this promotion
+	Author    string `json:"-"` // author of the commit with this file
 }
 
 // PromotionPath returns the path of an app's promotion file.
@@ -101,7 +101,7 @@ func (stepText) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0}, map[string]any{"type": "string", "minLength": 1})
 }
 
-// ReadValue reads a text or a whole number.
+// ReadValue reads a text or a whole number as a step.
 func (s *stepText) ReadValue(raw any) error {
 	switch raw := raw.(type) {
 	case string:
@@ -114,7 +114,7 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// Encode returns the file's bytes. Without an apiVersion, it writes StepsVersion if needed, otherwise APIVersion.
+// Encode returns the file's bytes. If the apiVersion is empty, it writes StepsVersion if needed, otherwise APIVersion.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {
@@ -124,8 +124,8 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the promotion opens the gate of a workload's step. The parameter "names" has the names of the
-// workload's steps, with "" for unnamed steps. A promotion through an unknown step opens no gate.
+// Opens reports whether the promotion opens the gate of a step, given by its index. The parameter "names" has the names
+// of all steps of the workload, with "" for a step without a name. An unknown step in the file opens no gate.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	if !p.Says(Promote, release) {
 		return false
@@ -134,7 +134,7 @@ func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) b
 	return found && index <= last
 }
 
-// Last returns the index of the last step that the promotion opens. The index is len(names) if it opens all steps.
+// Last returns the index of the last step that the promotion opens for a workload, or len(names) if it opens all steps.
 func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	if p == nil {
 		return 0, false

@@ -170,7 +170,7 @@ func TestPromotionEncode(t *testing.T) {
 		"Two": {Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "2", api: "6"}},
 			now + promote + "workloads:\n  shop/api: \"6\"\n  shop/web: \"2\"\n"},
 		"Old": {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote}, before + promote + "through: \"2\"\n"},
-		// The file has the older APIVersion, so that an older reconciler also obeys it.
+		// Encode writes the older APIVersion, so that older reconcilers obey the file as well.
 		"Abort": {Promotion{Release: "h1-1", Decision: Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"},
 		"Full":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote}, before + promote + "through: full\n"},
 		"Restart": {Promotion{Release: "h1-1", Decision: Restart, RestartAt: began},
@@ -205,7 +205,7 @@ func FuzzParsePromotion(f *testing.F) {
 		}
 		for _, names := range [][]string{nil, {""}, {"a", "b", "c"}} {
 			opened := true
-			for i := range names { // no gate after a closed gate is open
+			for i := range names { // after a closed gate, no gate is open
 				now := p.Opens(p.Release, Workload{Name: "web"}, names, i)
 				if now && !opened {
 					t.Fatalf("%+v opens step %d but not an earlier one", p, i)

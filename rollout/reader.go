@@ -14,35 +14,35 @@ import (
 	"time"
 )
 
-// Reader reads one document strictly into structs. The struct tags are described at Field. Err collects all errors.
+// Reader reads one document strictly into structs. For the struct tags, see Field. Err collects all errors.
 type Reader struct {
-	Argo     bool          // the document is from Argo Rollouts
-	Hide     bool          // messages leave out the document's texts, which may be credentials
-	Err      *InvalidError // the first error; its field Also has the other errors; nil if there is none
+	Argo     bool          // the document is an Argo Rollouts document
+	Hide     bool          // messages leave out texts of the document, because these may be credentials
+	Err      *InvalidError // the first error, with the other errors in its field Also; nil without an error
 	Partial  bool          // a field is unknown, missing or has the wrong type
-	Warnings []string      // each one begins with the path of a field
+	Warnings []string      // each warning begins with the path of a field
 
 	Place func(*InvalidError) // adds the file and line to each error; nil to leave both out
 
 	failed   []string // paths of the fields with an error
-	misnamed bool     // a field is unknown: it may be the misspelt name of a missing field
+	misnamed bool     // a field is unknown, so a missing field may only be misspelt
 	forms    map[reflect.Type][]Field
 }
 
-// Read reads JSON values into a pointer. Error paths begin with the parameter "at". For credentials, use Reader.Hide.
+// Read reads JSON values into a pointer. The paths in errors begin with at. For credentials, use Reader.Hide instead.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
 	return r.Err
 }
 
-// Read is like the function Read, but collects errors and warnings in the Reader.
+// Read is like the function Read, but it collects errors and warnings in the Reader.
 func (r *Reader) Read(at string, raw, into any) {
 	v := value{r: r, path: at, raw: raw}
 	v.into(reflect.ValueOf(into).Elem(), Field{})
 }
 
-// Fail records an error, unless the field or a field below it already has an error.
+// Fail records an error about a field. It does nothing if the field, or a field below it, already has an error.
 func (r *Reader) Fail(field, fix, format string, args ...any) {
 	e := &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	if slices.ContainsFunc(r.failed, func(f string) bool { return strings.HasPrefix(f+".", field+".") }) {
@@ -54,16 +54,16 @@ func (r *Reader) Fail(field, fix, format string, args ...any) {
 	r.failed, r.Err = append(r.failed, field), r.Err.And(e)
 }
 
-// Warn records a warning about an accepted value that is probably a mistake.
+// Warn records a warning about a value that is accepted, but is probably a mistake.
 func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own value. The Reader puts the field's path before the error's text. So the text
-// "is missing" becomes a sentence. An *InvalidError may also have a fix, and a path below the value.
+// Selfread is a type that reads its own value. The Reader writes the field's path before the error's text, so an error
+// such as "is missing" becomes a sentence. An *InvalidError may have a fix, and in Field a path below the value.
 type Selfread interface{ ReadValue(raw any) error }
 
-// value is one value of a document, with its path. The field raw is nil if the value is absent.
+// value is one value of a document, with its path. The field raw is nil if the document lacks the value.
 type value struct {
 	r    *Reader
 	path string
@@ -262,7 +262,7 @@ func (v value) field(to reflect.Value, f Field, raw any) {
 	}
 }
 
-// rules checks the tags of a field "_", which apply to the whole mapping.
+// rules checks the tags of a field "_". These tags apply to the whole mapping.
 func (v value) rules(f Field, given map[string]any) {
 	if f.Has("some") && len(given) == 0 {
 		v.fail(f.Tag.Get("some"), "is empty")
@@ -318,7 +318,7 @@ func (v value) list(to reflect.Value, f Field) {
 	}
 }
 
-// each returns the tags for the elements of a list.
+// each returns the tags that apply to each element of a list.
 func (f Field) each() reflect.StructTag {
 	var tag string
 	for _, key := range []string{"is", "oneOf"} {
@@ -329,7 +329,7 @@ func (f Field) each() reflect.StructTag {
 	return reflect.StructTag(tag)
 }
 
-// FileTypes returns the struct types of gitrollout's files, by kind, for JSON Schemas.
+// FileTypes returns the struct types of gitrollout's files by kind. The JSON Schemas are made from these types.
 func FileTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Config":    reflect.TypeFor[configFile](),

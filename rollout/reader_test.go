@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// form is the struct of a document. It has a field of each kind and each tag that Field describes.
+// form is the struct of a test document. It has fields of all kinds, and most of the tags that Field describes.
 type form struct {
 	inner
 	Name    string            `json:"name" needs:"name it" is:"label"`
@@ -103,7 +103,7 @@ useless: {a: 1}
 	}
 }
 
-// TestReaderRefuses checks the error text for each kind of mistake. All documents share these texts.
+// TestReaderRefuses checks the error text for each kind of mistake, because the errors of all documents have these texts.
 func TestReaderRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"missing":              {"listed: [{a: 1}]", "spec.name: is missing; name it"},
@@ -166,7 +166,7 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// TestReaderKeepsTheRest checks that a field with the tag json:"*" takes fields of any other name.
+// TestReaderKeepsTheRest checks that a field with the tag json:"*" gets all fields without a struct field.
 func TestReaderKeepsTheRest(t *testing.T) {
 	var o open
 	if err := Read("", map[string]any{"known": "a", "other": int64(1)}, &o); err != nil {
@@ -175,7 +175,7 @@ func TestReaderKeepsTheRest(t *testing.T) {
 	compare.Check(t, open{Known: "a", Rest: map[string]any{"other": int64(1)}}, o)
 }
 
-// TestTags checks the tags of the structs of all files. Each named format must be known, and each default must be readable.
+// TestTags checks the struct tags of all files: each named format must exist, and each default must be valid.
 func TestTags(t *testing.T) {
 	for kind, of := range FileTypes() {
 		checkTags(t, kind, of)
@@ -191,7 +191,7 @@ func checkTags(t *testing.T, path string, of reflect.Type) {
 		return
 	}
 	r := &Reader{}
-	r.Read(path, map[string]any{}, reflect.New(of).Interface()) // panics if a default is invalid
+	r.Read(path, map[string]any{}, reflect.New(of).Interface()) // it panics if a default is invalid
 	for _, f := range Fields(of) {
 		for _, key := range []string{"is", "like"} {
 			if _, known := formats[f.Tag.Get(key)]; f.Has(key) && !known {

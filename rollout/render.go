@@ -15,36 +15,36 @@ type App struct {
 	Name      string // a DNS label, unique in the cluster; see AppGlob.App
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
 	Namespace string // namespace for namespaced objects that set no namespace; never empty
-	Formerly  string // former names of the app in older commits; newest first, separated by spaces
+	Formerly  string // earlier names of the app, in older commits; newest first, separated by spaces
 	Limits    Limits // limits for rendering, from the newest configuration even for an older commit
 
-	// Namespaces and kinds that the app may write in addition to the field Namespace, separated by spaces.
+	// Further allowed namespaces beside Namespace, and allowed cluster-scoped kinds, each separated by spaces.
 	Namespaces, ClusterResources string
 	ServiceAccount               string // the account that applies the objects, as namespace/name; "" for the default
 
-	Plain     bool // the folder may have no kustomization; then Directory selects the manifests
+	Plain     bool // the folder needs no kustomization; without one, Directory selects the manifests
 	Directory Directory
 
-	Helm        Helm   // options for the chart in a folder without a kustomization
-	Kubernetes  string // Kubernetes version for charts; "" for DefaultKubernetes
+	Helm        Helm   // options for rendering the chart in a folder without a kustomization
+	Kubernetes  string // Kubernetes version for rendering charts; "": DefaultKubernetes
 	APIVersions string // API versions for charts, in addition to Kubernetes' own; separated by spaces
 
-	Workloads string // additional kinds with staged releases, encoded by PartitionedText
+	Workloads string // additional kinds of workloads with staged releases, encoded by PartitionedText
 
-	Variables Variables // values for the app's objects
+	Variables Variables // values for ${name} in the app's objects
 
-	Decryption string // name of a Secret in Namespace: its keys open encrypted files; from the newest configuration
-	Sealed     bool   // encrypted files are not decrypted, and their Secrets are not applied
+	Decryption string // name of a Secret in Namespace with keys for encrypted files; from the newest configuration
+	Sealed     bool   // true: encrypted files stay encrypted, and their Secrets are not applied
 }
 
-// Variables are the values for ${name} in rendered objects. The zero value changes nothing.
+// Variables are the values for ${name} in rendered objects. The zero value turns substitution off.
 type Variables struct {
-	On     bool   // objects are searched for variables, even if none is defined
-	Values string // values of the app's entry, as JSON; "" for none
-	Files  string // paths of files with values, one per line; a later file wins; the field Values wins over all files
+	On     bool   // turns substitution on, even if no variable has a value
+	Values string // values in the app's entry, as JSON; "" for none
+	Files  string // paths of files with values, one per line; later files win, and the field Values wins over files
 }
 
-// NewVariables returns variables with values and files.
+// NewVariables returns Variables with values and files, and with On set.
 func NewVariables(values map[string]string, files []string) Variables {
 	v := Variables{On: true, Files: strings.Join(files, "\n")}
 	if len(values) > 0 {
@@ -74,12 +74,12 @@ func IsVariable(name string) bool { return variable.MatchString(name) }
 // BadVariable is the fix for an invalid name of a variable.
 const BadVariable = "use letters, digits and _, and no digit first"
 
-// Helm configures the rendering of the chart in an app's folder.
+// Helm has the options for rendering the chart in an app's folder.
 type Helm struct {
-	ReleaseName string // default: the app's name
-	ValueFiles  string // paths relative to the folder, one per line; the last file wins
+	ReleaseName string // Helm's release name; default: the app's name
+	ValueFiles  string // paths of values files relative to the folder, one per line; later files win
 	Values      string // values that win over the files, as JSON; "" for none
-	SkipCRDs    bool   // leave out the objects in crds folders
+	SkipCRDs    bool   // leave out the objects in the chart's crds folders
 }
 
 // Files returns the paths in ValueFiles.
@@ -93,15 +93,15 @@ func lines(text string) []string {
 type Directory struct {
 	Recurse bool   `json:"recurse"` // also read the folders below
 	Include string `json:"include"` // files to read: one pattern, or several as in "{a.yaml,b/*}"; default: all
-	Exclude string `json:"exclude"` // files to leave out, as a pattern like Include
+	Exclude string `json:"exclude"` // files to leave out, in the notation of Include
 }
 
 // Commit is one commit of the users' branch.
 type Commit struct {
 	ID      string    `json:"commit"`            // full hexadecimal id
 	Author  string    `json:"author,omitempty"`  // "Ann Lee <ann@example.com>"
-	Subject string    `json:"subject,omitempty"` // first line of the message
-	When    time.Time `json:"when,omitzero"`     // author time, UTC, whole seconds
+	Subject string    `json:"subject,omitempty"` // first line of the commit message
+	When    time.Time `json:"when,omitzero"`     // time of the author, in UTC and whole seconds
 }
 
 // Short returns the first seven digits of the id.
@@ -110,20 +110,20 @@ func (c Commit) Short() string { return ShortID(c.ID) }
 // ShortID returns a commit id's first seven digits.
 func ShortID(id string) string { return id[:min(7, len(id))] }
 
-// Render is the result of rendering one app at one commit. It is immutable.
+// Render is the result of rendering one app at one commit. It never changes.
 type Render struct {
 	App       App
 	Commit    Commit
-	Objects   []Object          // without Rollout documents, in the order to apply
-	Specs     []Spec            // one for each staged workload, ordered by workload
-	Templates map[Workload]Hash // the template hash of every workload, staged or not
-	Files     []string          // sorted paths of every file that the render read
-	Digest    string            // digest of Specs and Objects (see Object.Told); an equal digest means nothing to apply
+	Objects   []Object          // objects to apply, in this order, and hooks; without Rollout documents
+	Specs     []Spec            // one Spec for each staged workload, ordered by workload
+	Templates map[Workload]Hash // the template hashes of all workloads, with or without a Rollout document
+	Files     []string          // paths of all files that the render read, sorted
+	Digest    string            // digest of Specs and Objects (see Object.Told); an equal digest means no change
 	Content   Hash              // HashContent of the objects, with encrypted values as in Git; "" if there are Specs
-	Hooked    bool              // Objects has Jobs that run before or after releases
+	Hooked    bool              // Objects has hook Jobs, which run before or after releases
 	Warnings  []string          // accepted values that are probably mistakes, one sentence each
-	Unopened  []string          // sorted paths of the encrypted files that were read without a key
-	Generated []Ref             // sorted objects that the routers of the app's releases generate
+	Unopened  []string          // paths of the encrypted files that were read without a key, sorted
+	Generated []Ref             // objects that gitrollout generates for the routers during releases, sorted
 }
 
 // Spec returns the spec of a staged workload.
@@ -140,7 +140,7 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the hash of the staged templates. Without Specs, it returns Content if there are hooks, else "".
+// Release returns the hash of the staged templates. Without Specs, it is the field Content if there are hooks, else "".
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -148,23 +148,23 @@ func (r *Render) Release() Hash {
 	return ReleaseHash(r.Staged())
 }
 
-// InvalidError is an error in the users' repository, with its place and fix. It stops updates of one app, or of all
-// apps if the configuration is invalid. The text must not change while the error lasts: each change is committed.
+// InvalidError is an error in the users' repository, with its place and fix. It stops the updates of one app or, in the
+// configuration, of all apps. Its text must not change while the error lasts, because each new text is committed.
 type InvalidError struct {
-	// About is the invalid object if its file is unknown. It is empty if the error is in the document being read.
+	// About is the object with the error, if its file is unknown. It is empty for an error in the document being read.
 	About Ref    `json:"about,omitzero"`
-	File  string `json:"file,omitempty"`  // path in the repository, "" without a single file
+	File  string `json:"file,omitempty"`  // path in the repository, "" if the error belongs to no single file
 	Line  int    `json:"line,omitempty"`  // line of the field in File, 0 if unknown
-	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" if none
-	Msg   string `json:"message"`         // the problem, with the value
-	Fix   string `json:"fix,omitempty"`   // how to fix the error; "" if the message says how
+	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" without a field
+	Msg   string `json:"message"`         // the problem, with the invalid value
+	Fix   string `json:"fix,omitempty"`   // how to fix the error; "" if Msg says how
 
 	Reason HeldReason `json:"reason,omitempty"` // why the app is not updated; default HeldInvalidInput
 
-	Also string `json:"also,omitempty"` // further errors as text, "" for none
+	Also string `json:"also,omitempty"` // the texts of further errors, "" for none
 }
 
-// ProblemOf returns the place, message and fix of an error. The commands "plan" and "validate" print them as JSON.
+// ProblemOf returns the place, text and fix of an error. The commands "plan" and "validate" print these as JSON.
 func ProblemOf(err error) *InvalidError {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) {
@@ -174,7 +174,7 @@ func ProblemOf(err error) *InvalidError {
 	return &InvalidError{Msg: err.Error()}
 }
 
-// IsInvalid reports whether an error is in the users' repository. A retry cannot repair such an error.
+// IsInvalid reports whether an error is a mistake in the users' repository, so that a retry cannot help.
 func IsInvalid(err error) bool {
 	var invalid *InvalidError
 	return errors.As(err, &invalid)
@@ -197,7 +197,7 @@ func (e *InvalidError) Error() string {
 	return text + e.Also
 }
 
-// mostAlso limits the field Also in bytes: beyond it, the method And adds no error. alsoText precedes each error.
+// mostAlso bounds the field Also in bytes: the method And adds no error to a longer text. alsoText precedes each error.
 const mostAlso, alsoText = 4000, "; also "
 
 // And adds the text of another error to e.Also, and returns e. If one of them is nil, it returns the other error.
@@ -211,13 +211,13 @@ func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	return e
 }
 
-// Below puts a parent field before the error's Field and before each field in Also.
+// Below puts a parent's path before the error's Field, and before each field in Also.
 func (e *InvalidError) Below(field string) {
 	e.Field = strings.TrimSuffix(field+"."+e.Field, ".")
 	e.Also = strings.ReplaceAll(e.Also, alsoText, alsoText+field+".")
 }
 
-// ReasonOf returns the reason why an app with this error is not updated.
+// ReasonOf returns why an app with this error is not updated, as one word.
 func ReasonOf(err error) HeldReason {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) && invalid.Reason != "" {
@@ -237,14 +237,14 @@ func Invalidf(file, field, format string, args ...any) *InvalidError {
 	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// place is a field of a file, for errors about the fields below this field.
+// place is a field of a file. Errors about the fields below it have its path as a prefix.
 type place struct{ file, field string }
 
 func (p place) invalid(field, fix, format string, args ...any) error {
 	return Invalidf(p.file, p.field+"."+field, format, args...).WithFix("%s", fix)
 }
 
-// ByRef returns a map from references to objects (as Object.Told returns them). It returns nil for a nil Render.
+// ByRef returns the objects by reference, each as Object.Told returns it. For a nil Render, the map is nil.
 func (r *Render) ByRef() map[Ref]Object {
 	if r == nil {
 		return nil

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// Spec is one Rollout document for one workload, with defaults filled in. Fields and defaults are the same as in Argo
-// Rollouts; docs/coming-from-argo-rollouts.md lists the differences.
+// Spec is one Rollout document for one workload, with defaults filled in. Its fields and defaults are the same as in
+// Argo Rollouts; docs/coming-from-argo-rollouts.md lists the differences.
 type Spec struct {
 	Name      string       // name of the Rollout document
 	Workload  Workload     // the workload that the release updates
-	Partition *Partitioned // the workload's kind, if WorkloadKinds does not list it
-	Canary    *Canary      // exactly one of Canary and BlueGreen is set
-	BlueGreen *BlueGreen   //
+	Partition *Partitioned // description of the workload's kind, if the kind is not in WorkloadKinds; else nil
+	Canary    *Canary      // the canary strategy; nil if BlueGreen is set
+	BlueGreen *BlueGreen   // the blue-green strategy; nil if Canary is set
 
-	Replicas                *int   // nil if something else scales the workload (HPA, KEDA)
-	MaxSurge                Amount // the workload's value in Git; default 25%, rounded up
-	MaxUnavailable          Amount // the workload's value in Git; default 25%, rounded down
-	MinReadySeconds         int    // default 0; a pod serves after it has been Ready this long
+	Replicas                *int   // nil if an autoscaler scales the workload (HPA, KEDA)
+	MaxSurge                Amount // the workload's maxSurge in Git; default 25%, rounded up
+	MaxUnavailable          Amount // the workload's maxUnavailable in Git; default 25%, rounded down
+	MinReadySeconds         int    // default 0; a pod counts as available after it has been Ready this long
 	ProgressDeadlineSeconds int    // default 600; allowed seconds without progress; pauses do not count
-	// true: a passed deadline aborts the release; false (default): the deadline is only reported
+	// true: the release is aborted after the deadline; false (default): the missed deadline is only reported
 	ProgressDeadlineAbort bool `json:"progressDeadlineAbort"`
-	// how many versions before the stable version skip the steps when they are released again; nil: all
+	// how many versions before the stable version skip their steps when they are released again; nil: all
 	RollbackWindow *int
 	Paused         bool      `json:"paused"`             // spec.paused of the document: while true, no step ends
 	RestartAt      time.Time `json:"restartAt,omitzero"` // pods created before are deleted; zero: none
 	Scaling        Scaling   // where the capacity for canary pods comes from
 }
 
-// Scaling selects where the capacity for canary pods comes from.
+// Scaling selects whether canary pods are added to the stable pods, or replace stable pods.
 type Scaling string
 
-// Surge keeps all stable pods and adds canary pods, so that an abort need not start pods. InPlace replaces stable pods
+// Surge adds canary pods beside all stable pods, so that an abort need not start pods. InPlace replaces stable pods
 // within maxSurge and maxUnavailable, and needs no spare capacity.
 const (
 	Surge   Scaling = "surge"
@@ -44,17 +44,17 @@ const (
 // Canary is a canary strategy. Without steps, a release is the workload's own rolling update.
 type Canary struct {
 	Steps                      []Step
-	StableService              string         `json:"stableService"` // "" or the name of a Service of the app
+	StableService              string         `json:"stableService"` // a Service of the app for the stable version, "" for none
 	CanaryService              string         `json:"canaryService"`
-	PingPong                   *PingPong      `json:"pingPong"` // replaces the two Services above
-	Traffic                    *Traffic       // nil: weights are shares of pods
-	Analysis                   *Analysis      // in the background of the release; nil for none
+	PingPong                   *PingPong      `json:"pingPong"` // two Services in place of StableService and CanaryService
+	Traffic                    *Traffic       // nil: weights are shares of pods, not of requests
+	Analysis                   *Analysis      // analysis in the background of the release; nil for none
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable pods decrease with their traffic share
-	Rebalance                  bool           `json:"rebalance" own:""`   // evict new pods beyond the step's weight
-	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets only: order in which nodes update
-	MinPodsPerReplicaSet       int            // minimum number of pods, if a version has pods; 0 or 1: no minimum
-	AbortScaleDownDelaySeconds int            // with Surge: seconds to keep canary pods after all traffic is on stable
-	ScaleDownDelaySeconds      int            // with Surge and Services: seconds to keep old pods after promotion
+	Rebalance                  bool           `json:"rebalance" own:""`   // StatefulSets: evict new pods beyond the step
+	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets: order in which nodes update
+	MinPodsPerReplicaSet       int            // minimum number of pods for each version that has pods; 0 or 1: no minimum
+	AbortScaleDownDelaySeconds int            // with Surge: seconds that canary pods stay after all traffic is on stable
+	ScaleDownDelaySeconds      int            // with Surge and Services: seconds that old pods stay after the promotion
 	// how many of a step's new pods must serve; nil: all
 	ReplicaProgressThreshold *ProgressThreshold `json:"replicaProgressThreshold"`
 }
@@ -80,53 +80,53 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// BlueGreen is a strategy that starts all new pods beside the stable pods. Then it switches the active Service once.
+// BlueGreen is a strategy that starts all new pods beside the stable pods, and then switches the active Service once.
 type BlueGreen struct {
 	ActiveService        string `json:"activeService" needs:"name the Service that is switched"`
-	PreviewService       string `json:"previewService"`                      // "" for none
-	PreviewReplicaCount  *int   `json:"previewReplicaCount"`                 // nil: as many as stable pods
-	AutoPromotionEnabled bool   `json:"autoPromotionEnabled" default:"true"` // false: wait for a promotion
-	// seconds from a ready preview to the switch; default 0
+	PreviewService       string `json:"previewService"`                      // Service of the new version
+	PreviewReplicaCount  *int   `json:"previewReplicaCount"`                 // number of preview pods; nil: as many as stable pods
+	AutoPromotionEnabled bool   `json:"autoPromotionEnabled" default:"true"` // false: a promotion is required
+	// seconds from the time when the preview is ready to the switch; default 0
 	AutoPromotionSeconds       int `json:"autoPromotionSeconds"`
 	ScaleDownDelaySeconds      int `json:"scaleDownDelaySeconds" default:"30"`
 	AbortScaleDownDelaySeconds int `json:"abortScaleDownDelaySeconds" default:"30"` // 0: remove the preview immediately
 
-	PrePromotion  *Analysis // before the switch
-	PostPromotion *Analysis // after the switch
+	PrePromotion  *Analysis // analysis before the switch
+	PostPromotion *Analysis // analysis after the switch
 }
 
-// Step is one step of a release. Exactly one of the pointers is set.
+// Step is one step of a release. Apart from Name, exactly one field is set.
 type Step struct {
 	// Name is the user's name for the step, "" for none.
 	Name string `json:"name" own:""`
-	// SetWeight is the canary's percentage of the pods, or its share of Traffic.MaxWeight.
+	// SetWeight is the new version's weight: a percentage of pods, or a share of Traffic.MaxWeight.
 	SetWeight      *int         `json:"setWeight" max:"1000000"`
 	Pause          *Pause       `json:"pause"`
 	SetCanaryScale *CanaryScale `json:"setCanaryScale"`
 
 	Analysis   *Analysis
 	Experiment *Experiment
-	Route      *ManagedRoute // for setHeaderRoute, setMirrorRoute and match; without Matches, the step removes the route
+	Route      *ManagedRoute // for setHeaderRoute, setMirrorRoute and match; a Route without Matches removes the route
 }
 
-// Pause waits for a duration, for a schedule's next match or, without either, for a promotion.
+// Pause waits for a duration or for the next match of a schedule. Without either, it waits for a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
-	// Timeout bounds the wait for a promotion. OnTimeout is the action after the timeout.
+	// Timeout bounds the wait for a promotion. After the timeout, the action OnTimeout follows.
 	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
-	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout, default abort
-	// Until is a cron schedule. The pause ends at the schedule's next match.
+	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout; default: abort
+	// Until is a cron schedule. The pause ends at the next time that matches the schedule.
 	Until    string `json:"until" own:""`
 	TimeZone string `json:"timeZone" own:""` // time zone for Until; "" is UTC
 }
 
-// The actions after a timeout.
+// The values of Pause.OnTimeout.
 const (
 	TimeoutAbort   = "abort"
 	TimeoutPromote = "promote"
 )
 
-// CanaryScale sets the number of canary pods separately from the traffic weight. Exactly one field is set.
+// CanaryScale sets the number of canary pods independently of the traffic weight. Exactly one field is set.
 type CanaryScale struct {
 	Replicas           *int `json:"replicas"`
 	Weight             *int `json:"weight" max:"100"`
@@ -140,7 +140,7 @@ type Amount struct {
 	Percent bool
 }
 
-// ReadValue reads a number or a percentage. A number in quotes is a percentage, as in Argo Rollouts.
+// ReadValue reads a number or a percentage. As in Argo Rollouts, a number in quotes is a percentage.
 func (a *Amount) ReadValue(raw any) error {
 	text, isText := raw.(string)
 	n, isNumber := raw.(int64)

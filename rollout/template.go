@@ -9,10 +9,10 @@ import (
 	"text/template/parse"
 )
 
-// maxTemplateText is the maximum size, in bytes, of a text that a template's function returns.
+// maxTemplateText is the maximum size, in bytes, of a text that a function returns in a template.
 const maxTemplateText = 64 << 10
 
-// boundedFuncs returns text/template's text functions with bounded results, because each call may double a text.
+// boundedFuncs returns the text functions of text/template with bounded results, because each call may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -34,7 +34,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkTemplate refuses templates that may run too long. Only loops over lists are allowed, at most two levels deep.
+// checkTemplate refuses templates that may run too long. It allows loops only over lists, and at most two levels deep.
 func checkTemplate(t *texttemplate.Template) error {
 	if len(t.Templates()) > 1 {
 		return errors.New("defines another template: write its text where it is used")
@@ -42,7 +42,7 @@ func checkTemplate(t *texttemplate.Template) error {
 	return checkNodes(t.Root, 0)
 }
 
-// checkNodes checks a list of nodes. The parameter "loops" is the number of loops around the list.
+// checkNodes checks a list of nodes in a template. The parameter "loops" is the number of loops around the list.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

@@ -40,7 +40,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// TestStatesArePrintable checks that State.Printable cleans each text that users or other programs may have written.
+// TestStatesArePrintable checks that State.Printable cleans each text of a state that users or other programs may have written.
 func TestStatesArePrintable(t *testing.T) {
 	bad := "a\x00\n" + strings.Repeat("b", 1000)
 	s := State{
@@ -56,7 +56,7 @@ func TestStatesArePrintable(t *testing.T) {
 	compare.CheckNamed(t, "the given state", before, fmt.Sprintf("%+v %+v %+v", s, *s.Held, *s.Stable))
 }
 
-// TestSameText checks that texts count as the same if only numbers, ids or the order of words differ. Texts with other words differ.
+// TestSameText checks that SameText ignores differences of numbers, ids and the order of words, but no other differences.
 func TestSameText(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -75,7 +75,7 @@ func TestSameText(t *testing.T) {
 	}
 }
 
-// TestTail checks that Tail keeps whole lines from the end. If the last line alone is too long, Tail cuts the start of that line.
+// TestTail checks that Tail keeps whole lines from the end. If the last line alone is too long, Tail removes the start of this line.
 func TestTail(t *testing.T) {
 	for _, c := range []struct {
 		text string

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestWholeNumbersStayWhole checks that whole numbers become int64, because Kubernetes refuses 1.0 as an integer. By default, encoding/json
-// makes every number a float64.
+// TestWholeNumbersStayWhole checks that FromJSON decodes whole numbers as int64, because Kubernetes refuses 1.0 as an integer. By default,
+// package encoding/json decodes every number as float64.
 func TestWholeNumbersStayWhole(t *testing.T) {
 	got, err := FromJSON[any]([]byte(`{"a": [1, -9007199254740993, 1.0, 1e3, 18446744073709551615], "A": "1"}`))
 	must(t, err)
@@ -21,11 +21,11 @@ func TestWholeNumbersStayWhole(t *testing.T) {
 	}
 }
 
-// TestNumbersOfForms checks the bounds and notations of durations and numbers in documents.
+// TestNumbersOfForms checks which numbers and durations documents may have, and in which notations.
 func TestNumbersOfForms(t *testing.T) {
 	for _, c := range []struct {
 		raw  any
-		want string // the expected error, or the value
+		want string // the expected value or the start of the expected error
 	}{
 		{int64(0), "0s"}, {int64(30), "30s"}, {"30", "30s"}, {"1h30m", "1h30m0s"}, {"0s", "0s"}, {int64(2147483647), "596523h14m7s"},
 		{int64(2147483648), "2147483648 is more than Kubernetes can hold"}, {1.5, "is 1.5 where a duration belongs"},
@@ -78,7 +78,7 @@ func TestNumbersOfForms(t *testing.T) {
 func TestAmountsAreRead(t *testing.T) {
 	for raw, want := range map[any]string{
 		int64(3): "3", "25%": "25%", "0%": "0%", int64(0): "0", "2147483647%": "2147483647%",
-		"3":   "3%", // a text is a percentage, with or without the sign %
+		"3":   "3%", // a text means a percentage, with or without the sign %
 		"+3%": `"+3%" is neither`, "": `"" is neither`, "x%": `"x%" is neither`, 1.5: "is 1.5 where a whole number belongs",
 		int64(-1): "-1 is negative", "-1%": `"-1%" is negative`, int64(2147483648): "2147483648 is more than Kubernetes can hold",
 	} {

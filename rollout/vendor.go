@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// VendorFile lists a folder's remote sources, and VendorLock records the vendored versions and content.
+// VendorFile is the file with a folder's remote sources. VendorLock is the file with the vendored versions and digests.
 const (
 	VendorFile = "vendor.yaml"
 	VendorLock = "vendor.lock"
 )
 
-// VendorSource is one entry of a vendor.yaml. Exactly one of Chart, Git and OCI is set.
+// VendorSource is one source in a vendor.yaml. Exactly one field of Chart, Git and OCI is set.
 type VendorSource struct {
 	_     any          `one:"chart git oci"`
 	Chart *VendorChart `json:"chart,omitempty"`
@@ -23,32 +23,32 @@ type VendorSource struct {
 	Into  string       `json:"into" needs:"name a folder beside vendor.yaml" like:"folder"`
 }
 
-// VendorChart is a chart in a repository with an index.yaml, or in a registry.
+// VendorChart is a chart in a chart repository (with an index.yaml) or in an OCI registry.
 type VendorChart struct {
 	Repo    string `json:"repo" needs:"write https://host/path, or oci://host/path"`
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
-	// Flat puts the chart into <into>/<name>. The path has no version, so that references to the path stay valid.
+	// Flat puts the chart into <into>/<name>. This path has no version, so references to the chart stay valid.
 	Flat bool `json:"flat,omitempty"`
 
-	// Provenance is a file with public PGP keys that can verify the chart's signature; "" skips the check.
+	// Provenance is the path of a file with public PGP keys, to verify the signature of the chart; "" skips the check.
 	Provenance string `json:"provenance,omitempty"`
 }
 
-// VendorGit is a folder in a commit of another repository.
+// VendorGit is a folder of another repository, at a commit.
 type VendorGit struct {
 	URL  string `json:"url" needs:"write https://host/repository, or ssh://…"`
 	Ref  string `json:"ref" needs:"name a tag, a branch or a commit"`
-	Path string `json:"path,omitempty" default:"."` // a folder of the repository
+	Path string `json:"path,omitempty" default:"."` // a folder in the repository
 }
 
-// VendorOCI is an artifact in a registry, as pushed by "flux push artifact".
+// VendorOCI is an artifact in an OCI registry, in the form that "flux push artifact" pushes.
 type VendorOCI struct {
 	_      any    `one:"tag semver"`
 	URL    string `json:"url" needs:"write oci://host/path"`
 	Tag    string `json:"tag,omitempty"`
-	Semver string `json:"semver,omitempty"` // a range of versions; the newest one is used
+	Semver string `json:"semver,omitempty"` // a range of versions; the newest version in the range is used
 }
 
 type vendorFile struct {
@@ -88,7 +88,7 @@ func IsPlainPath(name string) bool {
 	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
-// ReservedPart returns the first path element that is a name of the folder .git or .gitrollout, "" if there is none.
+// ReservedPart returns the first path element that a file system may open as .git or .gitrollout, "" if there is none.
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		switch GitName(part) {
@@ -99,14 +99,14 @@ func ReservedPart(name string) string {
 	return ""
 }
 
-// shortNames maps NTFS's 8.3 names to reserved names. The key is the part of the 8.3 name before the "~".
+// shortNames maps the 8.3 names of NTFS to reserved names. The key is the part of an 8.3 name before its "~".
 var shortNames = map[string]string{
 	"git": ".git", "gitrol": ".gitrollout", "gitign": ".gitignore", "gi250a": ".gitignore",
 	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
 }
 
-// GitName returns the reserved name, such as ".git", that some file system opens for a path element. Many file systems
-// ignore case. HFS+ ignores some code points. NTFS ignores final dots and spaces, and the text after a colon.
+// GitName returns the reserved name, such as ".git", that a file system may open for a path element, "" if none. Many
+// file systems ignore case. HFS+ ignores some code points. NTFS ignores final dots and spaces, and text after a colon.
 func GitName(part string) string {
 	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
 	plain, _, _ := strings.Cut(strings.Join(strings.FieldsFunc(strings.ToLower(part), isFormat), ""), ":")
@@ -122,7 +122,7 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword returns the field whose address has credentials. A Git address may have a user without a password.
+// withPassword returns the field whose address has credentials, or "". A Git address may have a user, but no password.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {
@@ -150,7 +150,7 @@ func (s VendorSource) Name() string {
 	return path.Base(s.Into)
 }
 
-// Wants returns the requested source and version as one line, for a comparison with vendor.lock.
+// Wants returns the requested source and version in one line, to compare it with a line in vendor.lock.
 func (s VendorSource) Wants() string {
 	switch {
 	case s.Chart != nil:

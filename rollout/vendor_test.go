@@ -11,8 +11,8 @@ import (
 
 const vendorHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n"
 
-// TestVendorInto checks that vendored files stay below the folder of vendor.yaml, on every operating system. They are never in a folder
-// that Git or gitrollout uses. Only a chart may be in the folder of vendor.yaml itself.
+// TestVendorInto checks that the field into is a path below the folder of vendor.yaml on every operating system. It must not lead into a
+// folder that Git or gitrollout uses. Only a chart may be in the folder of vendor.yaml itself.
 func TestVendorInto(t *testing.T) {
 	in := func(part string) string {
 		return " is in " + part + ", which is not for vendored files; name another folder"
@@ -56,7 +56,7 @@ func TestNamesOfVendorSources(t *testing.T) {
 	}
 }
 
-// TestVendorCredentials checks that an address with a password is refused with a message that does not contain the password.
+// TestVendorCredentials checks that an address with a password is refused, with an error that does not contain the password.
 func TestVendorCredentials(t *testing.T) {
 	for source, field := range map[string]string{
 		"chart: {repo: https://ann:pass@example.com/x, name: a, version: 1.0.0}": "sources[0].chart.repo",

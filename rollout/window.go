@@ -10,28 +10,28 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Window is a recurring span of time in which releases may, or may not, advance. A Config lists windows.
+// Window is a recurring span of time in which releases may advance (Allow) or not (Deny). A Config lists windows.
 type Window struct {
 	Kind     WindowKind
-	Schedule string        // cron expression for the window's begin
-	Duration time.Duration // elapsed time, also across a change of clocks
+	Schedule string        // cron expression for the start of each window
+	Duration time.Duration // elapsed time, even if clocks change during the window
 	TimeZone string        // IANA name; "" is UTC
-	Apps     []string      // globs over names of apps; none means all apps
+	Apps     []string      // globs for names of apps; empty: all apps
 
-	field  string // "windows[i]", for messages
+	field  string // the path windows[i], for messages
 	window schedule.Window
 }
 
-// WindowKind is the effect of a window.
+// WindowKind is the effect of a window on releases.
 type WindowKind string
 
-// The kinds of windows. Deny wins over Allow.
+// The kinds of windows. At a time with windows of both kinds, Deny wins.
 const (
 	Allow WindowKind = "allow"
 	Deny  WindowKind = "deny"
 )
 
-// The bounds of Window.Duration. The minimum is one minute, because this is the resolution of a cron schedule.
+// The bounds of Window.Duration. The minimum is the resolution of a cron schedule: one minute.
 const (
 	minWindow = time.Minute
 	maxWindow = 366 * 24 * time.Hour
@@ -79,7 +79,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a cron expression and a time zone. The parameters "at" and "zoneAt" are field paths for errors.
+// ReadSchedule reads a cron expression and a time zone. The parameters "at" and "zoneAt" are their paths, for errors.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -108,13 +108,13 @@ func concerns(globs []string, app string) bool {
 	return len(globs) == 0 || matchesAny(globs, app)
 }
 
-// Calendar restricts when an app's releases may advance.
+// Calendar has the windows and the freeze that restrict when an app's releases may advance.
 type Calendar struct {
 	Windows []Window
-	Freeze  *Freeze // nil if there is none
+	Freeze  *Freeze // nil without a freeze of the app
 }
 
-// CalendarOf returns the calendar of an app. The freeze may be nil.
+// CalendarOf returns the calendar of an app. The parameter f is the present freeze, nil without one.
 func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
 	var calendar Calendar
 	for _, w := range c.Windows {
@@ -137,15 +137,15 @@ func (c Calendar) Equal(o Calendar) bool {
 	return slices.EqualFunc(c.Windows, o.Windows, same) && c.Freeze.Equal(o.Freeze)
 }
 
-// Shut tells why releases do not advance, and until when.
+// Shut is the reason why releases do not advance, and the time until which they do not.
 type Shut struct {
 	Freeze *Freeze   // nil if a window is the cause
-	Window *Window   // the denying window; nil if a freeze is the cause, or if no window allows releases
-	Until  time.Time // releases do not advance before Until; zero if unknown
-	Exact  bool      // true: releases may advance at Until
+	Window *Window   // the denying window; nil for a freeze, or if only an allowing window is missing
+	Until  time.Time // releases do not advance before this time; zero if unknown
+	Exact  bool      // true: releases may advance at Until; false: they may still be shut then
 }
 
-// ShutAt returns why releases may not advance at a time. The bool is false if they may advance.
+// ShutAt returns why releases may not advance at a time, or false if they may.
 func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	windows := Mapped(c.Windows, func(w Window) schedule.Window { return w.window })
 	if c.Freeze.At(t) {
@@ -168,7 +168,7 @@ func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	return s, true
 }
 
-// Cause says what releases wait for, such as "the end of windows[1] (deny 0 0 24 12 * for 336h)".
+// Cause returns the awaited event as text, such as "the end of windows[1] (deny 0 0 24 12 * for 336h)".
 func (s Shut) Cause() string {
 	switch {
 	case s.Freeze != nil:
@@ -197,7 +197,7 @@ func ShortSpan(d time.Duration) string {
 	return text
 }
 
-// When returns the time Until as text for the end of a sentence, "" if the time is unknown.
+// When returns the time Until as text, for the end of a sentence. It is "" if the time is unknown.
 func (s Shut) When() string {
 	switch {
 	case s.Until.IsZero():

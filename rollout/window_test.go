@@ -92,14 +92,14 @@ windows:
 	}
 }
 
-// TestWindowsAsLongAsMayBe checks that the shortest and the longest duration of a window are valid.
+// TestWindowsAsLongAsMayBe checks that the minimum and the maximum duration of a window are valid.
 func TestWindowsAsLongAsMayBe(t *testing.T) {
 	for _, duration := range []string{"1m", "8784h"} {
 		parsed(t, "apps: [{path: a}]\nwindows: [{kind: deny, schedule: 0 9 * * *, duration: "+duration+"}]\n")
 	}
 }
 
-// TestCalendarsAreEqual checks that Equal compares all fields that affect a waiting release.
+// TestCalendarsAreEqual checks that Equal compares all fields that affect a waiting release or its text.
 func TestCalendarsAreEqual(t *testing.T) {
 	until := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 	calendar := func(change func(*Window, *Freeze)) Calendar {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// WorkloadKinds are the built-in kinds that a release moves in stages. An empty Workload.Kind means the first kind.
+// WorkloadKinds are the kinds that releases move without a Partitioned. An empty Workload.Kind means the first kind.
 var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
 
-// KindNames returns the names of WorkloadKinds, for a sentence.
+// KindNames returns the names of WorkloadKinds, separated by commas.
 func KindNames() string {
 	return strings.Join(Mapped(WorkloadKinds, func(kind Ref) string { return kind.Kind }), ", ")
 }
@@ -24,7 +24,7 @@ type Workload struct {
 	Name      string
 }
 
-// WorkloadOf returns a reference's workload. It returns false if WorkloadKinds lacks the kind; see Render.Workload.
+// WorkloadOf returns the Workload of a reference, and whether its kind is in WorkloadKinds. See also Render.Workload.
 func WorkloadOf(ref Ref) (Workload, bool) {
 	for i, kind := range WorkloadKinds {
 		if ref.Group != kind.Group || ref.Kind != kind.Kind {
@@ -39,7 +39,7 @@ func WorkloadOf(ref Ref) (Workload, bool) {
 	return Workload{Kind: ref.Kind + "." + ref.Group, Namespace: ref.Namespace, Name: ref.Name}, false
 }
 
-// Workload returns a reference's workload. It returns false if the kind is not in WorkloadKinds and no Rollout has it.
+// Workload returns the Workload of a reference, and whether its kind is in WorkloadKinds or a Rollout of r moves it.
 func (r *Render) Workload(ref Ref) (Workload, bool) {
 	w, is := WorkloadOf(ref)
 	if !is {
@@ -48,7 +48,7 @@ func (r *Render) Workload(ref Ref) (Workload, bool) {
 	return w, is
 }
 
-// String returns kind/namespace/name, or namespace/name for a Deployment.
+// String returns the text form: Kind/namespace/name, or namespace/name for a Deployment.
 func (w Workload) String() string {
 	if w.Kind != "" {
 		return w.Kind + "/" + w.Namespace + "/" + w.Name
@@ -62,7 +62,7 @@ func (w Workload) Title() string { return w.Ref().Title() }
 // Compare orders workloads by their text form.
 func (w Workload) Compare(o Workload) int { return strings.Compare(w.String(), o.String()) }
 
-// Ref returns the workload's object reference.
+// Ref returns a reference to the workload's object.
 func (w Workload) Ref() Ref {
 	if kind, group, isOther := strings.Cut(w.Kind, "."); isOther {
 		return Ref{Group: group, Kind: kind, Namespace: w.Namespace, Name: w.Name}
@@ -72,7 +72,7 @@ func (w Workload) Ref() Ref {
 	return ref
 }
 
-// kind returns the kind's index in WorkloadKinds, or -1.
+// kind returns the index of the workload's kind in WorkloadKinds, or -1 if the kind is not there.
 func (w Workload) kind() int {
 	if w.Kind == "" {
 		return 0
@@ -100,33 +100,33 @@ func (w *Workload) UnmarshalText(b []byte) error {
 }
 
 // Annotations and labels on applied objects. The Deployment controller copies annotations to the matching ReplicaSet
-// (SetNewReplicaSetAnnotations), so that AnnotationHash tells the release of each ReplicaSet.
+// (SetNewReplicaSetAnnotations), so AnnotationHash shows the version of each ReplicaSet.
 const (
 	LabelAnalysis     = "gitrollout.dev/analysis"      // on a Secret: with "true", analyses in the namespace may read it
 	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
-	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
-	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit of the template's render
-	// LabelSerial is a label on workloads with the value of State.Mark. An older value in the record shows that the record
-	// is outdated. An annotation would not do, because the controller would copy it to the ReplicaSet at each step.
+	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: the Hash of the applied pod template
+	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit that the applied pod template comes from
+	// LabelSerial is a label on workloads with the value of State.Mark. A record with a lower Serial is outdated. An
+	// annotation is not used, because the controller would copy it to the ReplicaSet at each step.
 	LabelSerial      = "gitrollout.dev/serial"
-	AnnotationStatus = "gitrollout.dev/status" // on workloads that wait at a step: the running release as text
-	// on objects that are not in Git: the name of the Rollout whose release needs them
+	AnnotationStatus = "gitrollout.dev/status" // on workloads at a step of a release: a text about the release
+	// on objects that gitrollout generates: the name of the Rollout whose release needs them
 	AnnotationGenerated = "gitrollout.dev/generated-by"
-	// on an experiment's objects and pods: the name of the experiment's Deployment
+	// on the objects and pods of an experiment: the name of their Deployment
 	LabelExperiment = "gitrollout.dev/experiment"
-	// AnnotationSealed is on a render's Secrets that are still encrypted. gitrollout never applies them.
+	// AnnotationSealed marks Secrets of a render whose values are still encrypted. gitrollout does not apply them.
 	AnnotationSealed = "gitrollout.dev/sealed"
 
 	AnnotationPrune = "gitrollout.dev/prune" // set by users: "disabled" protects the object from deletion
-	// AnnotationCreateOnly is set by users on Secrets. With "true", gitrollout creates the Secret but never updates it.
+	// AnnotationCreateOnly is set by users on Secrets. With "true", gitrollout creates the Secret, but never updates it.
 	AnnotationCreateOnly = "gitrollout.dev/create-only"
-	// AnnotationDecryption is set by users. With "none", the object stays encrypted by SOPS, for another tool.
+	// AnnotationDecryption is set by users. With "none", gitrollout applies the object encrypted, for another tool.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 
 	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1 DefaultDeploymentUniqueLabelKey).
-	// gitrollout only reads the label. It never computes the value.
+	// gitrollout reads its value, but never computes it.
 	LabelPodHash = "pod-template-hash"
-	// LabelRevision has the ControllerRevision's name on a StatefulSet's pods, and the name's end on a DaemonSet's pods.
+	// LabelRevision is the ControllerRevision's name on a StatefulSet's pods, and this name's end on a DaemonSet's pods.
 	LabelRevision = "controller-revision-hash"
 )

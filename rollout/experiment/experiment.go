@@ -12,21 +12,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxName is the maximum length of a Service's name, and of a label's value.
+// maxName is the maximum length of a Service's name and of a label's value.
 const maxName = 63
 
-// Template is one template of an experiment at one step of a release.
+// Template is one template of an experiment, with the step of a release at which the experiment runs.
 type Template struct {
 	rollout.ExperimentTemplate
 
 	Spec    rollout.Spec
 	Release rollout.Hash
 	Step    int              // index of the experiment's step
-	From    rollout.Object   // the Deployment in the template's version
-	Others  []rollout.Object // the app's objects in both versions; their selectors must not select the pods
+	From    rollout.Object   // the Deployment in the version of the pods
+	Others  []rollout.Object // the app's objects in both versions; their selectors must not match the pods
 }
 
-// Name returns <workload>-<release>-<step>-<template>. Long or dotted names end in a digest. Step numbers start at 1.
+// Name returns <workload>-<release>-<step>-<template>, with steps from 1. Long or dotted names end in a digest.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)
@@ -96,9 +96,9 @@ func (t Template) selector() map[string]any {
 	return selector
 }
 
-// PodLabels returns the template's labels and the version's pod labels. It omits a pod label that is in a selector of
-// the app's objects. With the label, a Service would send requests to the pods, and a PodDisruptionBudget or the
-// Deployment's autoscaler would count the pods.
+// PodLabels returns the template's labels and the version's pod labels. It omits the labels by which objects of the app
+// select the version's pods. Otherwise, a Service would send requests to the pods of the experiment, and a
+// PodDisruptionBudget or the Deployment's autoscaler would count these pods.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {
@@ -140,7 +140,7 @@ func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	}
 }
 
-// selectorOf returns the pod selector of a Service or PodDisruptionBudget in a namespace, and otherwise nil.
+// selectorOf returns the pod selector of a Service or PodDisruptionBudget in the namespace, and nil for other objects.
 func selectorOf(o rollout.Object, namespace string) map[string]any {
 	ref := o.Ref()
 	if ref.Namespace != namespace {

@@ -81,7 +81,7 @@ func template(t *testing.T, change func(*Template)) Template {
 	return made
 }
 
-// TestObjects compares the complete objects that a template makes from a Deployment.
+// TestObjects checks the complete objects that a template makes from a Deployment.
 func TestObjects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Template)
@@ -158,7 +158,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestPorts checks that each port of the containers is listed once, with a unique name.
+// TestPorts checks that each port of the containers is listed once, and that each listed port has a unique name.
 func TestPorts(t *testing.T) {
 	port := func(name string, n int64) map[string]any {
 		return map[string]any{"name": name, "port": n, "targetPort": n, "protocol": "TCP"}
@@ -167,7 +167,7 @@ func TestPorts(t *testing.T) {
 	compare.Check(t, want, template(t, nil).Ports())
 }
 
-// TestCaught checks which objects of the app would select an experiment's pods, because the template adds their labels again.
+// TestCaught checks that Caught returns the app's objects that select an experiment's pods because of labels in the template.
 func TestCaught(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labels map[string]string

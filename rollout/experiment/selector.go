@@ -12,7 +12,7 @@ func Matches(selector map[string]any, labels map[string]string) bool {
 	return len(keysOf(selector)) > 0 && Mismatch(selector, withTexts(labels)) == ""
 }
 
-// Mismatch returns why a label selector does not select the labels of a pod template, or "".
+// Mismatch returns why a label selector does not select the labels of a pod template, or "" if it selects them.
 func Mismatch(selector, labels map[string]any) string {
 	wanted, _ := selector["matchLabels"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {

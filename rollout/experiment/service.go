@@ -17,7 +17,7 @@ func (t Template) service(name string) rollout.Object {
 	}
 }
 
-// Ports returns the ports of the stable Service. Without a stable Service, it returns the containers' ports.
+// Ports returns the ports of the stable Service or, without this Service, of the containers. It leaves out node ports.
 func (t Template) Ports() []any {
 	if c := t.Spec.Canary; c != nil && c.StableService != "" {
 		ref := rollout.Ref{Kind: "Service", Namespace: t.Spec.Workload.Namespace, Name: c.StableService}

@@ -1,7 +1,7 @@
-// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Hooks are Jobs that run around an app's
-// releases. The package tells when and in which order hooks run, and builds the Jobs to create.
+// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Hooks are Jobs that run before or after an
+// app's releases. The package selects and orders the hooks of a release, and builds the Jobs to create.
 //
-// Its functions are pure. Package render refuses invalid hooks; strategies decides when a hook begins and ends.
+// Its functions are pure. Package render refuses invalid hooks. Package strategies decides when a hook begins and ends.
 package hook
 
 import (
@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The annotations of each tool. If an object has several of them, only the first in this order has an effect.
+// The annotations of each tool. If an object has annotations of several tools, only the first tool here counts.
 const (
 	Annotation     = "gitrollout.dev/hook"
 	annotationArgo = "argocd.argoproj.io/hook"
@@ -30,27 +30,27 @@ const (
 	annotationLog       = rollout.AnnotationHookLog
 )
 
-// Created Jobs have this label and this annotation.
+// The Jobs that gitrollout creates for hooks have this label and this annotation.
 const (
-	LabelApp     = "gitrollout.dev/hook-of" // the name of the app, to find its Jobs
-	AnnotationID = "gitrollout.dev/hook-id" // the ID of the Job's run
+	LabelApp     = "gitrollout.dev/hook-of" // the name of the app whose hook the Job runs
+	AnnotationID = "gitrollout.dev/hook-id" // the ID of the run that created the Job
 )
 
-// moment is the meaning of a word in an annotation: when a hook runs, and in which deployments.
+// moment is the meaning of one word in an annotation: when a hook runs, and in which deployments.
 type moment struct {
 	when        rollout.HookWhen
-	first       bool // only in a first deployment
-	later       bool // only after a first deployment
-	left        bool // the object is never applied
-	never       bool // the word overrides the other words of the annotation
+	first       bool // the hook runs only in a first deployment
+	later       bool // the hook runs only after a first deployment
+	left        bool // the word selects no time; a hook with only such words is left out
+	never       bool // the annotation's other words have no effect
 	unsupported string
 }
 
-// dialect is one tool's annotations.
+// dialect describes the hook annotations of one tool.
 type dialect struct {
 	annotation string
 	weight     string // the annotation with the order of hooks
-	policy     string // the annotation that selects when the Job is deleted
+	policy     string // the annotation that sets when the Job is deleted; "" for none
 	words      map[string]moment
 }
 
@@ -73,24 +73,24 @@ var dialects = []dialect{
 	}},
 }
 
-// Hook is an object with a hook annotation, usually a Job. Other objects are applied before the Jobs of the same time.
+// Hook is an object with a hook annotation, usually a Job. Other objects are applied before the Jobs of their time.
 type Hook struct {
 	Object    rollout.Object
 	Order     int
-	Continues bool // a failed Job does not stop the release
-	Interrupt bool // the Job is deleted when a newer release is to begin
-	Kept      int  // how many ended Jobs are kept
+	Continues bool // a failure of the Job does not stop the release
+	Interrupt bool // a running Job is deleted if a newer release has the same hook
+	Kept      int  // how many Jobs of past runs are kept
 	onRelease bool
 	onFast    bool // the hook runs in a release that skips its steps (Release.Fast)
 	moments   []moment
 }
 
-// IsLeftOut reports whether the object is never applied.
+// IsLeftOut reports whether gitrollout neither applies the object nor runs it.
 func (h Hook) IsLeftOut() bool {
 	return !slices.ContainsFunc(h.moments, func(m moment) bool { return !m.left })
 }
 
-// IsJob reports whether the hook is a Job, not an object that Jobs need.
+// IsJob reports whether the hook is a Job, and not another object that is applied before Jobs.
 func (h Hook) IsJob() bool { return isJob(h.Object) }
 
 func isJob(o rollout.Object) bool {
@@ -98,10 +98,10 @@ func isJob(o rollout.Object) bool {
 	return ref.Group == "batch" && ref.Kind == "Job"
 }
 
-// Name returns the hook's name in Git, with its namespace.
+// Name returns namespace/name of the hook in Git.
 func (h Hook) Name() string { return h.Object.Namespace() + "/" + base(h.Object) }
 
-// base returns the prefix of the names of a hook's Jobs.
+// base returns the hook's name or generateName, with which the names of its Jobs begin.
 func base(o rollout.Object) string {
 	generated, _ := o.Map("metadata")["generateName"].(string)
 	return cmp.Or(o.Name(), strings.TrimRight(generated, "-."))
@@ -151,7 +151,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses an object that has hook settings but no time for the hook, because the object would not be a hook.
+// stray refuses an object with hook settings but without the annotation for its time, because no hook would run.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -177,7 +177,7 @@ func (d dialect) known() (words []string) {
 	return words
 }
 
-// read reads all of the hook's annotations except the annotation with its times.
+// read reads the hook's annotations, except the annotation with its times.
 func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
@@ -216,10 +216,10 @@ func (h *Hook) read(d dialect) error {
 	return h.check()
 }
 
-// ours are gitrollout's annotations of hooks. Other annotations with the same prefix are errors.
+// ours are gitrollout's annotations for hooks. Other annotations with their prefix are errors.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName is the maximum length of a hook's name. A Job's name also has the release and attempt, and must fit a label.
+// maxName is the maximum length of a hook's name. A Job's name adds the release and the attempt, and must fit a label.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {
@@ -248,13 +248,13 @@ func invalid(annotation, value, format string, args ...any) *rollout.InvalidErro
 		Msg: fmt.Sprintf("%q: ", value) + fmt.Sprintf(format, args...)}
 }
 
-// Release has the properties of a release that select hooks.
+// Release has the properties of a release that decide whether a hook runs.
 type Release struct {
 	First bool // there is no stable version yet
 	Fast  bool // the version was verified before, and its steps are skipped
 }
 
-// At returns a release's hooks for a time, sorted by order and name. It skips hooks that package render refuses.
+// At returns a release's hooks at a time, sorted by order and name. It skips hooks that package render refuses.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)
@@ -276,7 +276,7 @@ func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook)
 // defaultDeadline is the deadline of a Job without activeDeadlineSeconds.
 const defaultDeadline = 30 * time.Minute
 
-// Deadline returns the deadline of the hook's Jobs.
+// Deadline returns the time that each of the hook's Jobs may take.
 func (h Hook) Deadline() time.Duration {
 	if seconds, is := h.Object.Map("spec")["activeDeadlineSeconds"].(int64); is {
 		return time.Duration(min(seconds, math.MaxInt32)) * time.Second
@@ -284,13 +284,13 @@ func (h Hook) Deadline() time.Duration {
 	return defaultDeadline
 }
 
-// JobName returns the name of an attempt's Job. It has the hook's name, eight digits of the release, and the attempt.
+// JobName returns the name of an attempt's Job: the hook's name, eight digits of the release's hash, and the attempt.
 func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	_, digits, _ := strings.Cut(string(release), "-")
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
 }
 
-// Job returns the Job for a run of the hook. The Job has no TTL, so that gitrollout can always read its result.
+// Job returns the Job for a run of the hook. It has no TTL, so that gitrollout can always read the result of the Job.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
 	delete(o.Map("metadata"), "generateName")
@@ -304,7 +304,7 @@ func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	return o
 }
 
-// Jobs returns the Jobs for the first attempt of all hooks.
+// Jobs returns the Jobs for the first attempt of each hook among the objects.
 func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rollout.Object) {
 	for _, o := range objects {
 		if h, is, err := Of(o); is && err == nil && h.IsJob() && !h.IsLeftOut() {
@@ -315,20 +315,20 @@ func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rol
 	return all
 }
 
-// Content returns the hash of a hook in Git.
+// Content returns the hash of a hook's manifest in Git.
 func Content(o rollout.Object) rollout.Hash {
 	h, _ := rollout.HashTemplate(o) // the object comes from a manifest, so it always encodes
 	return h
 }
 
-// Mended reports whether a rejected release's failed hook was changed or deleted in Git. Such a release can be retried.
+// Mended reports whether Git has changed or deleted the failed hook of a rejected release. The release is then retried.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
 	})
 }
 
-// Known returns a Job for a run if only the run's record is known. The Job has the run's name and ID, and no spec.
+// Known returns the Job of a recorded run whose hook is unknown. The Job has the run's name and ID, but no spec.
 func Known(app string, run rollout.HookRun) rollout.Object {
 	namespace, _, _ := strings.Cut(run.Name, "/")
 	return rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{

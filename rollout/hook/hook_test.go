@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// object returns an object with annotations, given as key, value, key, value.
+// object returns an object with annotations. These are given as key, value, key, value.
 func object(kind, name string, annotations ...string) rollout.Object {
 	all := map[string]any{}
 	for i := 0; i < len(annotations); i += 2 {
@@ -27,7 +27,7 @@ func object(kind, name string, annotations ...string) rollout.Object {
 		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}}}
 }
 
-// TestWhen checks when a hook with the annotations of a tool runs: in a first release, a later release and a release without steps.
+// TestWhen checks when hooks with the annotations of a tool run: in a first release, a later release, and a release that skips its steps.
 func TestWhen(t *testing.T) {
 	type times struct{ first, later, quick string }
 	for annotations, want := range map[string]times{
@@ -133,8 +133,8 @@ func TestOrder(t *testing.T) {
 	compare.Check(t, []string{"shop/d", "shop/b", "shop/c", "shop/f", "shop/e", "shop/a"}, names)
 }
 
-// TestJob checks that a hook's Job has a unique name and a deadline. The Job has no TTL, after which the cluster would delete it. The
-// object in Git stays unchanged.
+// TestJob checks that a hook's Job has a unique name and a deadline, but no TTL after which the cluster would delete it. The object in Git
+// stays unchanged.
 func TestJob(t *testing.T) {
 	o := object("Job", "migrate", Annotation, "before", "helm.sh/hook-delete-policy", "hook-succeeded")
 	o.Map("spec")["ttlSecondsAfterFinished"] = int64(5)
@@ -180,7 +180,7 @@ func hookOf(t *testing.T, o rollout.Object) Hook {
 	return h
 }
 
-// TestNeeds checks that a Job needs the objects that its pods reference. It also needs hooks for the same time other than Jobs.
+// TestNeeds checks that Needs returns the objects that a Job's pods reference, and hook objects of the same time that are no Jobs.
 func TestNeeds(t *testing.T) {
 	o := object("Job", "migrate", Annotation, "before")
 	o.Map("spec", "template")["spec"] = map[string]any{
@@ -231,7 +231,7 @@ func FuzzOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value, other, more string) {
 		o := object("Job", "migrate", key, value, other, more)
 		h, is, err := Of(o)
-		if err == nil && is != Is(o) { // Of and Is must agree on valid annotations
+		if err == nil && is != Is(o) { // for valid annotations, Of and Is must return the same
 			t.Fatalf("it is a hook: %t, and as a Job %t", is, Is(o))
 		}
 		if !is || err != nil {
@@ -243,7 +243,7 @@ func FuzzOf(f *testing.F) {
 	})
 }
 
-// TestDeadlines checks the default of a hook's deadline, and that a very long deadline does not overflow.
+// TestDeadlines checks the default deadline of a hook, and that a very long deadline does not overflow.
 func TestDeadlines(t *testing.T) {
 	for seconds, want := range map[any]time.Duration{
 		nil: 30 * time.Minute, int64(60): time.Minute, int64(math.MaxInt64): math.MaxInt32 * time.Second,

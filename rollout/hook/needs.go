@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to create before a hook's Job: the objects that the Job references, and other hook objects
-// of the same time. It omits referenced objects that are in the map had.
+// Needs returns the objects to create before a hook's Job. These are objects that the Job references, except objects in
+// the map had, and hook objects of the same time that are no Jobs.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -25,7 +25,7 @@ func Needs(
 	return needs
 }
 
-// Named returns the objects that a Job's pods reference, and the Namespace of the Job.
+// Named returns the objects that the pods of a hook's Job reference, and the Job's Namespace.
 func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	named := map[rollout.Ref]bool{{Kind: "Namespace", Name: h.Object.Namespace()}: true}
 	EachReference(h.Object.Map("spec", "template", "spec"), func(kind, name string) {
@@ -34,12 +34,12 @@ func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook for the given time, but not a Job. Such objects are applied before Jobs.
+// GoesWith reports whether an object is a hook for the given time, but no Job. It is then applied before Jobs.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
 
-// fields lists the fields of a pod spec that reference an object, with the object's kind and the field with its name.
+// fields lists the pod spec's fields that reference an object, with the object's kind and the field for its name.
 var fields = map[string][2]string{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},
@@ -64,7 +64,7 @@ func EachReference(v any, f func(kind, name string)) {
 			switch named, is := fields[key]; {
 			case is:
 				add(named[0], m[named[1]])
-			case key == "secret": // a volume has the field secretName, and a projected source has the field name
+			case key == "secret": // a volume has the field secretName, and a source of a projected volume has the field name
 				add("Secret", m["secretName"])
 				add("Secret", m["name"])
 			case key == "serviceAccountName":

@@ -1,5 +1,5 @@
-// Package schedule computes whether a list of recurring windows is open at a time, and when the list opens next. It
-// does not read the clock: the time is an argument. Every search is bounded.
+// Package schedule computes whether a list of recurring windows is open at a time, and when it opens next. It reads no
+// clock: the time is an argument. Every search is bounded.
 //
-// The package does not know apps. Package rollout reads the windows from files. Package strategies uses the answers.
+// The package does not know apps. Package rollout reads windows from files, and package strategies uses the results.
 package schedule

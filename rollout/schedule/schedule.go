@@ -10,7 +10,7 @@ import (
 )
 
 // Schedule is a cron expression in the local time of a time zone. A minute that clocks show twice (in autumn) matches
-// twice. If clocks skip a minute (in spring), the first minute after the gap matches, so that no day is left out.
+// twice. If clocks skip a matching minute (in spring), the first minute after the gap matches instead.
 type Schedule struct {
 	spec cron.Schedule
 	zone *time.Location
@@ -19,7 +19,7 @@ type Schedule struct {
 // maxExpression bounds the length of an expression. The longest useful expression lists all minutes.
 const maxExpression = 500
 
-// Parse reads a cron expression of five fields and a time zone, "" for UTC. An error quotes the invalid text.
+// Parse reads a cron expression with five fields, and a time zone ("" for UTC). Errors quote the invalid text.
 func Parse(expression, zone string) (*Schedule, error) {
 	location, err := Zone(zone)
 	if err != nil {
@@ -41,14 +41,14 @@ func Parse(expression, zone string) (*Schedule, error) {
 		return nil, fmt.Errorf("%q is not a schedule: %s", text, oneLine(err))
 	}
 	s := &Schedule{spec: spec, zone: location}
-	// The method "named" searches 30 years, because each date falls on each day of the week within 28 years.
+	// The method "named" searches 30 years. This is enough: within 28 years, each date falls on each day of the week.
 	if s.named(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q names a day that does not exist", text)
 	}
 	return s, nil
 }
 
-// Zone reads a time zone, "" for UTC. It refuses "Local", because this zone differs between machines.
+// Zone reads the name of a time zone, "" for UTC. It refuses "Local", because this zone differs between machines.
 func Zone(name string) (*time.Location, error) {
 	location, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
@@ -64,10 +64,10 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// Next returns the first matching minute after a time, the zero time if there is none within ten years.
+// Next returns the first matching minute after a time, or the zero time if there is none within ten years.
 func (s *Schedule) Next(after time.Time) time.Time {
-	// Between two clock changes, local time has a fixed distance from UTC. Within such a stretch, local times are
-	// computed as if they were UTC, which never skips or repeats a minute.
+	// Between two clock changes (a stretch), the offset of local time from UTC is constant. Within a stretch, matches are
+	// computed as if local time were UTC, because UTC never skips or repeats a minute.
 	after = after.Truncate(time.Second)
 	limit := after.AddDate(10, 0, 0)
 	distance, end := s.stretch(after)
@@ -83,20 +83,20 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if end.After(limit) {
 			return time.Time{}
 		}
-		// This stretch has no further match. If the change skips the next match, the first minute after the change matches.
+		// This stretch has no further match. If the clock change skips the next match, the first minute after it matches.
 		change := end
 		distance, end = s.stretch(change)
 		if next.Before(shown(change, distance)) {
 			return change.In(s.zone)
 		}
-		// If the change sets the clock back, earlier minutes come again. One may match before the variable "next".
+		// If the change sets the clock back, earlier minutes come again, and an earlier match than "next" is possible.
 		if now := shown(change, distance).Add(-time.Second); now.Before(wall) {
 			wall, next = now, s.named(now)
 		}
 	}
 }
 
-// stretch returns how far local time is ahead of UTC at t, and when this distance changes next (zero: never).
+// stretch returns the offset of local time from UTC at t, and when this offset changes next (zero: never).
 func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) {
 	_, seconds := t.In(s.zone).Zone()
 	for end = t; end.Before(t.AddDate(11, 0, 0)); {
@@ -108,14 +108,14 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 			bound = end.Add(24 * time.Hour)
 		}
 		end = bound
-		if _, then := end.In(s.zone).Zone(); then != seconds { // otherwise only the zone's name changes
+		if _, then := end.In(s.zone).Zone(); then != seconds { // else only the name of the zone changes
 			break
 		}
 	}
 	return time.Duration(seconds) * time.Second, end
 }
 
-// shown returns the local time at t, as a time in UTC.
+// shown returns the local time at t in the form of a time in UTC.
 func shown(t time.Time, distance time.Duration) time.Time { return t.UTC().Add(distance) }
 
 // named returns the next match as if local time were UTC. It loops, because the cron library searches only five years.

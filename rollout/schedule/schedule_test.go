@@ -102,13 +102,14 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// zones are time zones with clock changes of an hour, of half an hour, of a whole day and at midnight, or with changed rules.
+// zones are time zones without clock changes, and with changes of an hour, half an hour or a whole day. Some change at midnight, or have
+// changed their rules.
 var zones = []string{
 	"", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana", "Asia/Kolkata", "Africa/Casablanca",
 	"Pacific/Apia", "Asia/Pyongyang", "Europe/Istanbul", "America/Sao_Paulo", "Africa/Cairo", "Antarctica/Troll",
 }
 
-// years are years with clock changes in some of the zones.
+// years are years in which some of the zones have special clock changes.
 var years = []int{2011, 2015, 2016, 2018, 2024, 2026}
 
 // names reports whether an expression matches a local time.
@@ -143,8 +144,8 @@ func names(expression string, wall time.Time) bool {
 	return in(f[0], 0, wall.Minute()) && in(f[1], 0, wall.Hour()) && in(f[3], 1, int(wall.Month())) && either
 }
 
-// begins defines when a window begins. The minute's local time matches the expression, or the clock has just skipped a local time that
-// matches the expression.
+// begins is the definition of the minute in which a window begins. The local time of the minute matches the expression, or the clock has
+// skipped a matching local time just before the minute.
 func begins(expression string, zone *time.Location, minute time.Time) bool {
 	wall := func(m time.Time) time.Time {
 		_, distance := m.In(zone).Zone()
@@ -169,7 +170,7 @@ func randomExpression(r *rand.Rand) string {
 	}, " ")
 }
 
-// TestWindowsAgreeWithTheDefinition compares At with the definition, for random lists of windows, mostly around clock changes.
+// TestWindowsAgreeWithTheDefinition compares At with the function begins, for random lists of windows, mostly around clock changes.
 func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 	rounds := 150
 	if testing.Short() {
@@ -201,13 +202,13 @@ func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 	}
 }
 
-// span is the length of the period that checkWindows checks.
+// span is the length of the period in which checkWindows checks minutes.
 const span = 48 * time.Hour
 
 func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone *time.Location, from time.Time) {
 	t.Helper()
 	var open []bool
-	last := make([]time.Time, len(windows)) // last start of each window
+	last := make([]time.Time, len(windows)) // the newest start of each window
 	for m := from.Add(-20 * time.Hour); m.Before(from.Add(span)); m = m.Add(time.Minute) {
 		denied, allows, allowed := false, false, false
 		for i, w := range windows {
@@ -228,7 +229,7 @@ func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone
 		if open[i] {
 			next = m
 		}
-		if i%11 != 0 && i > 120 { // nearly all minutes have the same result as the minute before
+		if i%11 != 0 && i > 120 { // check few minutes, because nearly all have the result of the minute before
 			continue
 		}
 		got := At(windows, m)
@@ -272,7 +273,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// FuzzParse checks the next match and the window of each expression that Parse accepts.
+// FuzzParse checks Next and At for each expression that Parse accepts.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"0 9 * * 1-5", "*/7 1-3 29 2 *", "CRON_TZ=", "TZ=x 0 0 * * *", "? ? ? ? ?",
 		"0-59/18446744073709551615 * * * *"} {

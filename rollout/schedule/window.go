@@ -4,20 +4,20 @@ import "time"
 
 // Window is a span of time that begins at each match of a schedule.
 type Window struct {
-	Deny   bool // true: releases may not advance in the window; false: only in the window
+	Deny   bool // true: no release may advance in the window; false: releases may advance only in such windows
 	Begins *Schedule
-	Length time.Duration // elapsed time, also across a change of clocks
+	Length time.Duration // elapsed time, even if clocks change during the window
 }
 
-// Answer says whether a list of windows is open at a time.
+// Answer is the result of At: whether a list of windows is open at a time.
 type Answer struct {
 	Open  bool
-	By    int       // index of the first window that denies; -1 if open, or if no window allows
-	Until time.Time // the windows are shut until then; zero if Open, or if they never open
-	Exact bool      // true: the windows open at Until; false: the search ended at Until
+	By    int       // index of the first denying window at this time; -1 if Open, or if no window denies
+	Until time.Time // the windows are shut until this time; zero if Open, or if they never open
+	Exact bool      // true: the windows open at Until; false: the bounded search ended at Until
 }
 
-// maxLooks bounds the search for an opening. With daily windows, the search covers three years.
+// maxLooks bounds the number of times at which At looks for an opening. With daily windows, these cover three years.
 const maxLooks = 1000
 
 // At reports whether windows are open at t: no denying window covers t and, if there are allowing windows, one does.
@@ -28,7 +28,7 @@ func At(windows []Window, t time.Time) Answer {
 	}
 	for range maxLooks {
 		if until.IsZero() {
-			return Answer{By: first} // no allowing window begins within ten years
+			return Answer{By: first} // no allowing window begins within the next ten years
 		}
 		_, next, shut := shutAt(windows, until)
 		if !shut {
@@ -39,12 +39,12 @@ func At(windows []Window, t time.Time) Answer {
 	return Answer{By: first, Until: until}
 }
 
-// shutAt reports whether windows are shut, and by which window. They stay shut up to the time "until" (zero: forever).
+// shutAt reports whether windows are shut at t, by which denying window, and until when at least (zero: forever).
 func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) {
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// begun is when the oldest window that covers t began. Later windows may overlap its end, so At calls shutAt again.
+		// begun is the start of the oldest window that covers t. A later window may overlap its end, so At repeats shutAt.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {
