@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestWhatIsBetween checks that a fetch requests the commits between the last head and the next. If files are missing, the fetch sends a
-// second request. The files are always correct, and unneeded history is not fetched.
+// TestWhatIsBetween checks fetches after different changes of main. One request gets all commits between the old and the new head. If files
+// are missing then, a second request gets the new head. All files must be correct, and few bytes received.
 func TestWhatIsBetween(t *testing.T) {
 	t.Parallel()
 	type repo struct {
@@ -26,7 +26,7 @@ func TestWhatIsBetween(t *testing.T) {
 	begun.CommitFiles("bad", map[string]string{"big": "small"})
 	for name, c := range map[string]struct {
 		change   func(repo)
-		packs    int64 // the maximum number of fetch requests
+		packs    int64 // the maximum number of requests for a pack
 		received int64
 	}{
 		"a commit":          {func(r repo) { r.CommitFiles("one", map[string]string{"new": "x"}) }, 1, 1500},
@@ -48,7 +48,7 @@ func TestWhatIsBetween(t *testing.T) {
 	} {
 		for _, bitmaps := range []bool{false, true} {
 			if bitmaps && testing.Short() && c.packs == 1 {
-				continue // with bitmaps the server may send other objects, which matters most in cases with several packs
+				continue // with bitmaps, the server may send other objects; this matters most in cases with several requests
 			}
 			t.Run(fmt.Sprintf("%s, bitmaps %t", name, bitmaps), func(t *testing.T) {
 				t.Parallel()
@@ -72,7 +72,7 @@ func TestWhatIsBetween(t *testing.T) {
 				}
 				sameAsGit(w, mirror, heads.Main)
 				sameAsGit(w, mirror, state)
-				// Log returns earlier commits with all their files, even if the fetch left out some.
+				// Log must return earlier commits with all their files, even if the fetch left out some files.
 				n := 0
 				if _, err := mirror.Log(t.Context(), heads.Main, 5, func(s *git.Snapshot) (bool, error) {
 					n++
@@ -86,13 +86,13 @@ func TestWhatIsBetween(t *testing.T) {
 	}
 }
 
-// commit commits all changes without a push.
+// commit commits all changes in the worktree without a push.
 func commit(r *gittest.Repo, message string) {
 	r.Git("add", "--all")
 	r.Git("commit", "-q", "-m", message)
 }
 
-// rewritten replaces the history of main by a new history that is larger than a fetch between two heads accepts.
+// rewritten replaces main's history by a new history. Its pack is larger than a fetch between two heads accepts.
 func rewritten(r *gittest.Repo) {
 	r.Git("checkout", "-q", "--orphan", "anew")
 	for i := range 6 {

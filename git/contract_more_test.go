@@ -32,7 +32,7 @@ func atomicPush(w *world) {
 	if pushes := r.Stats().Pushes; pushes != 1 {
 		w.Errorf("%d pushes for one Push", pushes)
 	}
-	// One update with an outdated Old makes the server refuse the whole push.
+	// If one update has an outdated Old, the server refuses the whole push.
 	w.server.InBare("update-ref", "-d", "refs/heads/gitrollout/promote/prod/cart")
 	refs := w.server.Refs()
 	_, err := pushAll(w.Context(), r, stateUpdate(ids[0], "x", "2"),
@@ -66,9 +66,9 @@ func proposals(w *world) {
 	if heads := fetch(w, r); len(heads.Proposals) != 0 {
 		w.Errorf("proposals left: %v", heads.Proposals)
 	}
-	push(w, r, remove) // a repeated removal is harmless
+	push(w, r, remove) // repeating the removal is harmless
 
-	// A revert proposal restores the files of the app.
+	// A proposal to revert restores the files of the app.
 	main = w.server.CommitFiles("bad", map[string]string{"apps/shop/app.yaml": "v2\n", "apps/shop/new": "x", "other": "stays"})
 	push(w, r, rollout.Update{Branch: "gitrollout/revert/prod/shop", Parent: main, Message: "revert", When: when,
 		Edits: map[string][]byte{"apps/shop/app.yaml": []byte("v1\n"), "apps/shop/new": nil}})
@@ -101,7 +101,7 @@ func deterministic(w *world) {
 	heads := fetch(w, a)
 	updates := []rollout.Update{stateUpdate("", "x/y", "1"), proposal("shop", "", heads.Main)}
 	first := push(w, a, updates...)
-	// A second process, without knowledge of the push, repeats the push and gets the same commits.
+	// A second process, which does not know of the push, repeats the push and gets the same commits.
 	fetch(w, b)
 	if again := push(w, b, updates...); !compare.Equal(first, again) {
 		w.Errorf("made %v, then %v", first, again)
@@ -170,7 +170,7 @@ func fetchByID(w *world) {
 	if r.Stats() != before {
 		w.Error("a commit that is here was fetched again")
 	}
-	// A new mirror has no heads yet, as after a restart.
+	// After a restart, a new mirror has no heads before its first Fetch.
 	sameAsGit(w, w.open(), w.server.InBare("rev-parse", "main~3"))
 	for _, id := range []string{"", "main", first[:12], strings.ToUpper(first), first + "0"} {
 		if _, err := r.Snapshot(w.Context(), id); err == nil {
@@ -200,7 +200,7 @@ func missing(w *world) {
 	empty := open(w, w.opts)
 	_, err = empty.Fetch(w.Context())
 	wantError(w, "empty repository", err, git.ErrNotFound, "empty")
-	// An empty repository accepts a push.
+	// A push to an empty repository succeeds.
 	push(w, empty, rollout.Update{Branch: "main", Edits: map[string][]byte{"f": []byte("x")}, Message: "begin", When: when})
 	w.server.Fsck()
 	must(w, os.Rename(w.server.Bare, w.server.Bare+".away"))
@@ -240,7 +240,7 @@ func commitToBranch(w *world) {
 	r := w.open()
 	calls := 0
 	build := func(s *git.Snapshot) (rollout.Update, error) {
-		if calls++; calls <= 2 { // another process pushes first, twice
+		if calls++; calls <= 2 { // before the first two attempts, another process pushes
 			w.server.CommitFiles("theirs", map[string]string{"count": fmt.Sprint(calls)})
 		}
 		old, err := s.ReadFile("count")

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sameAsGit compares all content of a snapshot with git ls-tree and git cat-file.
+// sameAsGit compares the entries of a snapshot with the output of git ls-tree.
 func sameAsGit(w *world, r *git.Repo, commit string) {
 	w.Helper()
 	s := snapshot(w, r, commit)
@@ -36,7 +36,7 @@ func sameAsGit(w *world, r *git.Repo, commit string) {
 	compare.CheckNamed(w, "snapshot of "+commit, want, got)
 }
 
-// walk calls visit for all entries below a folder.
+// walk calls visit for all entries below a folder, and checks that entries are sorted and that no folder is empty.
 func walk(t testing.TB, s *git.Snapshot, dir string, visit func(path string, e rollout.Entry)) {
 	t.Helper()
 	entries, err := s.ReadDir(dir)
@@ -55,7 +55,7 @@ func walk(t testing.TB, s *git.Snapshot, dir string, visit func(path string, e r
 	}
 }
 
-// describe prints an entry as git ls-tree does. An Entry does not say whether a file is executable, so all files have 100644.
+// describe prints an entry as git ls-tree does. An Entry does not tell whether a file is executable, so each file gets the mode 100644.
 func describe(e rollout.Entry) string {
 	switch e.Kind {
 	case rollout.Dir:

@@ -24,7 +24,7 @@ import (
 
 var when = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// transports has all ways to access a repository. The contract runs over each of them.
+// transports has all ways to access a repository. TestContract runs its cases over each transport.
 var transports = map[string]func(*gittest.Repo) git.Options{
 	"http": func(r *gittest.Repo) git.Options { return git.Options{URL: r.HTTP(gittest.HTTPOptions{}).URL} },
 	"http-v0": func(r *gittest.Repo) git.Options {
@@ -56,7 +56,7 @@ func sshOptions(s *gittest.Server) git.Options {
 	return git.Options{URL: s.URL, Auth: wire.Auth{SSHKeyFile: s.KeyFile, KnownHosts: s.KnownHosts}}
 }
 
-// world is a repository and the options of one transport to it.
+// world is one repository, with the options to access it over one transport.
 type world struct {
 	*testing.T
 	server *gittest.Repo
@@ -71,7 +71,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantError checks that err matches kind (by errors.Is; nil means success), and that the text of err contains parts.
+// wantError checks with errors.Is that err is kind (nil: success), and that the text of err contains parts.
 func wantError(t testing.TB, what string, err, kind error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -94,7 +94,7 @@ func fetch(t testing.TB, r *git.Repo) rollout.Heads {
 	return heads
 }
 
-// wantState fetches, and checks which commit the state branch is at.
+// wantState fetches, and checks that the head of the state branch is want.
 func wantState(t testing.TB, what string, r *git.Repo, want string) {
 	t.Helper()
 	if heads := fetch(t, r); heads.State != want {
@@ -116,7 +116,7 @@ func push(t testing.TB, r *git.Repo, updates ...rollout.Update) []string {
 	return ids
 }
 
-// open opens a new mirror of the world's repository.
+// open opens a new mirror of the repository in w.
 func (w *world) open() *git.Repo {
 	w.Helper()
 	opts := w.opts
@@ -125,7 +125,7 @@ func (w *world) open() *git.Repo {
 	return open(w, opts)
 }
 
-// pushAll pushes updates and returns the new commit of each branch, "" if the branch did not change or was deleted.
+// pushAll pushes updates, and returns the new commit for each update. It is "" if the branch did not change or was deleted.
 func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]string, error) {
 	heads, err := r.Push(ctx, updates)
 	if err != nil {
@@ -140,10 +140,10 @@ func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]str
 	return ids, nil
 }
 
-// held reports whether the mirror has a commit, so that it can be read without network access.
+// held reports whether the mirror has a commit, so that no network access is needed to read the commit.
 func held(r *git.Repo, commit string) bool { _, held := r.Held(commit); return held }
 
-// newRepo returns a repository with one commit of the files.
+// newRepo returns a repository with one commit, which has the given files.
 func newRepo(t testing.TB, files map[string]string) *gittest.Repo {
 	t.Helper()
 	repo := gittest.New(t)
@@ -157,15 +157,15 @@ func stateUpdate(base, path, content string) rollout.Update {
 	return update(stateBranch, base, "prod: "+path, map[string][]byte{path: []byte(content)})
 }
 
-// update returns an update that adds a commit to a branch at base.
+// update returns an update that adds a commit to a branch whose head is base.
 func update(branch, base, message string, edits map[string][]byte) rollout.Update {
 	return rollout.Update{Branch: branch, Old: base, Parent: base, Edits: edits, Message: message, When: when}
 }
 
-// story is one case of the contract. begin makes the first content of the story's repository, once for all transports.
+// story is a test case of TestContract. begin makes its first commits, once for all transports; play runs the case.
 type story struct {
 	play  func(*world)
-	begin func(*testing.T, *gittest.Repo) // nil if one commit is enough
+	begin func(*testing.T, *gittest.Repo) // nil if a repository with one commit is enough
 }
 
 func TestContract(t *testing.T) {
@@ -215,14 +215,14 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// plays reports whether a transport plays the story with number n. With -short, similar transports share the stories. Each story still runs
-// over HTTP and over a stream, and with both versions of the protocol.
+// plays reports whether the test case with number n runs over a transport. With -short, similar transports share the cases. Each case still
+// runs over HTTP and over a stream, and with both protocol versions.
 func plays(transport string, n int) bool {
 	switch transport {
 	case "http", "path":
 		return true
 	case "file":
-		// The file URL gives the same wire.Remote as the path, which TestParseRemote checks.
+		// TestParseRemote checks that a file URL gives the same wire.Remote as a path, so one case is enough here.
 		return n == 0
 	case "http-v0":
 		return !testing.Short() || n%3 == 0
@@ -260,13 +260,13 @@ func idlePoll(w *world) {
 	}
 }
 
-// busyHistory adds commits with content that a fetch need not download.
+// busyHistory adds commits with content that a fetch does not need to download.
 func busyHistory(t *testing.T, r *gittest.Repo) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{1})
 	files := map[string]string{}
 	for i := range 200 {
-		content := make([]byte, 2000) // does not compress
+		content := make([]byte, 2000) // bytes that do not compress
 		_, _ = random.Read(content)
 		files[fmt.Sprintf("apps/%d/%d/blob", i/20, i)] = string(content)
 	}
@@ -294,7 +294,7 @@ func fetchNew(w *world) {
 		sameAsGit(w, r, heads.Main)
 	}
 	received("a commit", 2000, func() { w.server.CommitFiles("one line", map[string]string{"apps/3/61/blob2": "small"}) })
-	// The restored content is older than the clone, so the fetch downloads this content and nothing else.
+	// The restored file is older than the clone, so the fetch must download this file, and nothing else.
 	received("a revert beyond the clone", 4500, func() { w.server.Revert("HEAD~1") })
 	received("a merge of a branch older than the clone", 2500, func() {
 		w.server.Git("checkout", "-q", "old-topic")
@@ -322,7 +322,7 @@ func orphanState(w *world) {
 	}
 	compare.CheckNamed(w, "files", []string{"apps/shop/a.yaml", "apps/shop/b.yaml"}, w.server.Files(stateBranch))
 	compare.CheckNamed(w, "log", []string{"prod: apps/shop/b.yaml", "prod: apps/shop/a.yaml"}, w.server.Log(stateBranch))
-	// The same content again makes no commit and sends no request.
+	// An update with the same content makes no commit and sends no request.
 	before = r.Stats()
 	if ids := push(w, r, stateUpdate(second, "apps/shop/b.yaml", "phase: Paused\n")); ids[0] != "" {
 		w.Errorf("an update without a change made %v", ids)
@@ -330,7 +330,7 @@ func orphanState(w *world) {
 	if r.Stats() != before {
 		w.Errorf("an update without a change talked to the server")
 	}
-	// Another process continues at the same state branch.
+	// Another process continues from the head of the state branch.
 	other := w.open()
 	wantState(w, "another mirror", other, second)
 	third := push(w, other, update(stateBranch, second, "clear", map[string][]byte{"apps": nil, "cluster.yaml": {}}))[0]
@@ -338,7 +338,7 @@ func orphanState(w *world) {
 	compare.CheckNamed(w, "files", []string{"cluster.yaml"}, w.server.Files(stateBranch))
 }
 
-// fetched fetches a branch of the server into the worktree with the real git, and returns its name there.
+// fetched fetches a branch from the server into the worktree with the real git, and returns the branch's name there.
 func fetched(w *world, branch string) string {
 	w.Helper()
 	w.server.Git("fetch", "-q", "origin", branch)
@@ -363,7 +363,7 @@ func staleWriter(w *world) {
 		wantError(w, name, err, git.ErrConflict)
 		compare.CheckNamed(w, name, refs, w.server.Refs())
 	}
-	// The second writer fetches the first writer's commit and continues.
+	// The second writer fetches the commit of the first writer, and pushes on top.
 	wantState(w, "the loser", b, first)
 	push(w, b, stateUpdate(first, "x", "b"))
 }
@@ -371,7 +371,7 @@ func staleWriter(w *world) {
 func racingWriters(w *world) {
 	writers, commits := 8, 10
 	if testing.Short() || !strings.Contains(w.Name(), "/http/") {
-		writers, commits = 3, 3 // the server does the same work for each transport, so one thorough race is enough
+		writers, commits = 3, 3 // the server does the same work for each transport, so one race with many writers is enough
 	}
 	errs := make([]error, writers)
 	concurrently(writers, func(n int) {

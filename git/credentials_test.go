@@ -35,7 +35,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// gitHub answers one request of GitHub's REST API, as documented: POST /app/installations/{id}/access_tokens.
+// gitHub serves one request of GitHub's REST API as documented: POST /app/installations/{id}/access_tokens.
 type gitHub struct {
 	*httptest.Server
 	key *rsa.PublicKey
@@ -43,7 +43,7 @@ type gitHub struct {
 	mu     sync.Mutex
 	now    time.Time
 	asked  int
-	status int // the status of every answer; 0 for normal answers
+	status int // the status of all responses; 0 for normal responses
 	tokens map[string]time.Time
 }
 
@@ -84,7 +84,7 @@ func (g *gitHub) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// check returns the error with which GitHub refuses a JSON Web Token, nil for a valid token.
+// check returns the error with which GitHub would refuse a JSON Web Token, or nil for a valid token.
 func (g *gitHub) check(jwt string) error {
 	parts := strings.Split(jwt, ".")
 	if len(parts) != 3 {
@@ -120,7 +120,7 @@ func (g *gitHub) check(jwt string) error {
 	return nil
 }
 
-// takes reports whether GitHub's Git server accepts the credentials of a request.
+// takes reports whether GitHub's Git server would accept the credentials in a request.
 func (g *gitHub) takes(req *http.Request) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,7 +166,7 @@ func write(t *testing.T, file, content string) string {
 	return file
 }
 
-// through serves a repository over HTTP, and refuses the requests for which allow returns false.
+// through serves a repository over HTTP. It answers 401 to requests for which allow returns false.
 func through(t *testing.T, repo *gittest.Repo, allow func(*http.Request) bool) string {
 	t.Helper()
 	inner := repo.HTTP(gittest.HTTPOptions{})
@@ -217,17 +217,17 @@ func TestGitHubApp(t *testing.T) {
 	fetch("four minutes before its end", 2)
 	hub.pass(30 * time.Hour)
 	fetch("long after", 3)
-	// A revoked token is replaced after the server has refused it once.
+	// After the server has refused a revoked token once, the next fetch gets a new token.
 	hub.change(func() { clear(hub.tokens) })
 	_, err = r.Fetch(t.Context())
 	wantError(t, "revoked", err, git.ErrAuth)
 	noSecret(t, err)
 	fetch("after it was revoked", 4)
-	// The app has a new key: the key file is read again.
+	// GitHub gets another key for the app. The key file is read again for the next token.
 	hub.change(func() { hub.key = rsaKey(t, file) })
 	hub.pass(2 * time.Hour)
 	fetch("another key", 5)
-	// An error of GitHub does not count as a refusal of the credentials. A token in the error's text is redacted.
+	// A failure of GitHub (503) must not count as a refusal of the credentials. The error must not contain the JSON Web Token.
 	for status, want := range map[int]error{503: git.ErrUnreachable, 403: git.ErrAuth} {
 		hub.change(func() { hub.status = status })
 		hub.pass(2 * time.Hour)
@@ -235,7 +235,7 @@ func TestGitHubApp(t *testing.T) {
 			t.Errorf("%d: %v, want %v", status, err, want)
 		}
 	}
-	// The file holds no key any more, so GitHub gets no request for a token.
+	// The file no longer contains a key, so no token is requested from GitHub.
 	write(t, file, secret)
 	before := hub.count()
 	hub.pass(2 * time.Hour)
@@ -291,7 +291,7 @@ func TestGitHubAppRefused(t *testing.T) {
 	}
 }
 
-// authority is a certificate authority of a test.
+// authority is a certificate authority for tests.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -311,13 +311,13 @@ func newAuthority(t *testing.T) authority {
 	return authority{cert: cert, key: key, pem: encoded("CERTIFICATE", der)}
 }
 
-// certificate returns a template of a certificate that is valid now.
+// certificate returns a template for a certificate that is valid now.
 func certificate(serial int64, name string) *x509.Certificate {
 	return &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 }
 
-// issue returns a certificate for a name, and the certificate's key, as PEM.
+// issue returns a new certificate for a name, and its private key. Both are PEM.
 func (a authority) issue(t *testing.T, name string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -332,7 +332,7 @@ func (a authority) issue(t *testing.T, name string) (cert, key string) {
 	return encoded("CERTIFICATE", der), encoded("EC PRIVATE KEY", raw)
 }
 
-// proxy starts a CONNECT proxy that connects every name to one address. If password is not "", the proxy requires the password.
+// proxy starts a CONNECT proxy that connects all names to one address. If password is not "", clients must send this password.
 func proxy(t *testing.T, to, password string) (url string, count func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -376,8 +376,8 @@ func proxy(t *testing.T, to, password string) (url string, count func() int) {
 	return "http://" + l.Addr().String(), func() int { mu.Lock(); defer mu.Unlock(); return n }
 }
 
-// secure serves a repository over TLS, with a certificate for git.example.com. If clients is set, the server requires a client certificate
-// that clients issued.
+// secure serves a repository over TLS with a certificate for git.example.com. If clients is not nil, each client needs a certificate from
+// this authority.
 func secure(t *testing.T, repo *gittest.Repo, server authority, clients *authority) (addr, url string) {
 	t.Helper()
 	inner := repo.HTTP(gittest.HTTPOptions{})
@@ -436,7 +436,7 @@ func TestProxyAndAuthorities(t *testing.T) {
 	if opened() == 0 {
 		t.Error("nothing went through the proxy")
 	}
-	// All files change while the process runs.
+	// The certificate files change while the process runs.
 	r := open(t, git.Options{URL: url, Branch: "main", Auth: wire.Auth{TLS: through(free)}})
 	fetch(t, r)
 	file("cert", strangerCert)
@@ -471,7 +471,7 @@ func TestRotation(t *testing.T) {
 	fetch("is empty")
 }
 
-// TestProxyOfEnvironment checks a proxy's environment variables in child processes, because a process reads them only once.
+// TestProxyOfEnvironment checks the environment variables for proxies in child processes, because a process reads them only once.
 func TestProxyOfEnvironment(t *testing.T) {
 	if url := os.Getenv("GIT_TEST_URL"); url != "" {
 		must(t, fetchFrom(t, url, wire.Auth{TLS: wire.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}))
@@ -487,7 +487,7 @@ func TestProxyOfEnvironment(t *testing.T) {
 	}{
 		{[]string{"HTTPS_PROXY=" + through}, true},
 		{[]string{"https_proxy=" + through, "NO_PROXY=other.example.com"}, true},
-		{[]string{"HTTPS_PROXY=" + through, "NO_PROXY=.example.com"}, false}, // the direct connection fails: this host does not exist
+		{[]string{"HTTPS_PROXY=" + through, "NO_PROXY=.example.com"}, false}, // the direct connection fails, because this host does not exist
 		{nil, false},
 	} {
 		before := count()

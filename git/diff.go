@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one path that differs between two snapshots. Old or New is the zero Entry if the path is missing there. If
-// a directory is in only one snapshot, each file in the directory is a Change.
+// Change is one path that differs between an old and a new snapshot. Old or New is the zero Entry if that snapshot
+// lacks the path. If only one snapshot has a directory, each file in the directory is a Change.
 type Change struct {
 	Path     string
 	Old, New rollout.Entry
 }
 
-// Changes lists the files, symbolic links and submodules that differ below dir ("" for all), sorted by path. It reads
-// only directories with different ids. One change among 5,000 apps takes 2 ms, but 800 ms with go-git's DiffTree.
+// Changes lists the files, symbolic links and submodules below dir ("" for the root) that differ, sorted by path
+// element. It skips directories with equal ids: one change among 5,000 apps takes 2 ms; go-git's DiffTree takes 800 ms.
 func Changes(old, new *Snapshot, dir string) ([]Change, error) {
 	from, _, err := old.lookup(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ type differ struct {
 	changes  []Change
 }
 
-// pair compares two entries at one path. A mode of 0 means that the entry is missing.
+// pair compares the entries of both snapshots at one path. An entry with mode 0 is missing.
 func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	if from.Hash == to.Hash && from.Mode == to.Mode {
 		return nil
@@ -58,7 +58,7 @@ func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	return d.merge(path, olds, news)
 }
 
-// side returns the entries of a directory. If the entry e is no directory, side stores the entry in leaf.
+// side returns the entries of e if e is a directory. Otherwise, side stores e in leaf.
 func side(s *store, e object.TreeEntry, leaf *rollout.Entry) ([]object.TreeEntry, error) {
 	if e.Mode == filemode.Dir {
 		return s.tree(e.Hash)

@@ -7,15 +7,15 @@ import (
 
 // Callers test for these errors with errors.Is. No error contains a credential.
 var (
-	// ErrConflict: a ref was not at the expected commit, and nothing was written. The caller fetches and decides again.
+	// ErrConflict: a ref was locked or not at the expected commit, and did not move. The caller fetches and decides again.
 	ErrConflict = rollout.ErrConflict
-	// ErrAuth: the server refuses the credentials, or its host key is not accepted.
+	// ErrAuth: the server refuses the credentials, or the known hosts do not contain the server's host key.
 	ErrAuth = wire.ErrAuth
-	// ErrUnreachable: no connection, no response in time, or a server failure. After a push, the next Fetch shows whether
-	// the server has applied the push. A repeated push is harmless.
+	// ErrUnreachable: no connection, no response in time, or a server failure. After a failed push, the next Fetch shows
+	// whether the server has applied the push. A repeated push is harmless.
 	ErrUnreachable = wire.ErrUnreachable
 	// ErrNotFound: the repository, branch or commit does not exist.
 	ErrNotFound = wire.ErrNotFound
-	// ErrRejected: the server refused a push because of a hook or protected branch. The text has the server's message.
+	// ErrRejected: the server refused a push, for example because of a hook. The text has the server's message.
 	ErrRejected = wire.ErrRejected
 )

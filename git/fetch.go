@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lane admits one network operation at a time. Lookups, downloads of older commits, and pushes have separate lanes, so
-// that a hanging operation blocks only operations of the same kind.
+// lane admits one network operation at a time. Lookups of branches, downloads of older commits, and pushes have
+// separate lanes, so that an operation that hangs blocks only operations of the same kind.
 type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
 
-// onNetwork runs an operation in its lane, within the time limit. Errors contain the operation and the repository.
+// onNetwork runs do in a lane, within the time limit. Errors contain the operation (what) and the repository.
 func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
@@ -38,10 +38,10 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 	return nil
 }
 
-// Fetch looks up the branches with one request, and downloads new commits of Main, State and Policy with a second one.
-// It downloads no proposals. If the keys refuse the users' newest commit, Main is an older accepted commit. If the
-// configuration has a new state branch, Fetch looks up the branches again. Errors: ErrNotFound (no such repository or
-// users' branch), ErrAuth, ErrUnreachable.
+// Fetch looks up all branches with one request. A second request downloads the new heads of the users', state and
+// policy branches, but not of proposals. If the signing keys do not accept the newest commit of the users' branch, Main
+// is an older accepted commit. If the configuration in Git names another state branch, Fetch repeats the lookup.
+// Errors: ErrNotFound (the repository or the users' branch does not exist), ErrAuth, ErrUnreachable.
 func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	var heads rollout.Heads
 	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
@@ -56,7 +56,7 @@ func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 			return err
 		}
 		again, err := r.fetch(ctx)
-		heads.State, heads.Proposals = again.State, again.Proposals // not Main, which is already checked
+		heads.State, heads.Proposals = again.State, again.Proposals // keep Main, which is already checked
 		return err
 	})
 	if err != nil {
@@ -116,7 +116,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update stores the heads that a lookup found. It keeps the heads of pushes whose number is greater than before.
+// update downloads and stores the found heads. It keeps the heads of pushes whose number is greater than before.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -144,9 +144,9 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// bring downloads commits. The parameter ahead is true if the mirror has older heads of the same branches. The first
-// request claims the heads' history, but after a revert the response may lack files. The second request claims only the
-// heads (80 ms of the server's CPU at 5,000 folders), and the third request claims nothing.
+// bring downloads commits in up to three attempts. The first tells the server that the mirror has its heads with their
+// whole history, so the response may lack files after a revert. The second names only the heads (80 ms of the server's
+// CPU at 5,000 folders), the third nothing. Without an older head of each branch (ahead), the first is skipped.
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()
@@ -177,7 +177,7 @@ func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash
 
 func (m *mirror) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
-	if q.Between() { // commits between the heads may lack files, so do not keep these commits
+	if q.Between() { // commits between old and new heads may lack files, so do not keep them
 		into = newStore()
 		into.under = st
 	}

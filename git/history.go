@@ -12,21 +12,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrUnapproved means that a signature is missing or not accepted. Its text has the reason.
+// ErrUnapproved means that a signature is missing or not accepted. The text of the wrapping error has the reason.
 var ErrUnapproved = errors.New("not signed by an allowed signer")
 
-// depths are the history depths that a search tries, in commits. A depth of 50 is nearly always enough.
+// depths are the numbers of commits that Introducer and Merge fetch in turn. 50 commits are nearly always enough.
 var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
-// logDepths are the depths that Log tries. Each is about five times the previous one, so that a short log downloads
-// little and a long log takes few requests. The last depth is the limit.
+// logDepths are the numbers of commits that Log fetches in turn. Each is about five times the previous one, so that a
+// short log downloads little and a long log takes few requests. The last number is the limit.
 var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
-// Log calls visit for a commit and its first-parent ancestors, newest first. It stops when visit returns false, or
-// after limit commits. The result whole is true if Log reached a root commit. Log fetches missing commits in steps.
-// Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's error unchanged.
+// Log calls visit for a commit and then for its ancestors along first parents. It stops when visit returns false, or
+// after limit commits. The result whole is true if all commits back to a root were visited. Log fetches missing commits
+// in steps. Errors: ErrNotFound, ErrAuth, ErrUnreachable, and visit's error unchanged.
 func (r *Repo) Log(
 	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
 ) (whole bool, err error) {
@@ -42,7 +42,7 @@ func (r *Repo) Log(
 				return false, err
 			}
 			if !ok {
-				break // the next depth includes this commit
+				break // the next step fetches this commit
 			}
 			visited++
 			if more, err := visit(s); err != nil || !more {
@@ -60,9 +60,9 @@ func (r *Repo) Log(
 	return false, nil
 }
 
-// Line lists the commits between two commits along first parents, oldest first, with both commits. If `after` is "",
-// the list begins with an empty snapshot and the root commit. Errors: ErrNotFound if `after` is not among the thousand
-// commits before upTo, ErrAuth and ErrUnreachable.
+// Line lists the commits from `after` to upTo along first parents, oldest first, including both. If `after` is "", the
+// list begins with an empty snapshot and the root commit. Errors: ErrNotFound if `after` or the root is not among the
+// thousand commits before upTo, ErrAuth and ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
 	var line []*Snapshot
 	there := false
@@ -82,8 +82,8 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error
 	return line, nil
 }
 
-// LastSigned returns the newest commit, along first parents, with a signature that the verifier accepts. Errors:
-// ErrUnapproved if none of the last thousand commits has such a signature, ErrNotFound, ErrAuth and ErrUnreachable.
+// LastSigned returns the newest commit whose signature the verifier accepts, back along first parents. Errors:
+// ErrUnapproved if none of a thousand commits has such a signature, ErrNotFound, ErrAuth and ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
 	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
 		if _, err := s.SignedBy(v); err == nil {
@@ -97,12 +97,12 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 	return id, err
 }
 
-// Introducer returns the signer who introduced the current content of a path. This is the signer of either
+// Introducer returns the signer of the commit that introduced the current content of a path. This is either
 //   - the commit that wrote the content, or
 //   - a merge whose first parent did not have the content.
 //
-// Errors: ErrUnapproved if no signature is accepted or the content is older than a thousand commits, ErrNotFound
-// if the path does not exist, ErrAuth and ErrUnreachable.
+// Errors: ErrUnapproved if no such signature is accepted or the content is older than a thousand commits; ErrNotFound
+// if the path does not exist; ErrAuth and ErrUnreachable.
 func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) (signer string, err error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -117,7 +117,7 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 	return "", fmt.Errorf("%w: %s is older than the last %d commits; change it once more", ErrUnapproved, path, maxDepth)
 }
 
-// history returns a store with at least d commits of a commit's history, with their trees.
+// history fetches d commits of a commit's history, with their files, and returns the store. d includes the commit.
 func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil || d == wire.Shallow {
@@ -137,7 +137,7 @@ func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store
 }
 
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {
-	// The result ok is false beyond the end of the history, or if an interrupted download left out files.
+	// ok is false if the commit is not yet fetched, or if an interrupted download left out files of the commit.
 	hash, err := parseID(id)
 	if err != nil || st.verify(hash) != nil {
 		return nil, false, err
@@ -154,10 +154,10 @@ type walk struct {
 	seen     map[string]bool
 }
 
-// maxWalk bounds the number of visited commits. A history with merges has several commits at each depth.
+// maxWalk limits the visited commits. It exceeds maxDepth, because merges cause several commits at each depth.
 const maxWalk = 20_000
 
-// errShallow means that the known history ends before the introducing commit.
+// errShallow means that the fetched history ends before the commit that introduced the content.
 var errShallow = errors.New("the history is not deep enough")
 
 func (w *walk) from(commit string) (signer string, err error) {
@@ -196,7 +196,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		// The loop continues with the first parent. For each other parent, find calls itself, because forks are few.
+		// The loop continues with the first of these parents. For the others, find calls itself, because merges are rare.
 		for _, parent := range having[1:] {
 			if signer, err = w.find(parent, entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err
@@ -206,7 +206,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 	}
 }
 
-// parentsWith returns the parents that have this entry at w.path, and whether the first parent has it.
+// parentsWith returns the parents of s that have this entry at w.path. first is true if the first parent has the entry.
 func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot, first bool, err error) {
 	for i, id := range s.parents {
 		parent, ok, err := at(w.store, id)

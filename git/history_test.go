@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// promoted is a repository, and the key whose signatures count as Ann's.
+// promoted is a repository with Ann's key. The policy list accepts only signatures of this key.
 type promoted struct {
 	*gittest.Repo
 	t    *testing.T
@@ -32,7 +32,7 @@ func newPromoted(t *testing.T) *promoted {
 	return p
 }
 
-// signs makes the next commits signed with a key, or unsigned if key is "".
+// signs signs the next commits with a key, or leaves them unsigned if key is "".
 func (p *promoted) signs(key string) *promoted {
 	p.Git("config", "commit.gpgsign", fmt.Sprint(key != ""))
 	p.Git("config", "user.signingkey", key)
@@ -40,12 +40,12 @@ func (p *promoted) signs(key string) *promoted {
 	return p
 }
 
-// promote commits a promotion file with this content.
+// promote commits a promotion file with the given content.
 func (p *promoted) promote(content string) string {
 	return p.CommitFiles("promote", map[string]string{promotion: content})
 }
 
-// other adds n empty commits to main. CommitNothing takes one process, but cannot sign.
+// other adds n empty commits to main. CommitNothing is faster than one process for each commit, but cannot sign.
 func (p *promoted) other(n int) {
 	if !p.signing {
 		p.CommitNothing(n)
@@ -59,7 +59,7 @@ func (p *promoted) other(n int) {
 
 func (p *promoted) branch(name string, do func()) { onBranch(p.Repo, name, "main", do) }
 
-// onBranch runs do on a new branch that starts at a commit, and then checks out main.
+// onBranch makes a new branch at a commit, runs do on this branch, and then checks out main.
 func onBranch(r *gittest.Repo, name, at string, do func()) {
 	r.Git("checkout", "-q", "-b", name, at)
 	do()

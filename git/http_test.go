@@ -69,7 +69,7 @@ func TestHTTPRequests(t *testing.T) {
 	}
 }
 
-// greetings counts the requests for a server's capabilities that precede pushes.
+// greetings counts the requests for the server's capabilities. Such a request precedes the first push.
 func greetings(s *gittest.Server) (n int) {
 	for _, request := range s.Requests() {
 		if strings.HasSuffix(request, "/info/refs?service=git-receive-pack") {
@@ -82,7 +82,7 @@ func greetings(s *gittest.Server) (n int) {
 func TestHTTPFaults(t *testing.T) {
 	cases := map[string]struct {
 		faults gittest.Faults
-		want   error // the error of the push
+		want   error // the error that the push must return
 		landed bool
 	}{
 		"the server is overloaded":                     {gittest.Faults{RejectPushes: 1}, git.ErrUnreachable, false},
@@ -231,7 +231,7 @@ func TestHTTPCredentials(t *testing.T) {
 	}
 }
 
-// TestHTTPRedirect checks that credentials are sent only to the configured server.
+// TestHTTPRedirect checks that credentials are sent only to the configured server, and not to servers after a redirect.
 func TestHTTPRedirect(t *testing.T) {
 	w, s := httpWorld(t)
 	var authorized, posted bool
@@ -266,11 +266,11 @@ func TestHTTPRedirect(t *testing.T) {
 	}
 }
 
-// TestIncompletePack checks that a commit that the server sends without its file does not become a head.
+// TestIncompletePack checks that Fetch refuses a commit that the server sends without its files.
 func TestIncompletePack(t *testing.T) {
 	w, s := httpWorld(t)
 	const line = "packfile\n"
-	alone := exec.Command("git", "pack-objects", "-q", "--stdout") // packs the commit without its files
+	alone := exec.Command("git", "pack-objects", "-q", "--stdout") // packs the commit without its tree and files
 	alone.Dir, alone.Env, alone.Stdin = w.server.Bare, gittest.Env(), strings.NewReader(w.server.Head()+"\n")
 	pack, err := alone.Output()
 	must(t, err)
@@ -296,7 +296,7 @@ func TestIncompletePack(t *testing.T) {
 	}
 }
 
-// TestPushOneByOne checks pushes to a server without atomic updates. Branches are pushed one by one, up to the first refusal.
+// TestPushOneByOne checks pushes to a server without atomic pushes: the branches are pushed one by one, until a push is refused.
 func TestPushOneByOne(t *testing.T) {
 	w, _ := httpWorld(t)
 	w.server.InBare("config", "receive.advertiseAtomic", "false")
@@ -306,7 +306,7 @@ func TestPushOneByOne(t *testing.T) {
 	if got := r.Stats().Pushes; got != 2 {
 		t.Errorf("%d pushes for two branches", got)
 	}
-	push(w, r, stateUpdate(ids[0], "x", "2")) // a single update is a single push
+	push(w, r, stateUpdate(ids[0], "x", "2")) // one update is one push
 	if got := r.Stats().Pushes; got != 3 {
 		t.Errorf("%d pushes after one more", got)
 	}
@@ -318,7 +318,7 @@ func TestPushOneByOne(t *testing.T) {
 	}
 }
 
-// randomText returns n bytes of text that does not compress.
+// randomText returns n bytes that do not compress.
 func randomText(n int) string {
 	text := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(text)

@@ -10,15 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// KeyFiles has the paths of files with accepted keys (allowed_signers; Keyring: OpenPGP). A path "" means no check.
+// KeyFiles has the paths of files with accepted keys (allowed_signers; Keyring: OpenPGP). The path "" means no check.
 type KeyFiles struct {
-	Commits   string // keys that must sign a commit of the users' branch before it is followed
-	Keyring   string // like Commits; with both files, a key in either file suffices
+	Commits   string // keys that must sign a commit of the users' branch before gitrollout uses it
+	Keyring   string // OpenPGP keys for the same commits; if both files are set, a key in either file is enough
 	Promoters string // keys that must sign the commit or merge of a promotion file
 	State     string // keys that must sign the newest commit of the state branch
 }
 
-// Keys holds the keys in the KeyFiles. Each Fetch reads the files again. Keys is safe for concurrent use.
+// Keys holds the keys of the files in KeyFiles. Each Fetch reads the files again. Keys is safe for concurrent use.
 type Keys struct {
 	files KeyFiles
 
@@ -27,7 +27,7 @@ type Keys struct {
 
 type accepted struct{ commits, promoters, state sign.Policy }
 
-// OpenKeys reads the files, so that a mistake in a file is a startup error. It returns nil if all paths are "".
+// OpenKeys reads the files, so that an error in a file prevents the start. It returns nil if all paths are "".
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -36,7 +36,7 @@ func OpenKeys(files KeyFiles) (*Keys, error) {
 	return k, k.Read()
 }
 
-// Read reads the files, and parses them again if they changed. After an error the previous keys stay in force.
+// Read reads the files, and parses changed content. After an error, the previously read keys stay in force.
 func (k *Keys) Read() error {
 	files := []wire.File{
 		{Purpose: "--verify-commits", Name: k.files.Commits}, {Purpose: "--verify-keyring", Name: k.files.Keyring},

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// knownAt returns a known_hosts file with the server's key, listed for another address.
+// knownAt returns a known_hosts file that lists the server's key for another address.
 func knownAt(t *testing.T, addr string, s *gittest.Server) (file string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -28,7 +28,7 @@ func TestSSHTrust(t *testing.T) {
 	repo := newRepo(t, map[string]string{"f": "1"})
 	s, other := repo.SSH(gittest.SSHOptions{}), repo.SSH(gittest.SSHOptions{})
 	empty := write(t, filepath.Join(t.TempDir(), "known_hosts"), "")
-	// This known_hosts file lists another key for the server: the server's key seems to have changed, as with a man in the middle.
+	// This known_hosts file lists another server's key for the address, as if a man in the middle presented another key.
 	addr, _, _ := strings.Cut(strings.TrimPrefix(s.URL, "ssh://git@"), "/")
 	changed := knownAt(t, addr, other)
 	cases := map[string]struct {
@@ -68,7 +68,7 @@ func TestUnreachable(t *testing.T) {
 		_, err := r.Fetch(t.Context())
 		wantError(t, opts.URL+" is gone", err, git.ErrUnreachable)
 	}
-	// A server that accepts and never answers must not exceed the time limit, in any phase of a connection.
+	// A server that accepts a connection and never answers must not delay Fetch beyond the time limit, on any transport.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
@@ -86,7 +86,7 @@ func TestLocalRepository(t *testing.T) {
 	repo := newRepo(t, map[string]string{"f": "1"})
 	repo.Git("branch", "other")
 	t.Chdir(repo.Work)
-	// In a hook, git sets these variables for the hook's own repository.
+	// In a hook, git sets these variables to the hook's own repository. They must not affect another repository.
 	t.Setenv("GIT_DIR", "/nonexistent")
 	t.Setenv("GIT_INDEX_FILE", "/nonexistent/index")
 	r := open(t, git.Options{URL: ".", Branch: "main"})

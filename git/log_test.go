@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestLog checks that a log is fetched in steps, and no further than visit needs.
+// TestLog checks that Log fetches the history in steps, and stops fetching when visit needs no more commits.
 func TestLog(t *testing.T) {
 	const commits = 250
 	repo, tip := logged(t, commits)
@@ -65,7 +65,7 @@ func mirrorOf(t testing.TB, repo *gittest.Repo) *git.Repo {
 	return open(t, git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})
 }
 
-// logged returns a repository and the newest commit of a branch, whose commits each change one file.
+// logged returns a repository with a branch whose commits each change one file, and the newest commit of this branch.
 func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	t.Helper()
 	repo = newRepo(t, map[string]string{"f": "0"})
@@ -79,13 +79,13 @@ func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	return repo, repo.Ref("state")
 }
 
-// TestLogAfterACutOffAnswer cuts off the answer to a history request, so that commits lack their files. The next Log fetches the files,
-// instead of reporting a missing object.
+// TestLogAfterACutOffAnswer cuts off the response to a request for history, so that some commits lack files. The next Log must fetch these
+// files instead of returning an error.
 func TestLogAfterACutOffAnswer(t *testing.T) {
-	const commits = 90 // few enough for one response
+	const commits = 90 // few enough for one request
 	repo, tip := logged(t, commits)
 	server := repo.HTTP(gittest.HTTPOptions{})
-	var left atomic.Int64 // bytes until a response is cut off; below 0 means never
+	var left atomic.Int64 // bytes until a response is cut off; a negative number means never
 	left.Store(-1)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		server.Proxy().ServeHTTP(&cutOff{w, &left}, req)
@@ -119,7 +119,7 @@ func TestLogAfterACutOffAnswer(t *testing.T) {
 	}
 }
 
-// cutOff breaks a response after a number of bytes.
+// cutOff breaks the connection after a number of bytes of the response.
 type cutOff struct {
 	http.ResponseWriter
 	left *atomic.Int64

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns the changes of a commit with one parent, and whether the changes fit `onto` without a conflict. For
-// other commits, it returns the zero value. It fetches missing commits. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// Merge returns the changes from a commit's only parent, and whether they apply to `onto` without a conflict. For other
+// commits, it returns the zero value. It fetches missing commits. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -36,7 +36,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick returns the changes from base to s. Clean is true if base and target are equal at each changed path.
+// pick returns the changes from base to s. Clean is true if all are files, and target equals base at each changed path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -49,7 +49,7 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 				return m, err
 			}
 		default:
-			m.Clean = false // gitrollout never proposes links or submodules
+			m.Clean = false // a symbolic link or submodule, which gitrollout never proposes
 		}
 		now, _, err := target.Lookup(c.Path)
 		if err != nil {
@@ -60,7 +60,7 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	return m, err
 }
 
-// descends reports whether from is an ancestor of commit, within a thousand commits.
+// descends reports whether from is an ancestor of commit, at most a thousand commits back.
 func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -76,12 +76,12 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 	return false, nil
 }
 
-// graphDepths are the depths that Outside tries. A commit without files takes about 200 bytes.
+// graphDepths are the numbers of commits that Outside fetches in turn, without files. A commit takes about 200 bytes.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside returns the commits in the list `of` that are not in commit's history. A server cannot forge the history,
-// because a commit's id is a hash over its parents. If the history is truncated, Outside also returns the commits that
-// it did not find. If the server lacks commit, the error is ErrNotFound.
+// Outside returns the commits in the list `of` that are neither commit nor its ancestors. A server cannot forge
+// ancestors, because a commit's id is a hash over its parents. If the server sends only part of the history, Outside
+// also returns the commits that it did not find. If the server lacks commit, the error is ErrNotFound.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 	return slices.DeleteFunc(slices.Clone(of), func(c string) bool { return !sought[plumbing.NewHash(c)] }), nil
 }
 
-// graph fetches a commit's history up to a depth, without files. Servers without partial clone also send the files.
+// graph fetches a commit's history up to a depth, without files. Servers without filters also send the files.
 func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*store, error) {
 	st, done := r.filling()
 	defer done()
@@ -125,7 +125,7 @@ func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*stor
 	return into, err
 }
 
-// lineage deletes commit and its ancestors from sought. The result whole is false if a parent is unknown.
+// lineage deletes commit and its ancestors from sought. whole is false if the parents of a visited commit are unknown.
 func (m *mirror) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}
@@ -155,7 +155,7 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 
 const mostParents = 10_000
 
-// noteParents records the parents of commits between old and new heads, so that descends needs no requests.
+// noteParents records the parents of commits between old and new heads, so that descends needs no request for them.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

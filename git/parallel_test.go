@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gate is a proxy in front of a Git server. It delays chosen requests before the server gets them, or their responses.
+// gate is a proxy in front of a Git server. It can delay requests before they reach the server, or delay their responses.
 type gate struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -59,10 +59,10 @@ func (g *gate) hold(before, after func(*http.Request)) {
 	g.before, g.after = before, after
 }
 
-// fetches reports whether a request is for a lookup or a fetch, not for a push.
+// fetches reports whether a request is for a lookup or a fetch. Other requests are for pushes.
 func fetches(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/git-upload-pack") }
 
-// waiting returns a hook that delays a request if which returns true. Each delayed request sends a value to entered; leave releases all.
+// waiting returns a hook that delays requests; the function which selects them. Each delayed request sends to entered; leave releases all.
 func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered chan struct{}, leave func()) {
 	entered, left := make(chan struct{}, 100), make(chan struct{})
 	return func(req *http.Request) {
@@ -76,7 +76,7 @@ func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered 
 	}, entered, sync.OnceFunc(func() { close(left) })
 }
 
-// openGate opens a mirror of a repository through a gate, and fetches once.
+// openGate opens a mirror of a repository through a new gate, and fetches once.
 func openGate(t *testing.T, repo *gittest.Repo) (*gate, *world, *git.Repo) {
 	t.Helper()
 	g := newGate(t, repo)
@@ -86,8 +86,7 @@ func openGate(t *testing.T, repo *gittest.Repo) (*gate, *world, *git.Repo) {
 	return g, w, r
 }
 
-// TestHangingFetchHoldsUpNothing checks that a Fetch whose lookup hangs delays no reads of earlier commits, no pushes and no further
-// fetches.
+// TestHangingFetchHoldsUpNothing checks that a Fetch whose lookup hangs delays no reads, no pushes and no downloads of older commits.
 func TestHangingFetchHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
@@ -122,7 +121,7 @@ func TestHangingFetchHoldsUpNothing(t *testing.T) {
 	must(t, <-ended)
 }
 
-// TestHangingPushHoldsUpNoFetch checks that branches are looked up and fetched while a push hangs.
+// TestHangingPushHoldsUpNoFetch checks that Fetch works while a push hangs.
 func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 	t.Parallel()
 	repo := newRepo(t, map[string]string{"a": "1\n"})
@@ -145,7 +144,7 @@ func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 	}
 }
 
-// TestPushOvertakesFetch checks that a lookup whose response arrives late does not undo pushes that succeeded meanwhile.
+// TestPushOvertakesFetch checks that the late response to a lookup does not undo the pushes that succeeded after the lookup began.
 func TestPushOvertakesFetch(t *testing.T) {
 	t.Parallel()
 	const ours = "gitrollout/promote/prod/shop"
@@ -174,19 +173,19 @@ func TestPushOvertakesFetch(t *testing.T) {
 	must(t, got.error)
 	compare.CheckNamed(t, "the fetch that was overtaken", want, got.Heads)
 	compare.CheckNamed(t, "the next fetch", want, fetch(w, r))
-	// Pushes override only a lookup in progress. The next lookup sees other writers' changes.
+	// Pushes override only a lookup that is in progress. The next lookup shows changes by other writers.
 	repo.InBare("update-ref", "refs/heads/"+stateBranch, second)
 	wantState(t, "after a push by another client", r, second)
 }
 
-// TestDownloadAndRenewal checks that a hanging download stays complete while pushes grow the mirror enough for a renewal.
+// TestDownloadAndRenewal checks that a download that hangs loses no objects, although pushes grow the mirror enough for a renewal.
 func TestDownloadAndRenewal(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
 	big := strings.Repeat("0123456789abcdef", 100<<10)
 	main := repo.CommitFiles("first", map[string]string{"a": "1\n", "big": big})
 	g, w, r := openGate(t, repo)
-	repo.CommitFiles("second", map[string]string{"a": "2\n", "big": big + "2"}) // git sends a delta against the first version
+	repo.CommitFiles("second", map[string]string{"a": "2\n", "big": big + "2"}) // git sends a delta whose base is the first version
 
 	posts := 0
 	hold, entered, leave := waiting(func(req *http.Request) bool {
@@ -215,7 +214,7 @@ func TestDownloadAndRenewal(t *testing.T) {
 	}
 }
 
-// TestEverythingAtOnce runs all methods concurrently, for the race detector, and compares the content with git's.
+// TestEverythingAtOnce calls the methods concurrently, for the race detector, and compares the content with git's.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
@@ -258,7 +257,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	repo.Fsck()
 }
 
-// TestBringMany checks that Bring gets the commits of a thousand apps with one request, as after a restart.
+// TestBringMany checks that Bring gets a thousand commits with one request, as needed for a thousand apps after a restart.
 func TestBringMany(t *testing.T) {
 	t.Parallel()
 	const apps = 1000
@@ -281,7 +280,7 @@ func TestBringMany(t *testing.T) {
 	if n := after.Requests - before.Requests; n != 1 {
 		t.Errorf("%d requests, want 1", n)
 	}
-	// A renewal keeps all these commits. Each push adds a megabyte, to cause a renewal.
+	// A renewal of the store must keep all these commits. Each push adds a megabyte, so that a renewal becomes due.
 	base := ""
 	for i := range 4 {
 		base = push(w, r, stateUpdate(base, "x", strings.Repeat(fmt.Sprint(i), 1<<20)))[0]
@@ -308,7 +307,7 @@ func twelveCommits(t *testing.T, r *gittest.Repo) {
 	}
 }
 
-// bringSome is a case of the contract: commits that the server has lost do not prevent the download of others.
+// bringSome is a test case of TestContract: Bring gets the other commits if the server has lost some.
 func bringSome(w *world) {
 	var ids, lost []string
 	for i, id := range strings.Fields(w.server.InBare("rev-list", "--reverse", "--max-count=12", "main")) {

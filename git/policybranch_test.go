@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestPolicyBranch checks that the policy branch is looked up and fetched with the others: before it exists, afterwards, and after a push
-// to it. An unchanged policy branch costs no further request, and a renewal of the store keeps its commit.
+// TestPolicyBranch checks that Fetch also gets the policy branch: before it exists, after its creation, after a push to it, and after its
+// deletion. An unchanged policy branch causes no further request, and a renewal of the store keeps its commit.
 func TestPolicyBranch(t *testing.T) {
 	p := newRepo(t, map[string]string{"f": "1"})
 	r := open(t, git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL, Policy: "platform"})
@@ -52,7 +52,7 @@ func TestPolicyBranch(t *testing.T) {
 	atRest("one")
 	push("two")
 	read("two")
-	for i := range 3 { // each commit is large enough for a renewal of the store
+	for i := range 3 { // each commit is large enough to cause a renewal of the store
 		p.CommitFiles("large", map[string]string{"large": fmt.Sprint(i) + string(make([]byte, 3<<20))})
 		atRest("two")
 	}

@@ -15,15 +15,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Push makes commits and moves all branches with one push. The push is atomic on servers that support this, such as
-// git, GitHub, GitLab and Gitea. Other servers receive the updates one by one, in order, until one fails.
+// Push makes a commit for each update, and moves all branches with one push. The push is atomic if the server supports
+// this, as git, GitHub, GitLab and Gitea do. Other servers get the updates one by one, in order, until one fails.
 //
-// Push returns the new head of each branch that it does not delete. It skips an update that changes no file, or
+// Push returns the new head of each branch, except of deleted branches. It skips an update that changes no file, or
 // whose commit is already the branch's head. If it skips all updates, it sends nothing.
 //
-// Errors: ErrConflict if a branch was not at Old; an atomic push then wrote nothing. ErrRejected if a hook or a
-// protected branch refused the push. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated push
-// makes the same commits.
+// Errors: ErrConflict if a branch was not at Old; an atomic push then wrote nothing. ErrRejected if a hook or branch
+// protection refused the push. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated push makes the
+// same commits.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))
 	made := newStore()
@@ -57,7 +57,7 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 	return heads, nil
 }
 
-// prepare validates an update and makes its objects. The result send is false if the update changes nothing.
+// prepare validates an update and adds its objects to made. The result send is false if the update changes nothing.
 func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wire.Command, send bool, err error) {
 	if c, err = commandOf(u); err != nil {
 		return c, false, err
@@ -105,7 +105,7 @@ func (o *Options) commit(into *store, tree, parent plumbing.Hash, u rollout.Upda
 	return into.Keep(plumbing.CommitObject, data), nil
 }
 
-// commandOf validates an update and returns its ref command. Only proposals may be deleted or forced.
+// commandOf validates an update and returns the command for its ref. Only proposals may be deleted or force-pushed.
 func commandOf(u rollout.Update) (c wire.Command, err error) {
 	if c.Ref, err = branchRef(u.Branch); err != nil {
 		return c, err
@@ -129,7 +129,7 @@ func commandOf(u rollout.Update) (c wire.Command, err error) {
 	return c, nil
 }
 
-// root applies edits to the root tree. Unlike other trees, the root tree may be empty.
+// root applies an update's edits to a root tree. Unlike other trees, the root tree may be empty.
 func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
 	edits, err := plan(u.Edits)
 	if err != nil {
@@ -142,7 +142,7 @@ func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, err
 	return after, err
 }
 
-// send pushes the commands. If the push fails, the method resolve finds the reason.
+// send pushes the commands, one by one if the server has no atomic pushes. If a push fails, resolve finds the reason.
 func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) error {
 	s, err := r.server.ToPush(ctx)
 	if err != nil {
@@ -174,10 +174,10 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 	return nil
 }
 
-// resolve classifies a failed push by the refs' present ids, because servers use one message for several causes. git's
-// "failed to update ref" means a moved ref, a ref that another push has locked, or a full disk. If two pushes in a row
-// find a locked ref and no ref has moved, the lock is stale or another branch's name blocks the ref. resolve then
-// returns ErrRejected.
+// resolve returns the reason of a failed push, or nil if all refs are at their new ids. It looks up the refs, because
+// servers use one message for several causes. git's "failed to update ref" means that the ref has moved, that another
+// push has locked it, or that the disk is full. If two pushes in a row find a locked ref and no ref has moved, the
+// error is ErrRejected: the lock is stale, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -207,7 +207,7 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 	return fmt.Errorf("%w: %w", ErrRejected, cause)
 }
 
-// lookUpRefs returns the ids of the branches in commands, nil on an error.
+// lookUpRefs returns the ids of the branches in commands, by full name. It returns nil after an error.
 func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (map[string]string, error) {
 	s, err := at.ToFetch(ctx)
 	if err != nil {
@@ -215,14 +215,14 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 	}
 	defer s.Close()
 	names := rollout.Mapped(commands, func(c wire.Command) string { return string(c.Ref) })
-	found, err := s.LookUp(ctx, names) // IDs is nil on an error
+	found, err := s.LookUp(ctx, names) // IDs is nil after an error
 	return found.IDs, err
 }
 
-// CommitAttempts bounds the attempts of CommitToBranch while other writers push.
+// CommitAttempts is the maximum number of attempts of CommitToBranch if other writers push to the branch.
 const CommitAttempts = 5
 
-// CommitToBranch commits to a branch that others also push to, and repeats on ErrConflict. The function build gets the
+// CommitToBranch commits to a branch to which others also push, and tries again after ErrConflict. build gets the
 // branch's Snapshot (empty for a new branch), and sets only Edits, Message and When. The id is "" if nothing changed.
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),

@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// TestRenewalKeepsWhatIsUsed checks that a renewal keeps the heads, and the most recently used commits up to the limit of their size.
+// TestRenewalKeepsWhatIsUsed checks that a renewal keeps the heads, and the most recently read commits up to a total size.
 func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	const size, commits = 8 << 20, 16
 	r := &mirror{store: newStore(), recent: map[plumbing.Hash]int{}}
@@ -40,7 +40,7 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 			t.Fatal("the added commit is not held")
 		}
 	}
-	r.held(ids[0]) // marks the first commit as recently used
+	r.held(ids[0]) // marks the first commit as most recently read
 	unused := add(commits + 1)
 
 	r.downloads = 1
@@ -71,7 +71,7 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestStoreIsShared checks concurrent writes and reads of one store, for the race detector.
+// TestStoreIsShared writes and reads one store concurrently, for the race detector.
 func TestStoreIsShared(t *testing.T) {
 	const writers, objects = 8, 500
 	st := newStore()

@@ -11,16 +11,16 @@ import (
 
 // Options selects the repository to mirror and its branches.
 type Options struct {
-	// URL is https, http, ssh, git, user@host:path, file or a local path. Open removes a user name and password from the
-	// URL, and uses them if Auth has no HTTP credentials.
+	// URL is an https, http, ssh, git or file URL, or user@host:path, or a local path. Open removes a user name and
+	// password from the URL, and uses them if Auth has no HTTP credentials.
 	URL  string
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state branch and proposal branches; "" selects none. The cluster's configuration in Git sets
-	// the state branch's name. Before the first Fetch, the name is rollout.StateBranch.
+	// Cluster selects the state branch and the proposal branches; "" selects none. The configuration of the cluster in Git
+	// names the state branch. Before the first Fetch, the name is rollout.StateBranch(Cluster).
 	Cluster string
-	// StateBranch overrides the state branch of the configuration.
+	// StateBranch overrides the name of the state branch in the configuration.
 	StateBranch string
 	// Policy is another branch to look up and fetch; "" means none.
 	Policy string
@@ -28,15 +28,15 @@ type Options struct {
 	Keys *Keys
 	// Identity is the author and committer of pushed commits (default Self).
 	Identity rollout.Identity
-	// Sign, if set, signs a commit object. Equal commits must get equal signatures, so that a push can be repeated.
+	// Sign, if set, signs a commit object. For equal commits, it must return equal bytes, so that a push can be repeated.
 	Sign func(commit []byte) ([]byte, error)
 	// Timeout bounds each operation (default 2 minutes). MaxBytes bounds each response (default 1 GiB).
 	Timeout  time.Duration
 	MaxBytes int64
 }
 
-// Repo is a shallow mirror of the configured branches, in memory. It is safe for concurrent use. A lookup, push or
-// download of older commits waits only for operations of the same kind. Reads never wait for the network.
+// Repo is a shallow mirror of the configured branches, in memory. It is safe for concurrent use. A lookup, a push or a
+// download of older commits waits only for operations of the same kind. Reads from memory never wait for the network.
 type Repo struct {
 	remote wire.Remote
 	opts   Options
@@ -44,8 +44,8 @@ type Repo struct {
 
 	looking, bringing, pushing lane
 
-	followed *followed    // guarded by the looking lane
-	raced    *atomic.Bool // the last push found a locked ref, although no ref had moved
+	followed *followed    // guarded by the lane looking
+	raced    *atomic.Bool // whether the last push found a locked ref, although no ref had moved
 
 	*mirror
 }
@@ -86,7 +86,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, nil
 }
 
-// Beside returns a Repo on the same mirror. Its pushes and downloads of old commits do not wait for operations of r.
+// Beside returns a Repo with the same mirror. Its pushes and downloads of older commits do not wait for r's operations.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)
@@ -96,7 +96,7 @@ func (r *Repo) Beside() *Repo {
 // Remote returns the repository's address.
 func (r *Repo) Remote() wire.Remote { return r.remote }
 
-// Stats counts the operations of a Repo since Open, and the objects and bytes in its store.
+// Stats has the numbers of a Repo's operations since Open, and of the objects and bytes in its store.
 type Stats struct {
 	wire.Stats
 	Objects, Bytes int64

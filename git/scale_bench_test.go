@@ -16,9 +16,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// BenchmarkLargeRepository compares this package with the git command for the same tasks, in turns on one server, and prints a table. git
-// gets its best case: clones of the needed branches only, shallow for fetches and whole for pushes, which are slower from a shallow clone.
-// TestCostsDoNotGrow checks exact costs; times are not checked. docs/performance.md explains the table.
+// BenchmarkLargeRepository compares this package with the git command. Both do the same tasks in turns on one server, and a table shows the
+// costs. git gets its best case: clones of the needed branches only, shallow for fetches and whole for pushes, because pushes from a
+// shallow clone are slower. TestCostsDoNotGrow checks exact costs; no test checks times. docs/performance.md explains the table.
 func BenchmarkLargeRepository(b *testing.B) {
 	size := scaleOf()
 	start := time.Now()
@@ -26,7 +26,7 @@ func BenchmarkLargeRepository(b *testing.B) {
 	fmt.Printf("\n\n%s: made in %.0f s\n", size, time.Since(start).Seconds())
 	server := repo.HTTP(gittest.HTTPOptions{})
 	http := &largeWorld{size: size, repo: repo, server: server, url: server.URL, cliURL: server.URL}
-	// The two worlds write different versions, because otherwise the second world's changes would already exist.
+	// The second world writes other versions, because otherwise its changes would already exist in the repository.
 	path := &largeWorld{size: size, repo: repo, url: repo.Bare, cliURL: "file://" + repo.Bare, version: 1_000_000}
 	http.table(b, "http")
 	path.table(b, "path")
@@ -34,7 +34,7 @@ func BenchmarkLargeRepository(b *testing.B) {
 	b.Run("http/long-life", http.longLife)
 }
 
-// table runs all rows and prints their table.
+// table measures all tasks over one transport, and prints their table.
 func (w *largeWorld) table(b *testing.B, transport string) {
 	var table strings.Builder
 	w.columns = tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -52,14 +52,14 @@ func (w *largeWorld) table(b *testing.B, transport string) {
 	fmt.Printf("\n\n%s\n%s\n", table.String(), w.notes.String())
 }
 
-// maintain repacks the server's repository, as a real server does regularly. Otherwise the loose objects of each push slow down all later
-// pushes.
+// maintain repacks the server's repository, as a real server does regularly. Otherwise, the loose objects of each push would slow down all
+// later pushes.
 func (w *largeWorld) maintain() { w.repo.InBare("repack", "-d", "-q") }
 
-// minRounds is the minimum number of rounds of each task. Fast tasks run for up to a second.
+// minRounds is the minimum number of rounds of each task. Fast tasks run more rounds, for up to a second.
 const minRounds = 12
 
-// rounds runs round as often as the benchmark asks, but at least minRounds times.
+// rounds calls round as often as the benchmark requests, but at least minRounds times.
 func rounds(b *testing.B, round func(i int)) {
 	n := 0
 	for ; b.Loop(); n++ {
@@ -71,7 +71,7 @@ func rounds(b *testing.B, round func(i int)) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// largeWorld is the large repository and one transport to it.
+// largeWorld is the large repository with the URLs of one transport.
 type largeWorld struct {
 	size        scale
 	repo        *gittest.Repo
@@ -83,11 +83,11 @@ type largeWorld struct {
 	notes   strings.Builder // printed after the table
 }
 
-// cost is the cost of a task for gitrollout or for git.
+// cost has the costs of one task, either with gitrollout or with git.
 type cost struct {
 	walls          []time.Duration
-	received, sent int64  // total of all rounds; -1 if unknown
-	memory         string // the table's text
+	received, sent int64  // total of all rounds; negative if unknown
+	memory         string // text for the table
 }
 
 func (c *cost) median() time.Duration {
@@ -110,7 +110,7 @@ func millis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/floa
 
 func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// row adds the costs of both sides to the table, and reports them as metrics.
+// row adds the costs of a task with gitrollout and with git to the table, and reports them as metrics.
 func (w *largeWorld) row(b *testing.B, what string, ours, plain *cost) {
 	ratio := float64(plain.median()) / float64(ours.median())
 	_, _ = fmt.Fprintf(w.columns, "%s\t%s\t%s\t1 : %.1f\n", what, ours, plain, ratio)
@@ -123,7 +123,7 @@ func (w *largeWorld) row(b *testing.B, what string, ours, plain *cost) {
 	}
 }
 
-// ours measures one operation of a mirror.
+// ours measures one operation of gitrollout's mirror.
 func (c *cost) ours(r *git.Repo, step func()) {
 	before, start := r.Stats(), time.Now()
 	step()
@@ -136,7 +136,7 @@ func (c *cost) poll(b *testing.B, r *git.Repo) {
 	c.ours(r, func() { fetch(b, r) })
 }
 
-// plain measures one script of the git command.
+// plain measures one script with git commands.
 func (w *largeWorld) plain(c *cost, in cli, script string) {
 	if w.server == nil {
 		c.walls, c.received, c.sent = append(c.walls, in.run(script)), -1, -1
@@ -148,7 +148,7 @@ func (w *largeWorld) plain(c *cost, in cli, script string) {
 	c.received, c.sent = c.received+sentNow-sent, c.sent+receivedNow-received
 }
 
-// resident runs a script of git again and returns the peak RSS. A local path has none, because the script also runs the server.
+// resident runs a script of git again. It returns the peak RSS, or "–" for a local path, because then the script also runs the server.
 func (w *largeWorld) resident(in cli, script string) string {
 	if peak := in.resident(script); w.server != nil {
 		return "RSS " + mib(peak)
@@ -164,7 +164,7 @@ func (w *largeWorld) open(b *testing.B, state string) (*git.Repo, rollout.Heads)
 	return r, fetch(b, r)
 }
 
-// mirror returns a bare clone of main and the state branch only.
+// mirror returns a new bare repository that fetches only main and the state branch.
 func (w *largeWorld) mirror(b *testing.B) cli {
 	c := cli{b, b.TempDir()}
 	c.run("git init -q --bare . && git config gc.auto 0 && git remote add origin " + w.cliURL +
@@ -175,7 +175,7 @@ func (w *largeWorld) mirror(b *testing.B) cli {
 
 const firstFetch, nextFetch = "git fetch -q --no-tags --depth 1 origin", "git fetch -q --no-tags origin"
 
-// firstFetch measures a new process until it can read both branches. For gitrollout, the process is this test program.
+// firstFetch measures a new process from its start until it has fetched both branches. For gitrollout, the process is this test program.
 func (w *largeWorld) firstFetch(b *testing.B) {
 	var ours, plain cost
 	var heap, resident int64
@@ -240,18 +240,18 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 	w.row(b, "fetch of one commit", &ours, &plain)
 }
 
-// committer commits with gitrollout and with git to two state branches of a given length.
+// committer commits to two state branches of the same length, to one with gitrollout and to one with git.
 type committer struct {
 	commits     int
 	r           *git.Repo
 	state       string
 	clone       cli
 	ours, plain cost
-	// first is the cost of gitrollout's first push, which also reads the server's capabilities with all refs.
+	// first is the cost of gitrollout's first push, which also reads the server's capabilities and all refs.
 	first cost
 }
 
-// stateCommits measures commits of n apps' records to branches with histories of different lengths, in turns.
+// stateCommits measures commits with the records of n apps, in turns on branches with histories of different lengths.
 func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
 	var all []*committer
 	for _, commits := range histories {
@@ -285,7 +285,7 @@ func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
 	}
 }
 
-// records returns new records of n apps, as edits.
+// records returns edits with new records of n apps.
 func (w *largeWorld) records(n int) map[string][]byte {
 	w.version++
 	edits := map[string][]byte{}
@@ -305,7 +305,7 @@ func (c *committer) commit(b *testing.B, w *largeWorld, n int, into *cost) {
 	}
 }
 
-// script writes new records to the clone and returns the git commands that commit and push them.
+// script writes new records into the clone, and returns the git commands that commit and push these records.
 func (c *committer) script(b *testing.B, w *largeWorld, n int) string {
 	for path, content := range w.records(n) {
 		must(b, os.WriteFile(c.clone.dir+"/"+path, content, 0o644))
@@ -317,7 +317,7 @@ func (c *committer) commitByCLI(b *testing.B, w *largeWorld, n int) {
 	w.plain(&c.plain, c.clone, c.script(b, w, n))
 }
 
-// longLife polls and commits a thousand times, with some users' pushes in between, and reports the memory.
+// longLife polls and commits a thousand times, with a push to main after every 50 rounds, and reports the memory.
 func (w *largeWorld) longLife(b *testing.B) {
 	const life = 1000
 	c := &committer{commits: w.size.longest()}
@@ -325,7 +325,7 @@ func (w *largeWorld) longLife(b *testing.B) {
 	c.r, c.state = r, heads.State
 	var polls cost
 	var early int64
-	var most [2]int64 // the peak of each half, because the heap grows until the store is renewed
+	var most [2]int64 // the largest heap in each half of the run, because the heap grows until the store is renewed
 	for i := range life {
 		if i%100 == 0 {
 			w.maintain()

@@ -40,20 +40,20 @@ func (s scale) String() string {
 
 func appFile(i int) string { return fmt.Sprintf("apps/%02d/app-%04d/kustomization.yaml", i/100, i) }
 
-// recordFile returns the path of an app's record, in folders as in package rollout's StatePath.
+// recordFile returns the path of an app's record. As in StatePath of package rollout, the records are in 256 folders.
 func recordFile(i int) string {
 	name := fmt.Sprintf("app-%04d", i)
 	sum := sha256.Sum256([]byte(name))
 	return fmt.Sprintf("apps/%x/%s.yaml", sum[:1], name)
 }
 
-// record returns an app's record of typical length: 1.3 kB, with hashes that do not compress.
+// record returns a record of an app with a typical length of 1.3 kB. It contains hashes, which do not compress.
 func record(app, version int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "apiVersion: gitrollout.dev/v1alpha1\nkind: AppState\napp: app-%04d\nserial: %d\n", app, version)
 	for i := range 14 {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%d %d", app, i))
-		if i < 4 { // these change with each step
+		if i < 4 { // these hashes change with each version
 			sum = sha256.Sum256(fmt.Appendf(nil, "%d %d %d", app, i, version))
 		}
 		fmt.Fprintf(&text, "  - field: %02d\n    what: some name of a thing\n    hash: %x\n", i, sum[:20])
@@ -63,10 +63,10 @@ func record(app, version int) string {
 
 func stateOf(commits int) string { return fmt.Sprintf("gitrollout/state/after-%d", commits) }
 
-// byCLI returns the branch for the git command. The branch starts at the same commit as stateOf's branch.
+// byCLI returns the name of the branch for the git command. The branch starts at the same commit as the branch stateOf(commits).
 func byCLI(commits int) string { return fmt.Sprintf("cli/state/after-%d", commits) }
 
-// importer builds an input for git fast-import.
+// importer builds the input of git fast-import.
 type importer struct {
 	strings.Builder
 	clock int
@@ -85,15 +85,15 @@ func (s *importer) file(path, content string) {
 	fmt.Fprintf(s, "M 100644 inline %s\ndata %d\n%s\n", path, len(content), content)
 }
 
-// topics adds n branches at main.
+// topics adds n branches at the head of main.
 func (s *importer) topics(n int) {
 	for i := range n {
 		fmt.Fprintf(s, "reset refs/heads/topic/%d\nfrom refs/heads/main\n\n", i)
 	}
 }
 
-// largeRepo creates the repository. Its refs point to commits in all of main's history. The state branches have the same files and separate
-// histories. Refs are packed and there is a commit-graph, as after a server's maintenance.
+// largeRepo creates the repository. Its refs point to commits throughout main's history. The state branches have the same files, but
+// separate histories. The refs are packed and a commit-graph exists, as after a server's maintenance.
 func largeRepo(b *testing.B, size scale) *gittest.Repo {
 	b.Helper()
 	repo := gittest.New(b)
@@ -146,7 +146,7 @@ func usersPush(repo *gittest.Repo, version int) {
 	repo.FastImport(s.String())
 }
 
-// A new process is this test program again. If freshURL is set, TestMain runs fresh instead of the tests.
+// For a new process, the benchmark starts this test program again. If freshURL is set, TestMain calls fresh instead of running tests.
 const (
 	freshURL   = "GITROLLOUT_BENCH_FRESH_URL"
 	freshState = "GITROLLOUT_BENCH_FRESH_STATE"
@@ -163,7 +163,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fresh makes the Git calls of a new process, and prints received bytes, heap after a collection, and peak RSS.
+// fresh opens a repository and fetches, as a new process does. It prints the received bytes, the heap after a collection, and the peak RSS.
 func fresh(url, state string) error {
 	ctx := context.Background()
 	r, err := git.Open(ctx, git.Options{URL: url, Branch: "main", StateBranch: state})
@@ -182,7 +182,7 @@ func fresh(url, state string) error {
 // liveHeap returns the size of the heap after a garbage collection.
 func liveHeap() int64 {
 	runtime.GC()
-	runtime.GC() // the second collection frees objects whose finalizers ran after the first
+	runtime.GC() // the second collection frees objects whose finalizers ran after the first one
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
@@ -195,8 +195,8 @@ func allocated() int64 {
 	return int64(m.TotalAlloc)
 }
 
-// residentPeak returns a process's peak RSS since its exec, 0 without /proc. Linux's rusage also counts the time before the exec, when the
-// process was a copy of the test.
+// residentPeak returns the peak RSS of a process since its exec, or 0 without /proc. Linux's rusage would also count the time before the
+// exec, when the process was a copy of the test program.
 func residentPeak(pid int) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, after, _ := bytes.Cut(status, []byte("VmHWM:"))
@@ -208,7 +208,7 @@ func residentPeak(pid int) int64 {
 	return kB << 10
 }
 
-// children returns a process and all its descendants.
+// children returns the ids of a process and of all its descendants.
 func children(pid int) []int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	all := []int{pid}
@@ -220,7 +220,7 @@ func children(pid int) []int {
 	return all
 }
 
-// cli runs shell scripts with git commands in a folder.
+// cli runs shell scripts with git commands in one folder.
 type cli struct {
 	b   *testing.B
 	dir string
@@ -241,7 +241,7 @@ func (c cli) run(script string) time.Duration {
 	return time.Since(start)
 }
 
-// resident runs a script and returns the peak RSS of its largest process, sampled every millisecond.
+// resident runs a script, and returns the peak RSS of its largest process, which is sampled every millisecond.
 func (c cli) resident(script string) int64 {
 	c.b.Helper()
 	cmd := c.command(script)

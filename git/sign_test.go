@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// signer reads a private key and returns it with a function for git.Options.Sign.
+// signer reads a private key. It returns the key, and a function for Options.Sign that signs with this key.
 func signer(t *testing.T, file string) (*sign.Key, func([]byte) ([]byte, error)) {
 	t.Helper()
 	key, err := sign.ParseKey([]byte(read(t, file)), nil)
@@ -48,11 +48,11 @@ func TestGitVerifiesOurCommits(t *testing.T) {
 			t.Errorf("SignedBy: %q, %v", who, err)
 		}
 	}
-	// The same input makes the same commit, which is not pushed again.
+	// The same update makes the same commit, so nothing is pushed.
 	if again := push(t, r, proposal("shop", ids[1], main)); again[0] != "" {
 		t.Errorf("pushed again: %v", again)
 	}
-	// Commits by another writer are refused: one signed with another key, one unsigned.
+	// SignedBy refuses commits by other writers: a commit signed with another key, and an unsigned commit.
 	for name, sign2 := range map[string]func([]byte) ([]byte, error){"not in": sign2, "not signed": nil} {
 		other := mirror(sign2)
 		id := push(t, other, stateUpdate(repo.Ref(stateBranch), "cluster.yaml", name))[0]

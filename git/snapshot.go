@@ -15,8 +15,8 @@ import (
 )
 
 // Snapshot reads the files of one commit from memory. It is safe for concurrent use. Paths use slashes and are relative
-// to the root, which is "" or ".". Symbolic links are not followed. Each tree is decoded once, so that a lookup takes
-// one binary search per path element.
+// to the root, which is "" or ".". Snapshot does not follow symbolic links. It decodes each tree once, so that a lookup
+// takes one binary search per path element.
 type Snapshot struct {
 	store   *store
 	commit  rollout.Commit
@@ -51,12 +51,12 @@ func (s *Snapshot) Commit() rollout.Commit { return s.commit }
 // Message returns the commit's full message.
 func (s *Snapshot) Message() string { return s.message }
 
-// Verifier verifies a commit in Git's format. Verify returns the signer, or says why it accepts no signature.
+// Verifier checks the signature of a commit in Git's format. Verify returns the signer, or an error with the reason.
 type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }
 
-// SignedBy returns the commit's signer if the verifier accepts the signature. Otherwise, the error says why not.
+// SignedBy returns the commit's signer if the verifier accepts the signature. Otherwise, the error has the reason.
 func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	if s.commit.ID == "" {
 		return "", errors.New("there is no commit")
@@ -68,7 +68,7 @@ func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	return v.Verify(o.data)
 }
 
-// Lookup returns the entry at a path. The result ok is false if there is none.
+// Lookup returns the entry at a path. The result ok is false if the path does not exist.
 func (s *Snapshot) Lookup(path string) (entry rollout.Entry, ok bool, err error) {
 	at, ok, err := s.lookup(path)
 	if !ok || err != nil {
@@ -107,7 +107,7 @@ func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err err
 	return at, true, nil
 }
 
-// entryOf converts a tree entry. A mode of 0 gives the zero Entry.
+// entryOf converts a tree entry. For mode 0, which means a missing entry, it returns the zero Entry.
 func entryOf(e object.TreeEntry) rollout.Entry {
 	entry := rollout.Entry{Name: e.Name, ID: e.Hash.String(), Kind: rollout.File}
 	switch e.Mode {
@@ -144,7 +144,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	case err != nil:
 		return nil, err
 	case !ok && (path == "" || path == "."):
-		return nil, nil // the empty snapshot
+		return nil, nil // the snapshot is empty
 	case !ok:
 		return nil, &fs.PathError{Op: "readdir", Path: path, Err: fs.ErrNotExist}
 	case dir.Mode != filemode.Dir:
@@ -157,7 +157,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	return rollout.Mapped(names, entryOf), nil
 }
 
-// ReadBlob returns a copy of the content of a file or symbolic link, given its ID.
+// ReadBlob returns a copy of the content of a file or symbolic link. The id is the Entry's ID.
 func (s *Snapshot) ReadBlob(id string) ([]byte, error) {
 	hash, err := parseID(id)
 	if err != nil {

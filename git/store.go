@@ -16,14 +16,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// store holds Git objects in memory, by id. Unlike go-git's storage, it allows concurrent use and can remove objects.
+// store holds Git objects in memory, by id. Unlike go-git's storage, it allows concurrent use and can drop objects.
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
 	omitted map[plumbing.Hash]bool // files that are too large to keep
 	lost    bool                   // a download omitted files whose ids are unknown
 	size    int64                  // bytes of content and overhead
-	under   *store                 // store to read from if an object is not here; may be nil
+	under   *store                 // store to read missing objects from; may be nil
 }
 
 // stored is one immutable object. Several stores may share the object.
@@ -33,11 +33,11 @@ type stored struct {
 	data []byte
 	// entries caches the decoded tree, sorted by name, after the first read.
 	entries atomic.Pointer[[]object.TreeEntry]
-	// complete is true after verify has found all objects of this tree or commit.
+	// complete is true after verify has found all objects below this tree or commit.
 	complete atomic.Bool
 }
 
-// overhead is the memory of an object in addition to its content: map bucket, struct and rounding of the slice.
+// overhead is the memory of an object in addition to its content: map bucket, struct and rounding of the slice's size.
 const overhead = 160
 
 func newStore() *store {
@@ -55,15 +55,15 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive keeps the flag lost only if the parameter is true. The flag makes missing files look too large. Only a
-// response to a request without haves may keep the flag, because other responses omit files that the store should have.
+// forgive clears the flag lost if the parameter is false. The flag makes each missing file count as too large. Only a
+// response to a request without haves may keep the flag. Other responses omit files that the store should have.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = s.lost && is
 }
 
-// omits reports whether a file was too large to keep.
+// omits reports whether a missing file was, or may have been, too large to keep.
 func (s *store) omits(id plumbing.Hash) bool {
 	s.mu.RLock()
 	omits := s.omitted[id] || s.lost
@@ -178,14 +178,14 @@ func (s *store) commit(id plumbing.Hash) (*object.Commit, error) {
 	return c, nil
 }
 
-// holds reports whether the store has a commit with all its objects.
+// holds reports whether verify has found a commit with all its objects.
 func (s *store) holds(commit plumbing.Hash) bool {
 	o := s.get(commit)
 	return o != nil && o.complete.Load()
 }
 
 // verify checks that the store has all objects of a commit, and marks the commit and its trees as complete. It skips
-// complete trees, so that it reads only new objects. It detects servers that misunderstand shallow clones.
+// complete trees, so that it reads only new objects. It detects responses of servers that misunderstand shallow clones.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {

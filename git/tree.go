@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder makes the blobs and trees of one commit, and adds them to the store made. It also adds objects that the
-// mirror has, because the server may have dropped these objects and would then refuse the push.
+// builder makes the blobs and trees of one commit, and adds them to the store made, even if the mirror already has
+// them. The server may have dropped such objects, and would then refuse a push without them.
 type builder struct {
 	from *store
 	made *store
@@ -26,12 +26,12 @@ type builder struct {
 
 type edit struct {
 	remove   bool
-	content  []byte // the new content of a file, if the field set is true
+	content  []byte // the new content of the file, if set is true
 	set      bool
 	children map[string]*edit
 }
 
-// plan arranges edits as a tree. Deletions come first, so that edits can delete a file "a" and write a file "a/b".
+// plan arranges edits by path. Deletions are applied first, so that edits can delete a file "a" and write a file "a/b".
 func plan(edits map[string][]byte) (*edit, error) {
 	root := &edit{}
 	for path, content := range edits {
@@ -77,8 +77,8 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to a tree, or to a new tree if id is zero. It returns a zero id if no entry remains, because Git
-// has no empty directories.
+// tree applies edits to the tree id, or to an empty tree if id is zero. It returns the zero id if no entry remains,
+// because Git does not store empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -126,7 +126,7 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child applies an edit to one entry. A new entry has the mode 0. The result keep is false for a removed entry.
+// child applies an edit to one entry. For a new path, old has mode 0. The result keep is false if the entry is removed.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err
@@ -144,7 +144,7 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 	return next, err == nil && !next.Hash.IsZero(), err
 }
 
-// clear applies the deletions of an edit to an entry. The caller applies the writes.
+// clear applies only the deletions of an edit to an entry. The caller applies the new content.
 func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.TreeEntry, error) {
 	none := object.TreeEntry{Name: old.Name}
 	if e.remove {
@@ -160,7 +160,7 @@ func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.Tree
 	return none, err
 }
 
-// file returns the entry for new content. An executable file stays executable; any other entry becomes a regular file.
+// file returns the entry for new content. An executable file stays executable. Any other entry becomes a regular file.
 func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	next := object.TreeEntry{Name: old.Name, Mode: filemode.Regular}
 	next.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
@@ -179,7 +179,7 @@ func (e *edit) onlyRemoves() bool {
 	return !e.set && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)
 }
 
-// encodeTree encodes entries in Git's order, in which a directory sorts as if its name ended with a slash.
+// encodeTree encodes entries in Git's order, in which a directory is sorted as if its name ended with a slash.
 func encodeTree(entries []object.TreeEntry) []byte {
 	sort.Sort(object.TreeEntrySorter(entries))
 	var buf bytes.Buffer
@@ -201,7 +201,7 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit encodes a commit. The time is in seconds UTC. Equal inputs give equal bytes, so a push can be repeated.
+// encodeCommit encodes a commit. The time is in seconds UTC. Equal input gives equal bytes, so a push can be repeated.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {

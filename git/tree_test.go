@@ -23,7 +23,7 @@ type model map[string]string
 
 var errModel = errors.New("not possible")
 
-// apply applies edits as the documentation of Update.Edits says.
+// apply applies edits according to the documentation of Update.Edits.
 func (m model) apply(edits map[string][]byte) (model, error) {
 	next := maps.Clone(m)
 	maps.DeleteFunc(next, func(old, _ string) bool {
@@ -45,7 +45,7 @@ func (m model) apply(edits map[string][]byte) (model, error) {
 		}
 		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
 			if _, ok := next[dir]; ok {
-				return nil, errModel // a part of the path is a file
+				return nil, errModel // a parent of p is a file
 			}
 		}
 		next[p] = string(content)
@@ -66,7 +66,7 @@ func readAll(t *testing.T, s *git.Snapshot) model {
 	return m
 }
 
-// randomEdits returns edits with few names, so that paths collide. Git sorts these names in a special order.
+// randomEdits returns edits to paths of few names, so that paths collide. Git sorts some of these names differently for directories.
 func randomEdits(r *rand.Rand) map[string][]byte {
 	names := []string{"a", "a.b", "a-", "b", "c0", "ü"}
 	edits := map[string][]byte{}
@@ -82,8 +82,8 @@ func randomEdits(r *rand.Rand) map[string][]byte {
 	return edits
 }
 
-// TestEditsAgainstModel checks a sequence of random edits. The files must equal the model's, and git fsck must accept the trees' order and
-// modes.
+// TestEditsAgainstModel applies a sequence of random edits. After each push, the files must equal the files of the model. At the end, git
+// fsck must accept the order and modes of all trees.
 func TestEditsAgainstModel(t *testing.T) {
 	repo := gittest.New(t)
 	r := mirrorOf(t, repo)

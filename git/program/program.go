@@ -1,4 +1,4 @@
-// Package program runs the git program for a working copy and the user's settings, if git is installed.
+// Package program runs the git program, if it is installed, for a working copy and for the user's settings.
 package program
 
 import (
@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// Says returns the output of a git command in the current folder, without surrounding white space.
+// Says returns the output of a git command that runs in the current folder, without surrounding white space.
 func Says(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", args...).Output()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
@@ -25,7 +25,7 @@ func Says(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Repository returns the URL of the remote "origin", or else the top folder. Outside of a working copy, it returns "".
+// Repository returns the URL of the remote "origin", or else the working copy's path. Outside of one, it returns "".
 func Repository(ctx context.Context) string {
 	top, err := Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -44,7 +44,7 @@ func Repository(ctx context.Context) string {
 
 var commitID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// Commit resolves a revision, such as HEAD~3, a branch or a tag, to a full id. It does not check a full id.
+// Commit resolves a revision, such as HEAD~3, a branch or a tag, to a full id. It returns a full id without a check.
 func Commit(ctx context.Context, name string) (id string, known bool) {
 	if commitID.MatchString(name) {
 		return name, true
@@ -53,7 +53,7 @@ func Commit(ctx context.Context, name string) (id string, known bool) {
 	return id, err == nil && commitID.MatchString(id)
 }
 
-// Parted returns the merge base of two commits, or tip if a shallow working copy does not have it.
+// Parted returns the merge base of two commits, or tip if git finds none, for example in a shallow working copy.
 func Parted(ctx context.Context, tip, other string) string {
 	if id, err := Says(ctx, "merge-base", "--end-of-options", tip, other); err == nil && commitID.MatchString(id) {
 		return id

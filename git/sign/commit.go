@@ -14,13 +14,13 @@ var ErrUnsigned = errors.New("the commit is not signed")
 
 type signed struct {
 	payload   []byte // the signed bytes: the commit without its signature
-	signature string // armored
+	signature string // in the armor of SSH or OpenPGP
 	when      time.Time
 }
 
-// split separates a commit object into its signature (the header gpgsig) and the signed content, as git does. Other
-// headers that begin with gpgsig are in neither part. split refuses a commit with two signatures, because programs
-// would read different signatures.
+// split separates a commit object into its signature (the header gpgsig) and the signed content, as git does. Neither
+// part includes other headers that begin with gpgsig. split refuses a commit with two signatures, because different
+// programs would read different signatures.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {
@@ -66,7 +66,7 @@ func split(commit []byte) (s signed, err error) {
 	return s, nil
 }
 
-// stamp parses the time in "Name <address> 1767225600 +0000". It returns zero if there is none.
+// stamp parses the time in "Name <address> 1767225600 +0000". It returns the zero time if there is no valid time.
 func stamp(value []byte) time.Time {
 	i := bytes.LastIndexByte(value, '>')
 	if i < 0 {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Policy holds the accepted signing keys. Either field may be nil.
+// Policy holds the accepted signing keys. A nil field accepts no keys of that format.
 type Policy struct {
 	SSH     *Signers
 	OpenPGP *Keyring
 }
 
-// Verify returns a commit's signer: the principal of an SSH key, or an OpenPGP user id with the key's fingerprint. The
-// error says why the signature is not accepted. A commit without a signature gives ErrUnsigned.
+// Verify returns the signer of a commit: the principal of an SSH key, or an OpenPGP user id with the key's fingerprint.
+// The error says why Verify does not accept the signature. For a commit without a signature, the error is ErrUnsigned.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {

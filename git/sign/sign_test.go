@@ -18,7 +18,7 @@ const commit = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n" +
 	"author Ann <ann@example.com> 1767225600 +0000\n" +
 	"committer Ann <ann@example.com> 1767225600 +0000\n\nshop: blue\n"
 
-// keygen creates a key with the real ssh-keygen. It returns the key's file and the line of its public key.
+// keygen creates a key with the real ssh-keygen. It returns the path of the key file, and the line with the public key.
 func keygen(t testing.TB, args ...string) (file, public string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "key")
@@ -72,7 +72,7 @@ func insert(t testing.TB, content, signature string) []byte {
 	return signed
 }
 
-// verify verifies a commit by the text of an allowed_signers file.
+// verify verifies a commit with the keys in the text of an allowed_signers file.
 func verify(t testing.TB, signers string, signed []byte) (string, error) {
 	t.Helper()
 	list, err := sign.ParseSigners("signers", []byte(signers))
@@ -109,7 +109,7 @@ func TestKeyIsChecked(t *testing.T) {
 	cases := map[string]struct {
 		signers string
 		commit  []byte
-		want    string // "" = accepted
+		want    string // "" means accepted
 	}{
 		"listed":               {"ann " + public, signed, ""},
 		"indented":             {"\t ann " + public + " \r\n", signed, ""},
@@ -166,7 +166,7 @@ func TestSignersThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestOpenSSHReadsOurs checks that the real ssh-keygen accepts Key's signatures.
+// TestOpenSSHReadsOurs checks that the real ssh-keygen accepts the signatures that Key makes.
 func TestOpenSSHReadsOurs(t *testing.T) {
 	for _, args := range [][]string{{"-t", "ed25519"}, {"-t", "rsa", "-b", "2048"}} {
 		file, public := keygen(t, args...)
@@ -208,8 +208,8 @@ func TestKeysThatAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzVerify checks that a changed commit with a valid signature is refused, unless only the signature's form has changed. One seed is
-// signed with SSH, the other with OpenPGP.
+// FuzzVerify changes a signed commit, and checks that Verify refuses each commit with other signed content. One seed is signed with SSH,
+// the other with OpenPGP.
 func FuzzVerify(f *testing.F) {
 	key, public := keygen(f, "-t", "ed25519")
 	list, err := sign.ParseSigners("signers", []byte("ann "+public))
@@ -248,14 +248,14 @@ func FuzzParseSigners(f *testing.F) {
 	})
 }
 
-// TestCommitsThatCannotBeChecked checks that a commit with an incomplete header or without a time is refused.
+// TestCommitsThatCannotBeChecked checks that Verify refuses a commit with an incomplete header or without a valid time.
 func TestCommitsThatCannotBeChecked(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	signs := func(content string) []byte { return insert(t, content, opensshSigns(t, key, "git", content)) }
 	const stamp = "<ann@example.com> 1767225600 +0000\n\n"
 	for name, c := range map[string]struct {
 		commit []byte
-		want   string // "" = accepted
+		want   string // "" means accepted
 	}{
 		"whole":           {signs(commit), ""},
 		"no end":          {[]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n"), "no end of its header"},

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// namespace is git's namespace for commits. It ensures that a signature for a file is not valid for a commit.
+// namespace is git's namespace for signatures of commits. A signature for a file has another namespace and is refused.
 const namespace = "git"
 
-// Signers is a list of SSH keys in the format of allowed_signers (ssh-keygen(1)), one key per line:
+// Signers is a list of SSH keys in the format allowed_signers (see ssh-keygen(1)), with one key on each line:
 //
 //	ann@example.com,ann namespaces="git",valid-before="20270101" ssh-ed25519 AAAA… comment
 //
-// Options are namespaces (a pattern list; default all), and valid-after and valid-before (YYYYMMDD, YYYYMMDDHHMM or
+// The options are namespaces (a list of patterns; default all), valid-after and valid-before (YYYYMMDD, YYYYMMDDHHMM or
 // YYYYMMDDHHMMSS, always in UTC). The option cert-authority is refused, because certificates are not supported.
 type Signers struct {
 	file string
@@ -31,7 +31,7 @@ type allowed struct {
 	after, before time.Time // zero if there is no bound
 }
 
-// ParseSigners parses a list, and refuses a list without keys. The parameter file is the path for error messages.
+// ParseSigners parses a list, and refuses a list without keys for commits. Error messages contain the path file.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -54,7 +54,7 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 	return s, nil
 }
 
-// parseAllowed parses one line. The result ok is false for a key that may sign only in other namespaces.
+// parseAllowed parses one line. The result ok is false if the key may sign only in other namespaces than git.
 func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
@@ -74,7 +74,7 @@ func parseAllowed(line string) (a allowed, ok bool, err error) {
 	return a, ok, err
 }
 
-// word cuts s at the first space outside of double quotes.
+// word cuts s at the first space or tab outside of double quotes.
 func word(s string) (first, rest string) {
 	quoted := false
 	i := strings.IndexFunc(s, func(r rune) bool {
@@ -87,7 +87,7 @@ func word(s string) (first, rest string) {
 	return s[:i], strings.TrimLeft(s[i:], " \t")
 }
 
-// options parses the options of a line. The result ok is false if the key is not for commits.
+// options parses the options of a line. The result ok is false if the namespaces of the line do not include git.
 func (a *allowed) options(options []string) (ok bool, err error) {
 	ok = true
 	for _, option := range options {
@@ -112,7 +112,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// matches reports whether s matches OpenSSH's pattern list: some pattern matches, and no negated pattern does.
+// matches reports whether s matches a pattern of OpenSSH's pattern list, and none of the negated patterns.
 func matches(patterns, s string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(patterns, ",") {
@@ -129,7 +129,7 @@ func matches(patterns, s string) bool {
 	return found
 }
 
-// timestamp parses OpenSSH's times. They are in UTC, with or without the Z.
+// timestamp parses a time in OpenSSH's format. The time is in UTC, with or without a final Z.
 func timestamp(value string) (time.Time, error) {
 	digits := strings.TrimSuffix(value, "Z")
 	for _, layout := range []string{"20060102", "200601021504", "20060102150405"} {

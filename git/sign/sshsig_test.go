@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// sshsig is the content of an SSH signature after the magic, as in OpenSSH's PROTOCOL.sshsig.
+// sshsig is the content of an SSH signature after the magic bytes, as OpenSSH's PROTOCOL.sshsig defines it.
 type sshsig struct {
 	Version   uint32
 	PublicKey []byte
@@ -22,7 +22,7 @@ type sshsig struct {
 	Signature []byte
 }
 
-// signer reads a private key that ssh-keygen wrote.
+// signer reads a private key from a file of ssh-keygen.
 func signer(t *testing.T, file string) ssh.AlgorithmSigner {
 	t.Helper()
 	key, err := ssh.ParsePrivateKey(read(t, file))
@@ -30,7 +30,7 @@ func signer(t *testing.T, file string) ssh.AlgorithmSigner {
 	return key.(ssh.AlgorithmSigner)
 }
 
-// armored signs the commit as ssh-keygen does, with a given algorithm. edit may change the content of the signature.
+// armored signs the constant commit as ssh-keygen does, with the given algorithm. edit may change the signature before it is encoded.
 func armored(t *testing.T, key ssh.AlgorithmSigner, algorithm string, edit func(*sshsig)) string {
 	t.Helper()
 	sum := sha512.Sum512([]byte(commit))
@@ -46,7 +46,7 @@ func armored(t *testing.T, key ssh.AlgorithmSigner, algorithm string, edit func(
 	return string(pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: data}))
 }
 
-// TestSignaturesThatDoNotCount checks signatures in which one part is not valid.
+// TestSignaturesThatDoNotCount checks that Verify refuses signatures in which one part is invalid.
 func TestSignaturesThatDoNotCount(t *testing.T) {
 	edFile, edPublic := keygen(t, "-t", "ed25519")
 	rsaFile, rsaPublic := keygen(t, "-t", "rsa", "-b", "2048")
@@ -77,7 +77,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// TestSignatureOfTheOtherHash checks a commit with a signature for each of two hashes. git signs the content without either signature.
+// TestSignatureOfTheOtherHash checks a commit that also has a SHA-256 signature. git signs the content without either signature.
 func TestSignatureOfTheOtherHash(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	signed := string(insert(t, commit, opensshSigns(t, key, "git", commit)))

@@ -14,18 +14,18 @@ import (
 
 // Callers test for these errors with errors.Is. No error of this package contains a credential.
 var (
-	ErrAuth        = errors.New("not authorised") // the server refuses the credentials, or the host key is not accepted
+	ErrAuth        = errors.New("not authorised") // the server refuses the credentials, or its host key is not accepted
 	ErrUnreachable = rollout.ErrUnreachable
 	ErrNotFound    = errors.New("not found")              // a repository, branch or commit does not exist
 	ErrRejected    = errors.New("rejected by the server") // the server refused a push; the text has the server's message
 )
 
-// serverError is a server's error: an ERR packet, the first kilobyte of stderr, or the text of an HTTP error.
+// serverError is an error text from a server: an ERR packet, the first kilobyte of stderr, or an HTTP error's text.
 type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify wraps a network or protocol error with one of these errors. Only this package reads such errors' texts.
+// Classify wraps a network or protocol error with the error above that fits. Only this package reads texts of errors.
 func Classify(err error) error {
 	switch {
 	case err == nil:
@@ -60,38 +60,38 @@ func Classify(err error) error {
 	return err
 }
 
-// IsMissing reports whether the server lacks a commit, or refuses to send it by id.
+// IsMissing reports whether an error says that the server lacks a commit, or refuses to send the commit by its id.
 func IsMissing(err error) bool {
 	var server *serverError
 	return errors.As(err, &server) && containsAny(strings.ToLower(server.text),
 		"not our ref", "no such remote ref", "not valid", "unadvertised object", "bad object", "not a valid object")
 }
 
-// movedTexts are messages for a ref without the expected id, from git, libgit2, JGit, go-git, GitHub and GitLab.
+// movedTexts are messages about a ref that is not at the expected id. git, libgit2, JGit and forges use these texts.
 var movedTexts = []string{
 	"non-fast-forward", "fetch first", "cannot lock ref", "incorrect old value provided", "stale info",
 	"failed to update ref", "reference already exists", "failed to lock", "failed to write", "lock_failure",
 	"lock error", "atomic transaction failed", "unable to create", "but expected", "already exists",
 }
 
-// consequenceTexts are messages for a ref that was not moved because another ref of the atomic push failed.
+// consequenceTexts are messages about a ref that did not move only because another ref of an atomic push failed.
 var consequenceTexts = []string{
 	"atomic push fail", "atomic push reject", "atomic transaction failed", "transaction aborted",
 }
 
 func saysMoved(reason string) bool {
 	reason = strings.ToLower(reason)
-	// A hook's message is free text, which may contain the same words.
+	// The message of a hook is free text. It may contain the words of movedTexts by chance.
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether another push may have held the ref's lock. The ref may then still have the expected id. A
-// non-fast-forward is no race, because a protected branch also reports a non-fast-forward for a forced push.
+// saysRace reports whether another push may have held the lock of a ref, so that the ref may still be at the expected
+// id. A non-fast-forward is no race, because protected branches report it for each forced push.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }
 
-// IsKnown reports whether an error already wraps one of these errors.
+// IsKnown reports whether an error already wraps ErrConflict or an error above.
 func IsKnown(err error) bool {
 	known := []error{rollout.ErrConflict, ErrAuth, ErrUnreachable, ErrNotFound, ErrRejected}
 	return slices.ContainsFunc(known, func(sentinel error) bool { return errors.Is(err, sentinel) })

@@ -24,12 +24,12 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// GitHubApp gets tokens for one installation of a GitHub App. A token is valid for an hour. Concurrent use is safe.
+// GitHubApp gets tokens, valid for an hour, for one installation of a GitHub App. It is safe for concurrent use.
 type GitHubApp struct {
 	API          string // default https://api.github.com; GitHub Enterprise Server: https://<host>/api/v3
 	ID           string // the app's id or its client id
 	Installation string // id of the installation
-	KeyFile      string // the app's private key (PEM), read again for each new token
+	KeyFile      string // file with the app's private key (PEM), read again for each new token
 	Clients      *Clients
 	Now          func() time.Time
 
@@ -38,10 +38,10 @@ type GitHubApp struct {
 	expires time.Time
 }
 
-// renewBefore is how long before the expiry a token is renewed. No Git operation takes longer than this time.
+// renewBefore is the remaining validity at which Refresh renews a token. Git operations take less time by default.
 const renewBefore = 5 * time.Minute
 
-// Check sets the default API, and returns an error for a missing or invalid field or key.
+// Check sets the default API. It returns an error if a field or the key is missing or invalid.
 func (a *GitHubApp) Check() error {
 	a.API = cmp.Or(a.API, "https://api.github.com")
 	u, err := url.Parse(a.API)
@@ -74,7 +74,7 @@ func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err
 	return "x-access-token", a.token, nil
 }
 
-// Forget drops the token, so that Refresh requests a new token. The caller does this after the server refused a token.
+// Forget drops the token, so that Refresh requests a new one. Call Forget after the Git server has refused the token.
 func (a *GitHubApp) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +116,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns the app's signed identity, valid for nine minutes. Clocks differ, so the validity starts a minute ago.
+// jwt returns a signed token that identifies the app for nine minutes. It is valid from a minute ago, as clocks differ.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *GitHubApp) jwt() (string, error) {
 	return text + "." + encode(signature), nil
 }
 
-// key reads the private key in PKCS #1 form, as GitHub makes it, or in PKCS #8 form.
+// key reads the private key in PKCS #1 format, which GitHub makes, or in PKCS #8 format.
 func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
 	data, err := os.ReadFile(a.KeyFile)
 	if err != nil {

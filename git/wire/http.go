@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// httpLink implements smart HTTP. It keeps a version 2 server's first response, so that later lookups are one request.
+// httpLink implements smart HTTP. It keeps the greeting of a version 2 server, so that later lookups take one request.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -25,10 +25,10 @@ type httpLink struct {
 	limit   int64
 
 	mu      sync.Mutex
-	greeted map[string]greeting // by service, such as git-upload-pack
+	greeted map[string]greeting // the key is a service, such as git-upload-pack
 }
 
-// greeting is a service's ref advertisement, and the service's base URL after redirects.
+// greeting is the ref advertisement of a service, and the base URL of the service after redirects.
 type greeting struct {
 	*advertisement
 	base string
@@ -48,7 +48,7 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 }
 
 // checkRedirect follows a redirect only for GET requests, as git does, and never from https to http. It sends no
-// credential to another origin. Without this function, net/http would send the credential to a subdomain.
+// credential to another origin. Without checkRedirect, net/http would send the credential to subdomains.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {
@@ -75,8 +75,8 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 		if greet, err = l.greet(ctx, service); err != nil {
 			return nil, err
 		}
-		// Before version 2 the greeting contains the refs, so each fetch needs a new greeting. A push only needs the
-		// capabilities, because the server checks the old ids of the refs.
+		// Before version 2, the greeting contains the refs, so each fetch needs a new greeting. A push needs only the
+		// capabilities from the greeting, because the server itself compares the old ids of the refs.
 		if greet.v2 || service == receivePack {
 			kept := *greet.advertisement
 			kept.refs = nil
@@ -132,7 +132,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	req.Header.Set("Content-Type", "application/x-"+service+"-request")
 	req.Header.Set("Accept", "application/x-"+service+"-result")
 	if service == uploadPack {
-		// Because of this header, net/http repeats the request after a lost connection. A nil header is not sent.
+		// If this header exists, net/http repeats the request after a lost connection. A header with a nil value is not sent.
 		req.Header["X-Idempotency-Key"] = nil
 	}
 	l.stats.sent.Add(int64(len(request)))
@@ -194,12 +194,12 @@ func (l *httpLink) authorize(req *http.Request) (secrets call.Secrets, err error
 	if user != "" || password != "" {
 		req.SetBasicAuth(user, password)
 	}
-	// In the URLs of some servers, a user name alone is a token.
+	// Some servers accept a token as the user name in the URL, without a password.
 	secrets.Hide(cmp.Or(password, user), req.Header.Get("Authorization"))
 	return secrets, nil
 }
 
-// statusError returns an error for a response without Git content. The error includes the start of a plain-text body.
+// statusError returns the error for a response that is not from Git. It includes the start of a plain-text body.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets call.Secrets) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {

@@ -7,25 +7,25 @@ import (
 	"sync/atomic"
 )
 
-// A Git server has two services.
+// A Git server has these two services.
 const (
-	uploadPack  = "git-upload-pack"  // fetch
-	receivePack = "git-receive-pack" // push
+	uploadPack  = "git-upload-pack"  // serves lookups and fetches
+	receivePack = "git-receive-pack" // serves pushes
 )
 
-// link connects to one repository. The method open begins a conversation. It may reuse an earlier HTTP response.
+// link connects to one repository. open begins a session with a service, with a stored advertisement if there is one.
 type link interface {
 	open(ctx context.Context, service string) (*Session, error)
 }
 
-// Server is the server of one repository. Its conversations are independent and may run concurrently.
+// Server is the server of one repository. Its sessions are independent and may run concurrently.
 type Server struct {
 	link   link
 	stats  *counters
 	bounds bounds
 }
 
-// Open checks the credentials, keys and known hosts, but does not connect. The parameter maxBytes limits each response.
+// Open checks the credentials, keys and known hosts, but does not connect. maxBytes limits the size of each response.
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
@@ -47,13 +47,13 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	return s, err
 }
 
-// Narrow divides the size limits of packs by the parameter times. Tests call Narrow before the first conversation.
+// Narrow divides the size limits of packs by the parameter times. Tests call Narrow before the first session.
 func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
 
-// ToFetch begins a conversation for lookups and fetches.
+// ToFetch begins a session for lookups and fetches.
 func (s *Server) ToFetch(ctx context.Context) (*Session, error) { return s.open(ctx, uploadPack) }
 
-// ToPush begins a conversation for a push.
+// ToPush begins a session for a push.
 func (s *Server) ToPush(ctx context.Context) (*Session, error) { return s.open(ctx, receivePack) }
 
 func (s *Server) open(ctx context.Context, service string) (*Session, error) {
@@ -65,24 +65,24 @@ func (s *Server) open(ctx context.Context, service string) (*Session, error) {
 	return session, nil
 }
 
-// Session is one conversation with one service of a server.
+// Session is a series of requests to one service of a server.
 type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends one request and returns the response. Smart HTTP allows any number of requests. A stream of protocol
-	// version 0 allows only one request.
+	// exchange sends one request and returns the response. With smart HTTP, it may be called any number of times. On a
+	// stream with protocol version 0, it may be called only once.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
-	// Close ends the conversation.
+	// Close ends the session.
 	Close func()
-	// Stale drops the stored advertisement, so that the next conversation requests a new advertisement.
+	// Stale drops the stored advertisement, so that the next session requests the advertisement again.
 	Stale func()
 }
 
 // V2 reports whether the server speaks protocol version 2.
 func (s *Session) V2() bool { return s.v2 }
 
-// Advertised returns the ids of all refs by full name. It returns nil in version 2 or for a stored advertisement.
+// Advertised returns the ids of all refs by full name. It returns nil in version 2, and for a stored advertisement.
 func (s *Session) Advertised() map[string]string { return s.refs }
 
 type counters struct {
@@ -91,11 +91,11 @@ type counters struct {
 
 // Stats counts the operations with a server since Open.
 type Stats struct {
-	// Requests is the number of HTTP requests, or of connections on another transport.
+	// Requests is the number of HTTP requests, or of connections over other transports.
 	Requests int64
-	// Lookups is the number of ref lookups, Fetches of requested packs, and Pushes of sent packs and deletions.
+	// Lookups, Fetches and Pushes are the numbers of ref lookups, of requests for a pack, and of pushes.
 	Lookups, Fetches, Pushes int64
-	// Sent and Received are numbers of bytes, in HTTP bodies or in the stream.
+	// Sent and Received are the numbers of bytes in HTTP bodies, or in the streams of other transports.
 	Sent, Received int64
 }
 
@@ -108,7 +108,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// countedReader counts the bytes read. It fails after a limit, so that a broken server cannot fill the memory.
+// countedReader counts the read bytes. It fails after a limit, so that a broken server cannot fill the memory.
 type countedReader struct {
 	io.Reader
 	io.Closer

@@ -10,13 +10,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// These limits are in uncompressed bytes, because a pack can expand a thousandfold.
+// These limits are in uncompressed bytes, because a pack can expand to a thousand times its size.
 const (
-	maxBlob   = 16 << 20  // size of one file; no app needs a larger file
-	largeBlob = 1 << 20   // a file above this size counts as large
-	maxLarge  = 128 << 20 // total size of all large files
-	maxOther  = 64 << 20  // size of a tree or a commit; a larger one is an error
-	maxBases  = 32 << 20  // total size of files that are in memory only because later deltas may need them
+	maxBlob   = 16 << 20  // size of one file; apps need no larger files
+	largeBlob = 1 << 20   // a file counts as large above this size
+	maxLarge  = 128 << 20 // total size of the large files that are kept from one pack
+	maxOther  = 64 << 20  // size of a tree or a commit; a larger object is an error
+	maxBases  = 32 << 20  // total size of omitted files that stay in memory until the end of the pack, as bases of deltas
 )
 
 type bounds struct {
@@ -35,26 +35,26 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to store. The id is zero if it is unknown, because the server left the file
-	// out, or because the file is a delta and its base was omitted.
+	// Omit records a file that is too large to store. A zero id means that the id is unknown: the server left out the
+	// file, or the file is a delta whose base was omitted.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking reads a pack into a store, one object at a time. A delta waits in memory until its base was read. Few
-// deltas wait, because most bases come first.
+// unpacking reads a pack into a store, one object at a time. A delta that comes before its base waits in memory until
+// the base was read. Few deltas wait, because most bases come first.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
 	into    Store
-	at      map[int64]plumbing.Hash // id by offset in the pack; zero for an omitted object of unknown id
+	at      map[int64]plumbing.Hash // id of the object at each offset in the pack; zero if its id is unknown
 	omitted map[plumbing.Hash]bool
-	leaned  map[plumbing.Hash][]byte // content of omitted files; the total size is at most bases
+	leaned  map[plumbing.Hash][]byte // content of omitted files that may be bases; total size at most bases
 	spent   int64                    // total bytes in leaned
-	spread  int64                    // total bytes of the large files that were kept
+	spread  int64                    // total bytes of the large files in the store
 	waiting []delta
 }
 
-// delta is an object that is encoded as its difference from a base.
+// delta is an object in the pack, encoded as the difference from its base.
 type delta struct {
 	offset int64
 	base   plumbing.Hash
@@ -125,7 +125,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	return err
 }
 
-// isTooLarge reports whether a file of this size must be omitted. Otherwise it adds the size of a large file to spread.
+// isTooLarge reports whether a file of this size must be omitted. If not, it adds the size of a large file to spread.
 func (u *unpacking) isTooLarge(size int64) bool {
 	if size <= u.large {
 		return false
@@ -137,14 +137,14 @@ func (u *unpacking) isTooLarge(size int64) bool {
 	return false
 }
 
-// lean omits a file from the store, but holds its content in memory, because later deltas may need the content.
+// lean omits a file from the store, but keeps its content in memory, because the file may be the base of later deltas.
 func (u *unpacking) lean(offset int64, data []byte) {
 	id := plumbing.ComputeHash(plumbing.BlobObject, data)
 	u.leaned[id], u.spent = data, u.spent+int64(len(data))
 	u.omit(offset, id)
 }
 
-// isLost reports whether a base's content is not available, so that its deltas cannot be resolved.
+// isLost reports whether the content of a base is not available, so that deltas of this base cannot be resolved.
 func (u *unpacking) isLost(base plumbing.Hash) bool {
 	return base.IsZero() || u.omitted[base] && u.leaned[base] == nil
 }
@@ -166,7 +166,7 @@ func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	return c.data, err
 }
 
-// content collects an object's bytes. It allocates the declared length only when the smaller first buffer is full.
+// content collects an object's bytes. It begins with a small buffer, and allocates the declared length only if needed.
 type content struct {
 	data   []byte
 	length int
@@ -181,7 +181,7 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// delta resolves a delta and stores the result. If the base was not read yet, the method settle resolves the delta.
+// delta resolves a delta and stores the result. If the base was not read yet, the delta waits for the method settle.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {
@@ -191,7 +191,7 @@ func (u *unpacking) delta(d delta) error {
 			return nil
 		}
 	}
-	_, of := binary.Uvarint(d.data) // skips the size of the base
+	_, of := binary.Uvarint(d.data) // skip the size of the base
 	if of <= 0 {
 		return packfile.ErrInvalidDelta
 	}
@@ -216,7 +216,7 @@ func (u *unpacking) delta(d delta) error {
 	return nil
 }
 
-// settle resolves the deltas that came before their base.
+// settle resolves the deltas that came before their bases.
 func (u *unpacking) settle() error {
 	for len(u.waiting) > 0 {
 		before := u.waiting

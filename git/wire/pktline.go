@@ -13,8 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// pktKind distinguishes lines from separators. A line begins with its length in four hex digits. The length includes
-// these digits. Lengths 0 to 2 are separators without a payload. go-git's scanner accepts only length 0.
+// pktKind distinguishes data lines from separators. A line begins with its length as four hex digits, including these
+// digits. The lengths 0 to 2 are separators without a payload. go-git's scanner accepts only the separator 0.
 type pktKind int
 
 const (
@@ -35,7 +35,7 @@ func newPktReader(r io.Reader) *pktReader {
 	return &pktReader{r: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next reads one line, which is valid until the next call. It returns an ERR line as an error.
+// next reads one line. The payload is valid until the next call. For an ERR line, next returns the text as an error.
 func (p *pktReader) next() (pktKind, []byte, error) {
 	head, err := p.r.Peek(4)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *pktReader) next() (pktKind, []byte, error) {
 	return pktData, payload, nil
 }
 
-// line returns the next line as text without its newline. The result ok is false at a separator.
+// line returns the next line as text, without a final newline. The result ok is false at a separator.
 func (p *pktReader) line() (text string, ok bool, err error) {
 	kind, payload, err := p.next()
 	return strings.TrimSuffix(string(payload), "\n"), err == nil && kind == pktData, err
@@ -108,14 +108,14 @@ func (c capabilities) only(names ...string) string {
 	return strings.Join(have, " ")
 }
 
-// advertisement is a server's greeting: its capabilities and, before version 2, all refs.
+// advertisement is the first message of a server: its capabilities and, before version 2, all refs.
 type advertisement struct {
 	v2   bool
 	caps capabilities
-	refs map[string]string // full name to id; nil in version 2
+	refs map[string]string // id by full name; nil in version 2
 }
 
-// readAdvertisement reads a greeting, which ends at a separator. In smart HTTP, a line with the service comes first.
+// readAdvertisement reads up to a separator. In smart HTTP, the advertisement follows a line with the service's name.
 func readAdvertisement(p *pktReader) (*advertisement, error) {
 	a := &advertisement{caps: capabilities{}, refs: map[string]string{}}
 	for first := true; ; {
@@ -148,7 +148,7 @@ func readAdvertisement(p *pktReader) (*advertisement, error) {
 	}
 }
 
-// addRef reads "<id> <ref>". In the first line, a NUL and the capabilities follow.
+// addRef parses "<id> <ref>". In the first line of an advertisement, a NUL and the capabilities follow.
 func (a *advertisement) addRef(text string) error {
 	text, caps, _ := strings.Cut(text, "\x00")
 	for word := range strings.FieldsSeq(caps) {
@@ -165,8 +165,8 @@ func (a *advertisement) addRef(text string) error {
 	return nil
 }
 
-// bandReader extracts a side-band stream's data. A packet begins with its band: 1 for data, 2 for messages to users, 3
-// for a fatal error. go-git's reader reads on after the flush, so it waits forever on an open connection.
+// bandReader extracts the data from a side-band stream. The first byte of a packet is its band: 1 for data, 2 for
+// messages to users, 3 for fatal errors. go-git's reader reads on after the flush, so it hangs on an open connection.
 type bandReader struct {
 	p       *pktReader
 	remarks io.Writer

@@ -20,21 +20,21 @@ type Remote struct {
 	path   string
 }
 
-// Auth holds credentials. Each field is optional. The scheme of the repository's URL decides which fields are used.
+// Auth holds credentials. Each field is optional. The scheme of the repository's URL determines which fields are used.
 type Auth struct {
-	// Username and Password are for HTTP basic authentication. A forge accepts a token as password, with any user name.
+	// Username and Password are for HTTP basic authentication. Forges accept a token as password, with any user name.
 	Username, Password string
-	// Refresh, if set, returns the user name and password for each HTTP request, because tokens expire.
+	// Refresh, if set, returns the user name and password for each HTTP request. It is needed for tokens that expire.
 	Refresh func(context.Context) (username, password string, err error)
-	// Refused, if set, is called when the server answers 401, so that Refresh can get new credentials.
+	// Refused, if set, is called after the server answered 401, so that Refresh can get new credentials.
 	Refused func()
-	// TLS is for https only.
+	// TLS is used for https only.
 	TLS
 
-	// SSHKeyFile is a private key (PEM). It is read for each connection. The SSH agent is used if no file is set.
+	// SSHKeyFile is a file with a private key (PEM), read for each connection. Without a file, the SSH agent is used.
 	SSHKeyFile    string
 	SSHPassphrase string
-	// KnownHosts is a known_hosts file. It is read for each connection. The default is ~/.ssh/known_hosts.
+	// KnownHosts is a known_hosts file, read for each connection. The default is ~/.ssh/known_hosts.
 	KnownHosts string
 }
 
@@ -45,7 +45,7 @@ func (a Auth) HTTP() bool {
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
 
-// ParseRemote parses a path, user@host:path, or an http(s), ssh, git or file URL. Credentials are moved to the Auth.
+// ParseRemote parses an http(s), ssh, git or file URL, user@host:path, or a path. The Auth has the URL's credentials.
 func ParseRemote(raw string) (Remote, Auth, error) {
 	switch {
 	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):
@@ -70,7 +70,7 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 func parseURL(raw string) (Remote, Auth, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// net/url's error quotes the URL, which may contain a password.
+		// An error of net/url quotes the URL, which may contain a password.
 		return Remote{}, Auth{}, fmt.Errorf("repository URL %q is malformed", RedactURL(raw))
 	}
 	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
@@ -118,7 +118,7 @@ func (r Remote) String() string {
 // Local reports whether the repository is on this machine's disk.
 func (r Remote) Local() bool { return r.scheme == "file" }
 
-// loopback reports whether the host is this machine. Unencrypted connections are safe in this case.
+// loopback reports whether the host is this machine. Unencrypted connections to this machine are safe.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -141,7 +141,7 @@ var (
 	query    = regexp.MustCompile(`\?\S*`)
 )
 
-// RedactURL removes possible secrets from a URL: the part before the authority's last "@", and the query.
+// RedactURL removes possible secrets from a URL: the part of the authority before the last "@", and the query.
 func RedactURL(raw string) string {
 	if !strings.Contains(raw, "://") {
 		return raw

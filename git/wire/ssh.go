@@ -26,7 +26,7 @@ type sshDialer struct {
 	signer Parsed[ssh.Signer]
 }
 
-// newSSHDialer reads the key and the known hosts, so that a missing file is a startup error.
+// newSSHDialer reads the key and the known hosts, so that a missing file prevents the start.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
 	d.remote.user = cmp.Or(remote.user, "git")
@@ -46,7 +46,7 @@ func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	return d, nil
 }
 
-// hosts reads the known hosts, which may have changed.
+// hosts reads the file of known hosts again, because it may have changed.
 func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	check, err := knownhosts.New(d.known)
 	if err != nil {
@@ -56,7 +56,7 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey returns the key, or nil if the agent is used. It decrypts only a changed file, because decryption is slow.
+// readKey returns the key, or nil if the agent is used. It decrypts the key only if the file has changed, to save time.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil
@@ -78,7 +78,7 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	})
 }
 
-// methods returns the authentication methods and a closer for the agent's connection.
+// methods returns the authentication methods, and a closer for the connection to the agent.
 func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	signer, err := d.readKey()
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, io.NopCloser(nil), nil
 }
 
-// agentMethods connects to the SSH agent for each dial, because the agent may have been restarted.
+// agentMethods connects to the SSH agent. Each dial makes a new connection, because the agent may have been restarted.
 func agentMethods() ([]ssh.AuthMethod, io.Closer, error) {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
@@ -158,10 +158,10 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// hostKeyAlgorithms returns the algorithms of the host's known keys. With other algorithms, a server may present a key
-// of another type. This key is unknown, so it looks like an attack (go-git issues 411, 619, 1341, 1551).
+// hostKeyAlgorithms returns the algorithms of the host's known keys. With other algorithms, a server could choose an
+// unlisted key of another type. This looks like an attack (go-git issues 411, 619, 1341, 1551).
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
-	// This key cannot be the host's, so the callback returns an error that lists the known keys.
+	// This key is not the host's key, so the callback returns an error that lists the known keys of the host.
 	nobody, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return nil
@@ -187,7 +187,7 @@ func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
 		return nil, err
 	}
 	if service == uploadPack {
-		// A server that refuses this variable answers in protocol version 0, which is also supported.
+		// A server that refuses this variable uses protocol version 0, which is also supported.
 		_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	}
 	in, err := session.StdinPipe()

@@ -20,14 +20,14 @@ const userAgent = "gitrollout/1"
 type stream struct {
 	in  io.Reader
 	out io.Writer
-	// The function end ends the request. The function close closes the connection, even during a read.
+	// The function end ends the request. The function close closes the connection, even while a read waits for data.
 	end   func() error
 	close func()
-	// stderr returns the server's error output, or an empty string.
+	// stderr returns the error output of the server, which may be empty.
 	stderr func() string
 }
 
-// streamLink dials a new connection for each conversation.
+// streamLink dials a new connection for each session.
 type streamLink struct {
 	dial  func(ctx context.Context, service string) (*stream, error)
 	stats *counters
@@ -40,7 +40,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	// The reads and writes below take no context. Closing the connection ends them when ctx ends.
+	// The reads and writes below take no context. When ctx ends, the closed connection ends the reads and writes.
 	unwatch := context.AfterFunc(ctx, s.close)
 	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
 	out := countedWriter{s.out, &l.stats.sent}
@@ -74,7 +74,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	}, nil
 }
 
-// explain returns the cause of a broken stream: the context's error or the server's message, if there is one.
+// explain returns the cause of a broken stream: the context's error, or else the server's message, or else err.
 func (s *stream) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -102,7 +102,7 @@ func (e *explained) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail keeps the first kilobyte that is written to it, such as a server's stderr.
+// tail keeps the first kilobyte of the text that is written to it, such as a server's stderr.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -145,8 +145,8 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// dialLocal serves a local repository with the git program, because go-git's server has no compare-and-swap, hooks or
-// shallow clients. go-git also moves a checked-out branch. git refuses such a push (receive.denyCurrentBranch).
+// dialLocal serves a local repository with the git program. go-git's server lacks compare-and-swap, hooks and shallow
+// clients. It also moves a checked-out branch; git refuses such a push (receive.denyCurrentBranch).
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {
@@ -172,7 +172,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 		if err := cmd.Start(); err != nil {
 			return nil, fmt.Errorf("git: %w", err)
 		}
-		// git can only end after all its output was read.
+		// git ends only after its whole output was read.
 		wait := sync.OnceFunc(func() {
 			_ = in.Close()
 			_, _ = io.Copy(io.Discard, out)
@@ -187,7 +187,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// localEnv returns the environment without variables that name another repository. A hook of Git sets such variables.
+// localEnv returns the environment without the variables that git sets in hooks, because they name another repository.
 func localEnv(service string) []string {
 	var env []string
 	for _, kv := range os.Environ() {

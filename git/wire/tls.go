@@ -9,13 +9,13 @@ import (
 	"net/url"
 )
 
-// TLS configures https. Each field is optional. The files are read for each request, because mounted Secrets change.
+// TLS configures https. Each field is optional. Files are read again for each request, because mounted Secrets change.
 type TLS struct {
-	// CAFile holds PEM certificates to trust, in addition to the system's certificates.
+	// CAFile has PEM certificates of authorities to trust, in addition to the system's certificates.
 	CAFile string
-	// CertFile and KeyFile are a client certificate and its key (PEM). CertFile may contain both.
+	// CertFile and KeyFile have a client certificate and its key (PEM). CertFile may contain both.
 	CertFile, KeyFile string
-	// Proxy is the URL of a proxy (http, https or socks5). The default is HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
+	// Proxy is the URL of a proxy (http, https or socks5). The default comes from HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
 	Proxy string
 }
 
@@ -27,7 +27,7 @@ type Clients struct {
 	client Parsed[*http.Client]
 }
 
-// NewClients validates the URL of the proxy and reads the files.
+// NewClients checks the URL of the proxy, and reads the files.
 func NewClients(how TLS) (*Clients, error) {
 	if how.KeyFile == "" {
 		how.KeyFile = how.CertFile
@@ -39,7 +39,7 @@ func NewClients(how TLS) (*Clients, error) {
 	if how.Proxy != "" {
 		u, err := url.Parse(how.Proxy)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
-			// The error does not quote the URL, because each part may be the password.
+			// The error does not quote the URL, because any part may be the password.
 			return nil, errors.New("the proxy is not a URL such as http://proxy.example.com:3128")
 		}
 		c.proxy = http.ProxyURL(u)
@@ -48,7 +48,7 @@ func NewClients(how TLS) (*Clients, error) {
 	return c, err
 }
 
-// Client returns a client for the current content of the files. It follows redirects as git does.
+// Client returns a client with the current content of the files. The client follows redirects as git does.
 func (c *Clients) Client() (*http.Client, error) {
 	files := []File{
 		{"CA file", c.how.CAFile}, {"client certificate", c.how.CertFile}, {"client key", c.how.KeyFile},

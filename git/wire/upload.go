@@ -12,13 +12,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Refs is the result of one lookup.
+// Refs is the result of a lookup.
 type Refs struct {
 	IDs  map[string]string // id by full name
 	Head string            // full name of the branch that HEAD points to; "" if unknown
 }
 
-// LookUp returns the refs whose names begin with a prefix. Before version 2, the server has already sent all refs.
+// LookUp returns the refs whose names begin with a prefix. Before version 2, the greeting already contained all refs.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -67,7 +67,7 @@ func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	}
 }
 
-// header writes the lines that begin each command of version 2.
+// header writes the lines that follow the name of a version 2 command.
 func (s *Session) header(req *pktWriter) {
 	if s.caps.has("agent") {
 		req.linef("agent=%s\n", userAgent)
@@ -78,23 +78,23 @@ func (s *Session) header(req *pktWriter) {
 	req.delim()
 }
 
-// Question requests the commits Wants, with trees and with Depth commits of history. The caller already has the commits
-// Haves, so the response leaves out their objects. With a Depth, the caller must have no commit older than Haves.
+// Question requests the commits Wants with their files, and with Depth commits of history. The caller has the commits
+// Haves, so the response omits their objects. With a Depth, the server assumes that the caller has no older commits.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
-	Bare         bool // requests commits but no trees, if the server supports filters
+	Bare         bool // request only commits, without trees, if the server supports filters
 }
 
-// Between reports whether the question requests all commits between Haves and Wants.
+// Between reports whether a question requests all commits between Haves and Wants.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// mostBetween limits the bytes of a pack if the method Between is true. A larger pack means a rewritten history.
+// mostBetween limits the size of a pack if Between is true. A larger pack means that the history was rewritten.
 const mostBetween = 4 << 20
 
-// Fetch stores the response's objects in a Store, which must have the bases of deltas. With a Depth, Haves are sent as
-// "shallow" lines. Without these lines, the server would send the whole history of a merged old branch, and leave out
-// files that are older than the clone. "thin-pack" stops git's server from sending the trees of Haves again.
+// Fetch adds the response to a Store, which must have the bases of deltas. With a Depth, it sends Haves as "shallow"
+// lines. Otherwise, after the merge of an old branch, the server would send the branch's whole history, and omit files
+// older than the clone. Because of "thin-pack", git's server does not send the trees of Haves again.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -119,14 +119,14 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 		return fmt.Errorf("pack: %w", err)
 	}
 	if s.v2 && s.filter(q) != "" {
-		into.Omit(plumbing.ZeroHash) // the filter left out the files that are missing now
+		into.Omit(plumbing.ZeroHash) // missing files were left out by the filter
 	}
-	// The stream must be read to its end, or the server reports a broken pipe.
+	// Read the response to its end, or else the server reports a broken pipe.
 	_, err = io.Copy(io.Discard, pack)
 	return err
 }
 
-// Depth is the number of requested commits on each line of history. It includes the wanted commit.
+// Depth is the number of commits to request on each line of history, including the wanted commit.
 type Depth int
 
 // Full requests the whole history. Shallow requests only the wanted commit.
@@ -153,7 +153,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.flush()
 		return req.buf
 	}
-	// multi_ack changes nothing for a request that ends with "done", but Azure DevOps requires it.
+	// multi_ack has no effect on a request that ends with "done", but Azure DevOps requires it.
 	caps := s.caps.only("multi_ack_detailed", "side-band-64k", "thin-pack", "ofs-delta", "shallow", "no-progress")
 	req.linef("want %s %s\n", q.Wants[0], caps)
 	req.each("want", q.Wants[1:])
@@ -167,7 +167,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 }
 
 // filter returns the request's filter. A Bare request excludes trees. A Shallow request excludes files over maxBlob.
-// Other requests have no filter. Their responses leave out the caller's own files, and a filtered file looks the same.
+// Other responses also leave out files that the caller has, so a filtered file could not be distinguished.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -189,8 +189,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common asks a version 2 server which of the commits ids it has, and returns these commits. The server must have the
-// commit known. The request wants this commit, but also says that the caller has it, so that the pack is empty.
+// Common asks a version 2 server which of the commits ids it has. The server must have the commit known. The request
+// wants this commit, but also says that the caller has it, so that the server sends no objects.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
@@ -223,7 +223,7 @@ func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbin
 	}
 }
 
-// packSectionV2 skips other sections and returns the content of the packfile section.
+// packSectionV2 skips all sections before the section packfile, and returns the content of this section.
 func packSectionV2(p *pktReader) (io.Reader, error) {
 	for {
 		text, ok, err := p.line()
@@ -236,7 +236,7 @@ func packSectionV2(p *pktReader) (io.Reader, error) {
 	}
 }
 
-// packSectionV0 skips shallow lines and acknowledgements, and returns the pack.
+// packSectionV0 skips shallow lines and acknowledgements, and returns the pack after them.
 func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) {
 	if caps.has("shallow") && d != Full {
 		for {
@@ -265,7 +265,7 @@ func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) 
 	}
 }
 
-// unexpected turns the io.EOF of a truncated response into io.ErrUnexpectedEOF.
+// unexpected turns the io.EOF of a response that is cut off into io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

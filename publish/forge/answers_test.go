@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// answering is the API of a forge that answers every request in the same way.
+// answering is a transport to a forge. The function returns the response to each request.
 type answering func(*http.Request) *http.Response
 
 func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// FuzzAPIAnswers checks that no answer of an API makes the client panic. The number of requests and the break after an answer are bounded.
-// All requests go to the API's host. An error is a short line without the token.
+// FuzzAPIAnswers checks that no response makes a client of a forge panic. The number of requests and the break after a response must be
+// bounded. Requests may go only to the API's host. An error must be a short line without the token.
 func FuzzAPIAnswers(f *testing.F) {
 	pull := `{"number":7,"iid":7,"index":7,"id":7,"title":"t","body":"b","description":"d","state":"open","merged":true,` +
 		`"head":{"ref":"gitrollout/promote/prod/shop","sha":"abc","repo":{"id":1}},"base":{"repo":{"id":1}},"labels":[{"name":"x"}],` +

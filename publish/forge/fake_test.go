@@ -25,12 +25,12 @@ type fake struct {
 
 	mu       sync.Mutex
 	branches map[string]string
-	pulls    []*fakePull // by number, from 1
+	pulls    []*fakePull // in the order of their numbers, which begin with 1
 	statuses map[string][]fakeStatus
 	users    map[string]int64
 	writes   int
 	requests int
-	refuse   func(w http.ResponseWriter, r *http.Request) bool // answers and returns true, or leaves the request to the fake
+	refuse   func(w http.ResponseWriter, r *http.Request) bool // may respond and return true; if it returns false, the fake responds
 }
 
 type fakePull struct {
@@ -44,7 +44,7 @@ type fakePull struct {
 
 func (p *fakePull) isOpen() bool { return !p.closed && !p.merged }
 
-// state returns merged or closed, or else open, which is the forge's word for an open pull request.
+// state returns merged or closed if the pull request is no longer open, and else open, which is the forge's word.
 func (p *fakePull) state(open string) string {
 	switch {
 	case p.merged:
@@ -85,12 +85,12 @@ func newFake(t *testing.T, serve func(f *fake, r *http.Request) (code int, body 
 	return f
 }
 
-// tokenOf returns a function that returns the token.
+// tokenOf returns a function that always returns the given token.
 func tokenOf(token string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return token, nil }
 }
 
-// sha returns an id of 40 hexadecimal digits for a name.
+// sha returns a made-up commit id of 40 hexadecimal digits, which depends on name.
 func sha(name string) string {
 	return strings.Repeat(fmt.Sprintf("%x", name), 40)[:40]
 }
@@ -103,7 +103,7 @@ func (f *fake) answer(w http.ResponseWriter, code int, body any) {
 
 func message(text string) map[string]any { return map[string]any{"message": text} }
 
-// undocumented fails the test and returns 404.
+// undocumented fails the test because of a request that the documentation lacks, and returns 404.
 func (f *fake) undocumented(r *http.Request) (code int, body any) {
 	f.t.Errorf("%s %s is not documented", r.Method, r.URL)
 	return http.StatusNotFound, message("Not Found")
@@ -126,7 +126,7 @@ func (f *fake) decode(r *http.Request, allowed ...string) map[string]any {
 	return body
 }
 
-// query checks that a request has only documented parameters, and returns the bounds of the requested page.
+// query fails the test if a request has undocumented parameters. It returns the range of list items on the requested page.
 func (f *fake) query(r *http.Request, most int, allowed ...string) (from, to int) {
 	f.t.Helper()
 	for key := range r.URL.Query() {
@@ -149,7 +149,7 @@ func page[T any](all []T, from, to int) []T {
 	return all[min(from, len(all)):min(to, len(all))]
 }
 
-// newestFirst returns the pull requests that satisfy a condition, newest first.
+// newestFirst returns the pull requests for which wanted returns true, newest first.
 func (f *fake) newestFirst(wanted func(*fakePull) bool) []*fakePull {
 	var found []*fakePull
 	for _, p := range slices.Backward(f.pulls) {
@@ -160,7 +160,7 @@ func (f *fake) newestFirst(wanted func(*fakePull) bool) []*fakePull {
 	return found
 }
 
-// open returns the open pull requests of a branch, without those from forks.
+// open returns the open pull requests of a branch. It leaves out pull requests from forks.
 func (f *fake) open(branch string) []*fakePull {
 	return f.newestFirst(func(p *fakePull) bool { return p.branch == branch && !p.fork && p.isOpen() })
 }
@@ -179,7 +179,7 @@ func (f *fake) add(p fakePull) *fakePull {
 	return &p
 }
 
-// These methods implement bench.
+// These methods implement the interface bench.
 
 func (f *fake) push(branch, content string) string {
 	f.mu.Lock()
@@ -225,7 +225,7 @@ func (f *fake) marks(commit string) []fakeStatus {
 	return slices.Clone(f.statuses[commit])
 }
 
-// refuseWith answers the next requests with an error, such as a rate limit's error.
+// refuseWith answers the next requests with an error, for example with the error of a rate limit.
 func (f *fake) refuseWith(times int, header map[string]string, code int, body string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,5 +243,5 @@ func (f *fake) refuseWith(times int, header map[string]string, code int, body st
 	}
 }
 
-// soon returns a time from now as Unix seconds, which is the forges' format.
+// soon returns a time in the future as Unix seconds, which is the format in the forges' headers.
 func soon(in time.Duration) string { return fmt.Sprint(time.Now().Add(in).Unix()) }

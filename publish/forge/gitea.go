@@ -23,7 +23,7 @@ var gitea = kind{
 	comments:   issueComments,
 	commitPage: below("/commit/"),
 	branchPage: below("/src/branch/"),
-	// Gitea's comparison page links to the open pull request.
+	// Gitea's page for comparing branches links to an open pull request.
 	pullPage: func(base, branch string) string {
 		return "/compare/" + url.PathEscape(base) + "..." + url.PathEscape(branch)
 	},
@@ -86,7 +86,7 @@ func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]
 	return all, nil
 }
 
-// label implements announcer. Gitea ignores unknown labels, so the method creates these labels and adds all again.
+// label implements announcer. Gitea ignores unknown labels, so label creates these labels and then adds all again.
 func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
 	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
 	var added []struct {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// giteaBench is a repository on a real Gitea.
+// giteaBench is a repository on a real Gitea server.
 type giteaBench struct {
 	t          *testing.T
 	server     *giteatest.Server
@@ -25,8 +25,8 @@ type giteaBench struct {
 	repo, dir  string
 }
 
-// newGiteaMaker starts a server, and makes a repository for each test case. The worker's bot has only the rights and scopes that
-// docs/forges.md requires.
+// newGiteaMaker starts a server, and returns a function that makes a repository for each test case. The account of the worker has only the
+// rights and scopes that docs/forges.md requires.
 func newGiteaMaker(t *testing.T) maker {
 	s := giteatest.Start(t)
 	owner, bot, ann := s.User("acme"), s.User("bot", "write:repository", "write:issue"), s.User("ann")
@@ -39,7 +39,7 @@ func newGiteaMaker(t *testing.T) maker {
 	}
 }
 
-// begin pushes the first commit of the repository.
+// begin pushes a first commit to the repository.
 func (g *giteaBench) begin() (bench, Options, rollout.Forge) {
 	s := g.server
 	g.git("init", "-q", "-b", "main")
@@ -71,7 +71,7 @@ func (g *giteaBench) commit(content string) string {
 	return g.git("rev-parse", "HEAD")
 }
 
-// await waits until Gitea lists a branch, because Gitea registers a push in the background.
+// await waits until Gitea's API lists a branch, because Gitea processes pushes in the background.
 func (g *giteaBench) await(branch string) {
 	g.t.Helper()
 	giteatest.Eventually(g.t, branch+" is listed", func() bool {

@@ -12,12 +12,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitHub is GitHub's REST API, version 2022-11-28, for github.com, hosted tenants and Enterprise Server.
+// gitHub is GitHub's REST API, version 2022-11-28, on github.com, on hosted tenants (ghe.com) and on Enterprise Server.
 var gitHub = kind{
 	name:    rollout.GitHub,
 	isAt:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
 	api:     gitHubAPI,
-	spacing: time.Second, // GitHub's recommendation
+	spacing: time.Second, // GitHub recommends this pause
 	header: func(token string) http.Header {
 		return http.Header{
 			"Authorization": {"Bearer " + token}, "Accept": {"application/vnd.github+json"},
@@ -41,7 +41,7 @@ type gitHubRepository struct {
 	owner string
 }
 
-// gitHubAPI returns the address of the API. github.com and hosted tenants have a separate host for the API.
+// gitHubAPI returns the address of the API. github.com and each hosted tenant have a separate host for the API.
 func gitHubAPI(address string) string {
 	if u, err := url.Parse(address); err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
 		return "https://api." + u.Host

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestForksOfGitLab checks that a merge request from a fork is ignored even if its branch has the name of a proposal.
+// TestForksOfGitLab checks that merge requests from forks are ignored, even if a fork's branch has the name of a proposal.
 func TestForksOfGitLab(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("source_branch") == "theirs" {

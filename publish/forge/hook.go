@@ -19,16 +19,16 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// Hook serves webhooks. It calls its function Pushed if a webhook has the right secret and reports a push to Branch. A
-// response has one of these codes, and no body:
+// Hook serves webhooks. It calls Pushed if a webhook has the right secret and reports a push to Branch. A response has
+// no body, and one of these codes:
 //
-//	202  accepted, whether or not there is something to do
+//	202  accepted; Pushed is called only for a push to Branch
 //	401  the secret is wrong or missing, or the body cannot be read
 //	403  the event is about another repository
-//	404  another path than /webhook
-//	405  another method than POST
+//	404  the path is not /webhook
+//	405  the method is not POST
 //	413  the body is larger than 8 MiB
-//	503  eight other bodies are being read
+//	503  the Hook is already reading eight bodies
 type Hook struct {
 	Secret string // must not be empty
 	Remote string // the repository's URL, without credentials
@@ -43,14 +43,14 @@ type Hook struct {
 // HookPath is the path that a Hook serves.
 const HookPath = "/webhook"
 
-// These are limits of requests. A signature covers the whole body, so Hook reads whole bodies, but few at a time.
+// These are limits for requests. A signature covers the whole body, so Hook reads whole bodies, but few at a time.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook returns a handler for HookPath. It refuses an empty secret, because then any client could cause fetches.
+// NewHook returns a handler for HookPath. It refuses an empty secret, because any client could then cause fetches.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
@@ -95,7 +95,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 		w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed
 	case !isSigned:
-		return http.StatusUnauthorized // without reading the body
+		return http.StatusUnauthorized // refuse before reading the body
 	}
 	select {
 	case h.reading <- struct{}{}:
@@ -103,7 +103,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	default:
 		return http.StatusServiceUnavailable
 	}
-	// The error is ignored, because the ResponseRecorder of the tests does not support deadlines.
+	// The error is ignored, because the ResponseRecorder in tests does not support deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
@@ -114,7 +114,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	}
 	event, ok := parseEvent(r.Header.Get("Content-Type"), body)
 	if !ok {
-		return http.StatusAccepted // a ping, or an event without these fields
+		return http.StatusAccepted // a ping, or another event without a repository's name
 	}
 	if !h.isOurs(event) {
 		return http.StatusForbidden
@@ -132,7 +132,7 @@ type hookRequest struct {
 	now    time.Time
 }
 
-// hub verifies that a header contains the HMAC of the body, as hexadecimal digits after a prefix.
+// hub verifies a header that has a prefix and the HMAC of the body, as hexadecimal digits.
 func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	text := r.header.Get(name)
 	if text == "" {
@@ -143,7 +143,7 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signature reports whether a request has a forge's signature, and whether the signature is right.
+// signature reports whether a request has any forge's signature (given), and whether this signature is right.
 func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
 		if given, right = k.signature(r); given {
@@ -175,7 +175,7 @@ type event struct {
 }
 
 func parseEvent(contentType string, body []byte) (e event, ok bool) {
-	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // a format of GitHub's webhooks
+	if strings.HasPrefix(contentType, "application/x-www-form-urlencoded") { // a format that GitHub's webhooks may have
 		values, err := url.ParseQuery(string(body))
 		if err != nil {
 			return e, false
@@ -193,7 +193,7 @@ func (h Hook) path() string {
 	return cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))
 }
 
-// isOurs reports whether an event is about Remote. It ignores host names, because an internal name may differ.
+// isOurs reports whether an event is about the repository Remote. It ignores hosts, as a forge may have two names.
 func (h *Hook) isOurs(e event) bool {
 	path := h.path()
 	return slices.ContainsFunc([]string{e.Repository.FullName, e.Project.Path}, func(name string) bool {

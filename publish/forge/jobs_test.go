@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moody is a forge in memory. A test can make requests to it fail.
+// moody is a forge in memory whose requests can fail. mark is called before a status is set, and tag before a label is set.
 type moody struct {
 	*paper
 	mark  func() error
@@ -77,7 +77,7 @@ func pass(w *Worker, d time.Duration) {
 	synctest.Wait()
 }
 
-// show gives the worker a release that waits at a gate.
+// show tells the worker about a release that waits at a gate.
 func show(w *Worker, gate int, proposals ...rollout.Proposal) {
 	w.Show(rollout.Forge{}, []rollout.ForgeUpdate{paused(sha("release"), gate, proposals...)})
 }
@@ -86,7 +86,7 @@ func refused(status int, after time.Duration) error {
 	return &call.Error{What: "POST", Status: status, Message: "no", After: after}
 }
 
-// TestANewerOrderIsNotLost checks that an order that replaces a running one is carried out afterwards.
+// TestANewerOrderIsNotLost checks that an order is still carried out if it replaces an order that is being carried out.
 func TestANewerOrderIsNotLost(t *testing.T) {
 	m := &moody{mark: func() error { time.Sleep(time.Minute); return nil }}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
@@ -105,8 +105,8 @@ func TestANewerOrderIsNotLost(t *testing.T) {
 	})
 }
 
-// TestALimitIsNoRefusal lets the forge's rate limit refuse the first request for a label. After the break, the label is set, and no error
-// is reported.
+// TestALimitIsNoRefusal refuses the first request for a label because of a rate limit. After the break, the label must be set, and no error
+// reported.
 func TestALimitIsNoRefusal(t *testing.T) {
 	limit := refused(http.StatusForbidden, 30*time.Minute)
 	m := &moody{tag: func() error {
@@ -127,8 +127,8 @@ func TestALimitIsNoRefusal(t *testing.T) {
 	})
 }
 
-// TestARefusalThatMayHealIsTriedForLong checks how often an order is tried. Without a right, which may be granted later, it is tried for
-// hours. An invalid request is tried maxTries times.
+// TestARefusalThatMayHealIsTriedForLong checks how often an order is tried. If access may be granted later, the order is tried for hours.
+// An invalid request is tried maxTries times.
 func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	for status, want := range map[int]int{401: 10, 403: 10, 404: 10, 400: maxTries, 422: maxTries} {
 		m := &moody{}
@@ -148,23 +148,23 @@ func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	}
 }
 
-// TestANewerOrderWaitsAsLong checks that an order that replaces another order waits until the other order's next try.
+// TestANewerOrderWaitsAsLong checks that an order that replaces a failed order waits until the time of the failed order's next try.
 func TestANewerOrderWaitsAsLong(t *testing.T) {
 	m := &moody{mark: func() error { return refused(http.StatusNotFound, 0) }}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
 		show(w, 1)
-		pass(w, 20*time.Second) // tries are 1, 2, 4, 8 and 16 s apart, so the next one is at 31 s
+		pass(w, 20*time.Second) // the pauses between tries are 1, 2, 4, 8 and 16 s, so the next try is at 31 s
 		before := m.calls
 		show(w, 1)
 		pass(w, 10*time.Second)
 		compare.CheckNamed(t, "requests while it waits", before, m.calls)
-		pass(w, 1500*time.Millisecond) // includes the try at 31 s; the next is at 32 s
+		pass(w, 1500*time.Millisecond) // includes the try at 31 s; the next try is at 32 s
 		compare.CheckNamed(t, "requests when it has waited", before+1, m.calls)
 	})
 }
 
-// TestTheSecondLookIsAtTheNewest checks the second look at the pull request of a branch that was deleted, created again and moved. The
-// second look must use the newest commit.
+// TestTheSecondLookIsAtTheNewest checks the second update of a pull request whose branch was deleted and created again, and then moved. The
+// second update must use the newest commit.
 func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 	m := &moody{}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
@@ -175,7 +175,7 @@ func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 		newest := m.pulls[len(m.pulls)-1]
 		pass(w, time.Hour)
 		compare.CheckNamed(t, "description", newest.text, m.pulls[len(m.pulls)-1].text)
-		// A pull request that the forge closes before the second look is opened again.
+		// If the forge closes the pull request before the second update, another pull request is opened.
 		show(w, 1, promotes(""))
 		pass(w, time.Second)
 		show(w, 1, promotes(sha("fourth")))

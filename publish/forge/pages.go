@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pages returns the URLs of a repository's web pages. It sends no requests. A URL is empty if the forge is unknown.
+// Pages has the URLs of a repository's web pages. It sends no requests. If the forge is unknown, each URL is empty.
 type Pages struct {
 	home   string
 	kind   kind
 	opened bool // whether gitrollout opens pull requests
 }
 
-// PagesOf returns a repository's pages. The parameter config may be nil for a public host. The host need not be
-// trusted, because no token is sent to it.
+// PagesOf returns the pages of a repository. For a forge on a known public host, config may be nil. The host need not
+// be trusted, because PagesOf sends no token.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -43,12 +43,12 @@ func (p Pages) Branch(name string) string {
 	if p.home == "" {
 		return ""
 	}
-	// Forges expect unescaped slashes in a branch's name.
+	// Forges expect the slashes in a branch's name without escapes.
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the URL of a page that leads to a proposal's open pull request, such as a search. The URL is empty if
-// PagesOf got no configuration, because gitrollout opens no pull requests in this case.
+// Pull returns the URL of a page that leads to the open pull request of a proposal, such as a search. The URL is empty
+// if PagesOf got no configuration, because gitrollout then opens no pull requests.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""

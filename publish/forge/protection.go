@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// IsProtected reports whether the forge protects an existing branch against all pushes or against unreviewed pushes.
+// IsProtected reports whether the forge protects an existing branch, for example against pushes without a review.
 func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -21,8 +21,8 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 	return h.isProtected(ctx, branch)
 }
 
-// AsksOwners reports whether a branch requires a review by code owners. It returns an error if the forge hides this
-// setting, for example because the user is not an administrator.
+// AsksOwners reports whether merges into a branch need a review by code owners. It returns an error if the forge hides
+// this setting, for example because the user of the token is not an administrator.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -40,7 +40,7 @@ func CodeOwners() []string {
 var errHidden = errors.New("the branch is protected, and the forge tells only administrators whether code owners " +
 	"have to agree: set GITROLLOUT_FORGE_TOKEN to an administrator's token")
 
-// asksOwners implements guard. All readers may see rulesets, but only administrators may see branch protection.
+// asksOwners implements guard. Each user may read rulesets, but only administrators may read branch protection.
 func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type rule struct {
 		Type       string `json:"type"`
@@ -63,7 +63,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	err = g.call(ctx, http.MethodGet, g.path+"/branches/"+branch+"/protection", nil, &classic)
 	if refused := new(call.Error); errors.As(err, &refused) &&
 		(refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden) {
-		if strings.Contains(refused.Message, "Branch not protected") { // a ruleset may still protect the branch
+		if strings.Contains(refused.Message, "Branch not protected") { // only a ruleset could still protect the branch
 			return false, nil
 		}
 		protected, err := g.isProtected(ctx, branch)
@@ -75,7 +75,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	return classic.Reviews.Owners, err
 }
 
-// asksOwners implements guard. Several patterns may match a branch. One match that requires code owners is enough.
+// asksOwners implements guard. Several patterns may match a branch. One pattern that requires code owners is enough.
 func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type pattern struct {
 		Name   string `json:"name"`
@@ -91,11 +91,11 @@ func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, er
 	return false, err
 }
 
-// asksOwners implements guard. Gitea always asks code owners. A rule decides whether a merge waits for their reviews.
+// asksOwners implements guard. Gitea always requests code owners' reviews. A rule decides whether merges wait for them.
 func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	var answer struct {
 		Protected bool   `json:"protected"`
-		Rule      string `json:"effective_branch_protection_name"` // empty for users without administrator rights
+		Rule      string `json:"effective_branch_protection_name"` // empty if the user is not an administrator
 	}
 	if err := g.call(ctx, http.MethodGet, g.path+"/branches/"+branch, nil, &answer); err != nil || !answer.Protected {
 		return false, err

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pull opens or updates a branch's pull request. The argument commit is the branch's newest commit. If a user closed
-// the pull request at this commit, it stays closed. Pull returns the number, and whether the pull request is open.
+// Pull opens or updates the pull request of a branch, whose newest commit is commit. If a user closed the pull request
+// at this commit, it stays closed. Pull returns the number, and whether the pull request is open.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {

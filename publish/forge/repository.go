@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// repository is the common part of the APIs of GitHub and Gitea. Gitea copied GitHub's API.
+// repository has the common parts of the APIs of GitHub and Gitea. Gitea's API follows GitHub's.
 type repository struct {
 	*api
 	path string // /repos/owner/name
@@ -67,7 +67,7 @@ func (r repository) edit(ctx context.Context, p pull, t text, closed bool) error
 	return r.call(ctx, http.MethodPatch, fmt.Sprintf("%s/pulls/%d", r.path, p.number), change, nil)
 }
 
-// ask implements announcer. A reviewer with a slash, such as org/team, is a team.
+// ask implements announcer. The name of a reviewer with a slash, such as org/team, is the name of a team.
 func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	request := map[string][]string{}
 	for _, name := range reviewers {
@@ -115,7 +115,7 @@ func (r repository) isProtected(ctx context.Context, branch string) (bool, error
 	return r.protected(ctx, r.path+"/branches/"+branch)
 }
 
-// protected reads whether a branch is protected. All supported forges use the same field.
+// protected reads whether a branch is protected. The field has the same name on all supported forges.
 func (a *api) protected(ctx context.Context, path string) (bool, error) {
 	var answer struct {
 		Protected bool `json:"protected"`

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// paper is a forge that keeps its pull requests in memory. One row in the table is enough to support paper.
+// paper is a forge that keeps its pull requests in memory. To support a forge, a row in the table is enough.
 type paper struct {
 	pulls []pull
 	marks map[string]status
@@ -81,7 +81,7 @@ func (p *paper) asksOwners(_ context.Context, branch string) (bool, error) {
 	return branch == "main", nil
 }
 
-// TestAForgeIsOneLine checks that a forge that is added as a row of the table works like the others.
+// TestAForgeIsOneLine adds a forge as a row of the table, and checks that all functions work with this forge.
 func TestAForgeIsOneLine(t *testing.T) {
 	p := &paper{marks: map[string]status{}}
 	known := append(slices.Clone(forges), p.kind())
@@ -141,7 +141,7 @@ func TestAForgeIsOneLine(t *testing.T) {
 	}
 }
 
-// TestConfigurationNamesTheTable checks that a configuration may name exactly the forges in the table.
+// TestConfigurationNamesTheTable checks that the configuration accepts exactly the names of the forges in the table.
 func TestConfigurationNamesTheTable(t *testing.T) {
 	field, _ := reflect.TypeFor[rollout.Forge]().FieldByName("Type")
 	names := rollout.Mapped(forges, func(k kind) string { return string(k.name) })

@@ -24,8 +24,8 @@ type proposed struct {
 	Past, Of int    // the step at which the release waits, from 1, and the number of steps
 }
 
-// describe returns the text of a proposal's pull request. Equal input gives equal text. Text by other authors is quoted
-// as code, so that it mentions no user and formats nothing.
+// describe returns the title and body of a proposal's pull request. Equal input gives equal text. It quotes texts by
+// other authors as code, so that they mention no user and have no format.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	s := t.After
 	all := proposed{State: s, Proposal: p, Cluster: t.Cluster, Past: p.Gate + 1}
@@ -65,7 +65,7 @@ func markdown(name string, of any) string {
 
 const goneText = "This proposal is over, and its branch was removed. There is nothing to merge."
 
-// describeGone returns the text of a pull request whose branch was removed.
+// describeGone returns the title and body of a pull request whose branch was removed.
 func describeGone(p pull, why string) text {
 	b := goneText + "\n"
 	if why != "" {
@@ -74,7 +74,7 @@ func describeGone(p pull, why string) text {
 	return text{p.title, b}
 }
 
-// code quotes a text as Markdown code. Single quotes replace backticks.
+// code quotes a text as Markdown code. It replaces backticks by single quotes.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(rollout.Cut(rollout.OneLine(s), 300), "`", "'") + "`"
 }

@@ -14,38 +14,38 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options selects the repository of a Worker.
+// Options selects the repository and the forge of a Worker.
 type Options struct {
-	Cluster string // the cluster whose proposals are shown
+	Cluster string // the cluster whose proposals are shown as pull requests
 	Remote  string // the repository's URL without credentials
 	Branch  string // the users' branch, which is the base of pull requests
-	Trusted string // an address that may also get the token; empty if there is none
-	// Token returns the current credential. The worker calls Token before each request.
+	Trusted string // another address that may get the token; empty if there is none
+	// Token returns the current token for the forge's API. It is called before each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is the time that a forge needs to close the pull request of a removed branch (default 30 s).
+	// Settle is how long a forge may take to close the pull request of a removed branch (default 30 s).
 	Settle time.Duration
-	// Spread slightly lengthens a pause between tries, so that processes do not retry together. It may be nil.
+	// Spread makes the pause before a retry slightly longer, so that processes do not retry together. It may be nil.
 	Spread func(time.Duration) time.Duration
-	// Log gets either a problem or a description of completed work. It gets each problem once.
+	// Log gets either a problem or a description of completed work. It gets each problem once, even if the problem lasts.
 	Log func(problem error, done string)
 
 	forges table // all forges by default
 }
 
-// maxJobs is the maximum length of the queue. The queue grows while the forge does not answer.
+// maxJobs is the maximum number of orders in the queue. The queue grows while the forge does not respond.
 const maxJobs = 4096
 
-// Worker sends changes (orders) to the forge, one at a time. Show, Resume and Flush are safe for concurrent use.
+// Worker sends changes, queued as orders, to the forge, one at a time. Show, Resume and Flush may run concurrently.
 type Worker struct {
 	Options
 	mu      sync.Mutex
 	config  *rollout.Forge
 	jobs    map[string]*job
 	order   []string             // keys of jobs, oldest first
-	exists  map[string]bool      // proposal branches that exist
+	exists  map[string]bool      // whether each proposal branch exists
 	newest  map[string]string    // newest commit of each proposal branch
-	removed map[string]time.Time // last removal of each proposal branch since the start of the process
+	removed map[string]time.Time // time of each proposal branch's last removal, by this process
 	busy    bool
 	wake    chan struct{}
 	idle    *sync.Cond
@@ -54,11 +54,11 @@ type Worker struct {
 	host     host
 	hostOf   *rollout.Forge // the configuration from which host was made
 	pause    time.Time      // no request is sent before this time
-	downs    int            // consecutive failures without a response
+	downs    int            // consecutive failures without a usable response
 	reported map[string]bool
 }
 
-// job is one order in the queue. A newer order with the same key replaces an older order.
+// job is one order in the queue. A newer order with the same key replaces the older one.
 type job struct {
 	do    func(ctx context.Context, h host) error
 	tries int
@@ -79,7 +79,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show implements adapters.ForgeReader. It queues orders that publish recorded transitions, and returns immediately.
+// Show implements adapters.ForgeReader. It queues orders that show recorded transitions on the forge, without waiting.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,8 +97,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.ForgeUpdate) {
 	})
 }
 
-// Resume implements adapters.ForgeReader. It queues orders that publish the proposals and statuses of all apps, except
-// statuses that the forge already has. Another order closes the pull requests of removed branches.
+// Resume implements adapters.ForgeReader. It queues orders that show the proposals and statuses of all apps. The orders
+// skip statuses that the forge already has. Another order closes the pull requests of removed branches.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 		w.exists[branch] = true
 	}
 	w.put("sweep", w.sweep)
-	known := map[string]map[string]status{} // by commit, so that several apps with one commit need one request
+	known := map[string]map[string]status{} // the key is a commit, so that several apps with one commit need one request
 	w.take(transitions, func(ctx context.Context, h host, name string, m marked) error {
 		if known[m.commit] == nil {
 			found, err := h.statuses(ctx, m.commit)
@@ -143,7 +143,7 @@ func (w *Worker) take(
 	}
 }
 
-// put queues an order. The caller holds the lock.
+// put queues an order, or replaces the order with the same key. The caller holds the lock.
 func (w *Worker) put(key string, do func(context.Context, host) error) {
 	if old := w.jobs[key]; old != nil {
 		w.jobs[key] = &job{do: do, after: old.after}
@@ -175,7 +175,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest due order, or the time until an order is due. It records whether the worker is busy.
+// next returns the oldest due order, or the time until the next order is due. It records whether the worker is busy.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +186,7 @@ func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	return key, j, wait
 }
 
-// due returns the oldest due order, or the time until an order is due. The caller holds the lock.
+// due returns the oldest due order, or the time until the next order is due. The caller holds the lock.
 func (w *Worker) due() (key string, j *job, wait time.Duration) {
 	now := w.Now()
 	if now.Before(w.pause) && len(w.jobs) > 0 {
@@ -217,7 +217,7 @@ func (w *Worker) carryOut(ctx context.Context, j *job) error {
 	return j.do(ctx, w.host)
 }
 
-// connect returns the API for a configuration. It sends no request.
+// connect returns the API for a configuration. It sends no requests.
 func (o Options) connect(config rollout.Forge) (host, error) {
 	t, a, err := o.reach(config)
 	if err != nil {
@@ -241,13 +241,13 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	}, nil
 }
 
-// unusable is an error that only a change of the configuration can fix.
+// unusable is an error that lasts until the configuration is changed.
 type unusable struct{ error }
 
-// maxTries is how often the worker tries an order that the forge refuses.
+// maxTries is the number of tries of an order that the forge refuses, unless access may be granted later.
 const maxTries = 5
 
-// done removes an order from the queue, or sets the time of its next try.
+// done removes an order from the queue, or sets the time of its next try after an error.
 func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -275,7 +275,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
 		w.pause = now.Add(w.Spread(call.Backoff(w.downs)))
-		j.tries++ // the forge may fail for this order only, so the worker tries other orders first
+		j.tries++ // the forge may fail only for this order, so the worker tries other orders first
 		j.after = w.pause.Add(call.Backoff(j.tries))
 		w.report(err)
 		return
@@ -284,7 +284,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // access may be granted later
 		drop = isRequest && !slices.Contains(heals, failed.Status) && j.tries+1 >= maxTries
 	}
-	if w.jobs[key] != j { // a newer order has replaced this order
+	if w.jobs[key] != j { // a newer order has replaced this order in the queue
 		return
 	}
 	if drop {
@@ -304,7 +304,7 @@ func (w *Worker) report(err error) {
 	}
 }
 
-// Flush waits until the worker tried every due order, or until the context ends.
+// Flush waits until the worker has tried every due order, or until the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()

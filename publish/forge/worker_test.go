@@ -25,7 +25,7 @@ func (r *rig) complaints() string {
 	return strings.Join(r.problems, "\n")
 }
 
-// TestRateLimits checks that no request is sent during a break that the forge requests, in each documented form.
+// TestRateLimits checks that no request is sent during a break that the forge requires, for each documented form of a rate limit.
 func TestRateLimits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		newBench maker
@@ -66,7 +66,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestBreakOf checks how long a break is, without waiting for its end.
+// TestBreakOf checks the length of the break after a response, without waiting for its end.
 func TestBreakOf(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, tt := range map[string]struct {
@@ -102,14 +102,14 @@ func TestBreakOf(t *testing.T) {
 			if err := a.call(t.Context(), http.MethodGet, "/x", nil, nil); !errors.As(err, &failed) || failed.After != tt.want {
 				t.Errorf("%v after %s, want %s", err, failed.After, tt.want)
 			}
-			// No request is sent during the break.
+			// During the break, no request is sent.
 			err := a.call(t.Context(), http.MethodGet, "/x", nil, nil)
 			compare.CheckNamed(t, err.Error(), tt.want > 0, strings.Contains(err.Error(), "rate limit is used up"))
 		})
 	}
 }
 
-// TestDown checks that orders are carried out once a forge recovers from failures or grants a right.
+// TestDown checks that orders are carried out after a forge no longer fails, or after it has granted access.
 func TestDown(t *testing.T) {
 	for name, tt := range map[string]struct {
 		code int
@@ -132,7 +132,7 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// TestOneOrderBlocksNoOther checks that an order that always fails does not delay other orders.
+// TestOneOrderBlocksNoOther checks that the worker carries out other orders while one order always fails.
 func TestOneOrderBlocksNoOther(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	broken := sha("broken")
@@ -153,7 +153,7 @@ func TestOneOrderBlocksNoOther(t *testing.T) {
 	}
 }
 
-// TestWrongToken checks that a wrong token is reported without the token itself, and that neither Show nor Flush waits.
+// TestWrongToken checks that a wrong token is reported, without the token in the text, and that neither Show nor Flush hangs.
 func TestWrongToken(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	r.options.Token = tokenOf("a-wrong-token")
@@ -197,7 +197,7 @@ func TestUnusable(t *testing.T) {
 	r.wantStates(r.resume([]string{promoteBranch}, release), "open")
 }
 
-// TestPages checks that pull requests and statuses beyond the first page are found, but no pull requests from forks.
+// TestPages checks that the worker finds pull requests and statuses beyond the first page, and ignores pull requests from forks.
 func TestPages(t *testing.T) {
 	for name, newBench := range map[string]maker{"GitHub": newGitHubBench, "GitLab": newGitLabBench} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestBounded checks that orders beyond maxJobs are dropped, which is reported once.
+// TestBounded checks that the worker drops orders beyond maxJobs, and reports this once.
 func TestBounded(t *testing.T) {
 	var problems []error
 	w := NewWorker(Options{Now: time.Now, Log: func(err error, _ string) { problems = append(problems, err) }})
@@ -237,7 +237,7 @@ func TestBounded(t *testing.T) {
 	compare.CheckNamed(t, "orders, in line, and problems", [3]int{maxJobs, maxJobs, 1}, [3]int{len(w.jobs), len(w.order), len(problems)})
 }
 
-// TestTokenStaysHome checks that a redirect to another host is not followed.
+// TestTokenStaysHome checks that the client follows no redirect to another host, so that the token is not sent there.
 func TestTokenStaysHome(t *testing.T) {
 	asked := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -254,7 +254,7 @@ func TestTokenStaysHome(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotTold checks that errors do not contain the token, even if a forge repeats the token or the header in its answer.
+// TestTokenIsNotTold checks that errors do not contain the token, even if a forge repeats the token in its response.
 func TestTokenIsNotTold(t *testing.T) {
 	for _, known := range forges {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -276,8 +276,8 @@ func newAPI(base string, now func() time.Time) *api {
 	return &api{client: call.Clients(), base: base, token: token, header: gitLab.header, now: now}
 }
 
-// TestForgeClosesTheSuccessor checks a forge that notices a deleted branch late, and closes the pull request of the recreated branch. The
-// worker opens a new pull request.
+// TestForgeClosesTheSuccessor checks the case that a forge notices a removed branch late, and closes the pull request of the branch that
+// was made again. The worker must open another pull request.
 func TestForgeClosesTheSuccessor(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	f := r.fake()
@@ -306,7 +306,7 @@ func TestForgeClosesTheSuccessor(t *testing.T) {
 		t.Errorf("it stays closed: %v", r.list())
 	}
 	r.worker.mu.Lock()
-	r.worker.removed[promoteBranch] = r.worker.removed[promoteBranch].Add(-4 * r.worker.Settle) // now only a user closes it
+	r.worker.removed[promoteBranch] = r.worker.removed[promoteBranch].Add(-4 * r.worker.Settle) // as if the removal were too long ago
 	r.worker.mu.Unlock()
 	f.close(third)
 	r.show(paused(release, 2, promotes(commit)))

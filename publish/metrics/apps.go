@@ -11,15 +11,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// known holds an app's state from the last report that contained the app.
+// known holds an app's state in the last report that contained the app.
 type known struct {
 	state   rollout.State
 	wait    Wait
-	weights map[string]float64 // requested weights of the release in flight, by workload, from 0 to 1
+	weights map[string]float64 // requested weights of the release in flight, from 0 to 1; the key is a workload
 	failing bool
 }
 
-// appCollector makes the metrics of single apps at each scrape, so that a removed app leaves no series.
+// appCollector makes the metrics of single apps anew at each scrape, so that a removed app leaves no series.
 type appCollector struct {
 	mu   sync.Mutex
 	apps map[string]known
@@ -82,7 +82,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the results of a pass. In an app's first report, the app's earlier state also comes from the report.
+// Tell counts the changes in the report of a pass. An app's first report also has the state to compare with (Before).
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)

@@ -1,4 +1,4 @@
-// Package metrics counts events of releases, the loop and Git, for Prometheus. It computes counts and durations from
-// the states before and after a pass. These states are recorded, so a restarted process counts no event twice. Package
-// reconciler reports passes, and cmd/gitrollout serves the metrics.
+// Package metrics counts events of releases, of the reconcile loop and of Git, for Prometheus. It compares the recorded
+// states before and after each pass, so a restarted process does not count an event again. Package reconciler reports
+// the passes, and cmd/gitrollout serves the metrics.
 package metrics

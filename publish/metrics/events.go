@@ -8,36 +8,36 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Outcome is how a release ended, or why its rollback began.
+// Outcome says how a release ended, or why its rollback began.
 type Outcome string
 
-// A release has one of these outcomes.
+// These are the outcomes of releases.
 const (
-	Promoted   Outcome = "promoted"   // the release is the stable version now
-	Rejected   Outcome = "rejected"   // aborted by users, by measurements or by its deadline
-	Reverted   Outcome = "reverted"   // Git returned to the stable version during the release
+	Promoted   Outcome = "promoted"   // the release has become the stable version
+	Rejected   Outcome = "rejected"   // aborted by users, by measurements or after its deadline
+	Reverted   Outcome = "reverted"   // Git requested the stable version again
 	Superseded Outcome = "superseded" // Git requested another version
 )
 
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Superseded} }
 
-// On is the user action for which an app waits.
+// On is the action of a user for which an app waits.
 type On string
 
-// Apps wait for these user actions.
+// These are the actions of users for which apps wait.
 const (
-	OnPromotion On = "promotion" // a user opens the gate of a step
-	OnRevert    On = "revert"    // a user changes Git to the serving version after a rejection
+	OnPromotion On = "promotion" // open the gate of a step
+	OnRevert    On = "revert"    // after a rejection, change Git to the version that serves
 )
 
-// Wait is the user action for which an app waits, and the start of the wait. It is zero if the app does not wait.
+// Wait says for which action of a user an app waits, and since when. It is zero if the app does not wait.
 type Wait struct {
 	On    On
 	Since time.Time
 }
 
-// WaitOf returns the user action for which an app waits. The field Since comes from times in the recorded state.
+// WaitOf returns the user action for which an app waits. Since is a time from the recorded state.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if strategies.Key(in) != nil {
@@ -53,18 +53,18 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change is how a transition changes the metrics. A duration is nil if its period did not end with this transition.
+// Change has the effects of a transition on the metrics. A duration is nil if the transition does not end its period.
 type Change struct {
 	Phase    rollout.Phase // the phase after the transition; empty if no transition was recorded
 	Started  bool          // a release began
 	Outcome  Outcome       // set if a release ended or its rollback began
 	Lead     *time.Duration
-	Until    *time.Duration // from the start of a rejected release to its rejection
-	Retreat  *time.Duration // from the rollback of traffic until all pods ran the stable version again
+	Until    *time.Duration // from the start of a release to its rejection
+	Retreat  *time.Duration // from the return of traffic to stable until all pods ran stable again
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between returns how a transition between two recorded states changes the metrics. The hash asked is Git's version.
+// Between returns the effects of the transition between two recorded states. asked is the version that Git requests.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Change {
 	var c Change
 	if after.Serial != before.Serial {
@@ -94,7 +94,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 	return c
 }
 
-// outcome returns how the release of the earlier state ended. The result is empty while this release is in flight.
+// outcome returns how the release of the state before ended. The result is empty while this release is in flight.
 func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	was := before.Release
 	ended := !was.Same(after.Release)
@@ -104,7 +104,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// The rejection is new, because the start of a release removes an older rejection of its version.
+	// A listed rejection is new, because the start of a release removes an older rejection of the same version.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}
@@ -114,7 +114,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	return Superseded
 }
 
-// span returns the duration between two times. It is never negative, although clocks of machines may differ.
+// span returns the duration between two times. It is never negative, although the clocks of two machines may differ.
 func span(from, to time.Time) *time.Duration {
 	d := max(to.Sub(from), 0)
 	return &d

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options provide the clock and the values of constant labels.
+// Options has the clock and the values of constant labels.
 type Options struct {
 	Cluster, Branch            string // for gitrollout_cluster_info
 	Version, Revision, GoBuild string // for gitrollout_build_info
@@ -28,11 +28,11 @@ type Metrics struct {
 	registry *prometheus.Registry
 	families map[string]family // by name
 
-	// Metrics of releases.
+	// These metrics are about releases.
 	started, releases, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited             *prometheus.HistogramVec
-	// Metrics of the loop.
-	parts                        map[report.Part]*prometheus.HistogramVec // all parts except fetches and pushes
+	// These metrics are about the reconcile loop.
+	parts                        map[report.Part]*prometheus.HistogramVec // for all parts except fetches and pushes
 	git                          *prometheus.HistogramVec
 	lastPass, lastFetch, leading prometheus.Gauge
 
@@ -41,7 +41,7 @@ type Metrics struct {
 	stats atomic.Pointer[func() report.Stats] // reads the loop's counters
 }
 
-// New returns metrics whose counts are zero.
+// New returns metrics in which all counts are zero.
 func New(o Options) *Metrics {
 	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), families: map[string]family{}}
 	none := func() report.Stats { return report.Stats{} }
@@ -153,7 +153,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // also after a fetch or push, because resting apps cause no passes
+				m.lastPass.Set(seconds(now)) // also after a fetch or push, because apps without changes cause no passes
 			}
 			if part == report.PartFetch && err == nil {
 				m.lastFetch.Set(seconds(now))
@@ -164,10 +164,10 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// Counted has functions that read counters of other packages. Each scrape of the metrics calls these functions.
+// Counted has functions that return counters of other packages. Each scrape of the metrics calls these functions.
 type Counted struct {
-	GitRequests, GitReceived, GitSent          func() float64 // GitRequests counts requests, and the other two count bytes
-	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // numbers of requests; Events counts lost events
+	GitRequests, GitReceived, GitSent          func() float64 // GitRequests counts requests; the others count bytes
+	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // Events counts lost Events; the others count requests
 	Builds                                     func() float64 // kustomize builds
 }
 

@@ -26,7 +26,7 @@ func newTest(t *testing.T) *Metrics {
 	return m
 }
 
-// served returns the metrics as Prometheus scrapes them, without the lines of help and types.
+// served returns the response to a scrape, without the lines for help and types.
 func served(t *testing.T, m *Metrics) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -47,12 +47,12 @@ func wants(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// look returns the report about an app in a pass that recorded a transition.
+// look returns the part of a pass's report about the app shop, with its state before and after.
 func look(before, after rollout.State) report.App {
 	return report.App{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
 }
 
-// tell reports a pass with these apps.
+// tell passes the report of a pass with these apps to m.
 func tell(m *Metrics, apps ...report.App) { m.Tell(report.Report{Apps: apps}) }
 
 // lacks checks that a text contains none of the parts.
@@ -63,7 +63,7 @@ func lacks(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestLifeOfARelease checks the metrics of a release after each pass, in one process and in another that starts meanwhile.
+// TestLifeOfARelease checks the metrics after each pass of a release, in one process and in another process that starts during the release.
 func TestLifeOfARelease(t *testing.T) {
 	inFlight, done := flying(), serving(9*time.Minute)
 	m := newTest(t)
@@ -91,7 +91,7 @@ func TestLifeOfARelease(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
 }
 
-// TestSeriesBeginAtZero checks that series exist with the value 0, because Prometheus sees no increase in a series that begins at 1.
+// TestSeriesBeginAtZero checks that series exist before their first event. Prometheus would see no increase if a series began at 1.
 func TestSeriesBeginAtZero(t *testing.T) {
 	text := served(t, newTest(t))
 	for name, labels := range map[string][]string{
@@ -116,7 +116,7 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	}
 }
 
-// TestWayBack checks the durations of a rejected release and of its rollback.
+// TestWayBack checks the metrics of a rejected release and of its rollback, and the outcome of a release that Git reverts.
 func TestWayBack(t *testing.T) {
 	inFlight := with(flying(), func(s *rollout.State) {
 		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisRunning}}
@@ -141,14 +141,14 @@ func TestWayBack(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="reverted"} 1`)
 }
 
-// TestFirstPassAfterStart checks that a transition counts even if its pass is the first to report the app.
+// TestFirstPassAfterStart checks that a transition is counted even if its pass is the first pass with the app.
 func TestFirstPassAfterStart(t *testing.T) {
 	m := newTest(t)
 	tell(m, look(atRest(), flying()))
 	wants(t, served(t, m), `gitrollout_releases_started_total 1`)
 }
 
-// TestFailingEnds checks that an app counts as failing only until a pass without an error.
+// TestFailingEnds checks that an app no longer counts as failing after a pass without an error.
 func TestFailingEnds(t *testing.T) {
 	m := newTest(t)
 	app := look(atRest(), atRest())
@@ -234,7 +234,7 @@ func TestFamilies(t *testing.T) {
 			[]rollout.Rejection{{Hash: fresh}}
 	})
 	m.Tell(report.Report{Apps: []report.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
-	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // appears only with a complete release
+	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // this metric needs a complete release
 	got, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// BenchmarkScrape measures a scrape of 2,000 apps with a release in flight.
+// BenchmarkScrape measures a scrape of 2,000 apps that each have a release in flight.
 func BenchmarkScrape(b *testing.B) {
 	m := New(Options{Now: func() time.Time { return noon }})
 	var looks []report.App

@@ -1,2 +1,2 @@
-// Package notify computes an app's notifications from two recorded states only, so equal commits give equal events.
+// Package notify computes notifications only from two recorded states of an app, so equal commits give equal events.
 package notify

@@ -10,26 +10,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Message is an event as it is sent to one receiver.
+// Message is an event in the form in which one receiver gets it.
 type Message struct {
 	rollout.Event
-	Facts []Fact // the most important facts of the release
-	Ends  bool   // the message only says that a problem ended; the receiver did not select the event
+	Facts []Fact // the most important facts about the release
+	Ends  bool   // the message only says that a problem has ended; the receiver did not select this event
 }
 
-// Profile describes how a service handles events.
+// Profile describes how a service handles events by default.
 type Profile struct {
-	Defaults []rollout.EventKind // the events of a receiver that selects none
-	Resolves bool                // the service shows a problem until a message resolves the problem
+	Defaults []rollout.EventKind // the events for receivers that select no events
+	Resolves bool                // the service shows a problem until a message resolves it
 }
 
-// Fact is a name with a value.
+// Fact is a value with its name.
 type Fact struct{ Name, Value string }
 
-// maxText is the maximum number of characters in a text. Slack's blocks allow 3,000, and Discord's embeds 4,096.
+// maxText is the maximum length of a text, in characters. Slack's blocks allow 3,000, and Discord's embeds 4,096.
 const maxText = 2500
 
-// MessageFor returns the message for a receiver that wants the event. If a template fails, the default text is used.
+// MessageFor returns the message if the receiver wants the event. If a template fails, it uses the default text.
 func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message, ok bool, err error) {
 	wanted := r.On
 	if len(wanted) == 0 {
@@ -61,7 +61,7 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded limits the output of a template, so that the output cannot fill the memory.
+// bounded limits the size of a template's output, so that the output cannot fill the memory.
 type bounded struct{ b *strings.Builder }
 
 // Write implements io.Writer.
@@ -93,7 +93,7 @@ func factsOf(e rollout.Event) []Fact {
 	return all
 }
 
-// Sample returns an event of one kind. Users test a receiver with it.
+// Sample returns a made-up event of the given kind, with which users test a receiver.
 func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
 	const app = "sample"
 	e := rollout.Event{

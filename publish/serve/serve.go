@@ -1,5 +1,5 @@
 // Package serve serves the dashboard, the metrics and webhooks on a port. It limits the number and the duration of
-// connections. It accepts only requests for the program's own host names.
+// connections, and accepts only requests for its own host names.
 package serve
 
 import (
@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// These are limits of connections. A browser opens at most six connections for a page, although the standard
-// (https://html.spec.whatwg.org) sets no limit.
+// These are limits of connections. Browsers open at most six connections to one server for HTTP/1.1, although the
+// standard (https://html.spec.whatwg.org) sets no limit.
 const (
 	mostConnections = 128
 	mostOfAddress   = 64
-	writeTime       = 30 * time.Second // for one write; an event stream has many writes
+	writeTime       = 30 * time.Second // for one write; an event stream consists of many writes
 )
 
 // Options configure the server of a port.
 type Options struct {
-	Address string       // as configured; the accepted host names follow from Address and Public
-	Public  string       // the URL in browsers
+	Address string       // as configured; it determines the accepted host names, together with Public
+	Public  string       // the URL of the server in browsers
 	Server  *http.Server // with a Handler and an ErrorLog; this package sets the limits
-	Ended   func(error)  // is called if serving ends with an error
+	Ended   func(error)  // called if serving ends with an error
 	Now     func() time.Time
 }
 
-// lastAnswers is how long responses may take after stop was called.
+// lastAnswers is how long responses may still take after the stop of the server.
 const lastAnswers = 3 * time.Second
 
-// On serves a listener. It returns a function that stops the server and cancels the contexts of requests.
+// On serves a listener. The result stop cancels the contexts of all requests and stops the server.
 func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
 	server := o.server()
@@ -73,9 +73,9 @@ func (o Options) server() *http.Server {
 	return s
 }
 
-// ownNames returns a check of a request's host. It prevents DNS rebinding, where another site's name resolves to this
-// machine. For a loopback address, it accepts local names and the public URL's host. For another address, it also
-// accepts IP addresses, names without a dot, and names of Services, or any name if there is no public URL.
+// ownNames returns a check for the host in a request. It prevents DNS rebinding, in which another site's name resolves
+// to this machine. For a loopback address, it accepts local names and the public URL's host. For another address, it
+// also accepts IP addresses, names without a dot and Services; without a public URL, every name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -103,8 +103,8 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// bounded limits the open connections in total and of one client. It closes an older connection for a new one, so that
-// a probe is always answered.
+// bounded limits the number of open connections, in total and for each client. Over a limit, it closes an older
+// connection, so that a new one, such as a probe's, is always served.
 type bounded struct {
 	net.Listener
 	now func() time.Time
@@ -130,8 +130,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 }
 
 // victim returns the connection to close for a client's new connection, or nil if there is room. If the client is at
-// its limit, this is a connection of the client. Otherwise, it is a connection of the client with the most connections.
-// Idle connections are closed first, then the oldest. The caller holds mu.
+// its limit, victim is a connection of this client; otherwise, of the client with the most connections. It is the
+// oldest idle connection, or else the oldest one. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {
@@ -172,7 +172,7 @@ type boundedConn struct {
 	active bool // guarded by of.mu
 }
 
-// Write fails after writeTime, so that a client that does not read loses its connection.
+// Write fails after writeTime, so that a client loses its connection if it does not read.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(c.of.now().Add(writeTime)); err != nil {
 		return 0, err

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestOwnNames checks that a server answers only requests for its own host names, against DNS rebinding.
+// TestOwnNames checks that a server answers only requests for its own host names, as a protection against DNS rebinding.
 func TestOwnNames(t *testing.T) {
 	const public = "https://r.example.com:8443/x"
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// fakeConn is a connection of a client.
+// fakeConn is a connection from the IP address client.
 type fakeConn struct {
 	net.Conn
 	client string
@@ -69,8 +69,8 @@ func (l *fakeListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// TestConnectionsAreBounded checks that a new connection is always accepted. If there are too many, a connection of the client with the
-// most connections is closed, an idle connection first.
+// TestConnectionsAreBounded checks that a new connection is always accepted. Over a limit, a connection of the client with the most
+// connections is closed: the oldest idle one, or else the oldest one.
 func TestConnectionsAreBounded(t *testing.T) {
 	l := &fakeListener{}
 	b := &bounded{Listener: l, now: time.Now}
@@ -107,7 +107,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	compare.CheckNamed(t, "connections that are left", 0, len(b.open))
 }
 
-// TestProbesAreAnswered checks that a client is answered while another client holds as many connections as it may.
+// TestProbesAreAnswered checks that a new request is answered while earlier connections have reached the limit.
 func TestProbesAreAnswered(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,14 +145,14 @@ func TestProbesAreAnswered(t *testing.T) {
 	}
 }
 
-// TestWhoDoesNotReadIsLetGo checks that a write to a client that does not read has a deadline.
+// TestWhoDoesNotReadIsLetGo checks that each write has a deadline, so that a client that does not read loses its connection.
 func TestWhoDoesNotReadIsLetGo(t *testing.T) {
 	c := &boundedConn{Conn: deadlines{}, of: &bounded{now: time.Now}}
 	_, err := c.Write(nil)
 	compare.Contains(t, fmt.Sprint(err), "is to be over in 30s")
 }
 
-// deadlines is a connection whose SetWriteDeadline returns the deadline as an error.
+// deadlines is a connection whose SetWriteDeadline returns an error with the deadline.
 type deadlines struct{ net.Conn }
 
 func (deadlines) SetWriteDeadline(at time.Time) error {

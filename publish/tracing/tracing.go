@@ -1,4 +1,4 @@
-// Package tracing sends spans to an OpenTelemetry collector. A pass has spans for its fetch, renders, applies and push.
+// Package tracing sends spans to an OpenTelemetry collector: for each pass, fetch, render, decision, apply and push.
 package tracing
 
 import (
@@ -15,18 +15,18 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// Variables returns the environment variables that enable tracing. OpenTelemetry's variables for headers, timeout,
-// sampler and resource attributes also apply.
+// Variables returns the environment variables that turn on tracing. OpenTelemetry's variables for headers, timeout,
+// sampler and resource attributes are also read.
 func Variables() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 }
 
-// Options describe the sender of spans.
+// Options describes the process that sends spans.
 type Options struct {
 	Version string
 	Cluster string
-	Now     func() time.Time // the clock for a collector's Retry-After
-	Problem func(error)      // called from any goroutine when the collector refuses spans
+	Now     func() time.Time // the clock for the header Retry-After of a collector
+	Problem func(error)      // called from any goroutine when spans cannot be sent
 }
 
 // Tracing sends spans until Stop is called.
@@ -35,7 +35,7 @@ type Tracing struct{ provider *trace.TracerProvider }
 // scope is the name of OpenTelemetry's instrumentation scope.
 const scope = "gitrollout.dev/gitrollout"
 
-// Start prepares the export to the collector in the environment. A collector that does not answer delays no pass.
+// Start prepares the export to the collector in the environment. If the collector does not answer, passes do not wait.
 func Start(ctx context.Context, o Options) (*Tracing, error) {
 	exporter, err := newExporter(o.Now)
 	if err != nil {
@@ -76,10 +76,10 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory is the maximum time of a render that is read from memory. A kustomize build takes several milliseconds.
+// fromMemory is the maximum time of a render whose result comes from memory. A kustomize build takes longer.
 const fromMemory = time.Millisecond
 
-// withoutMemory drops the spans of renders that took less than fromMemory. Many such spans would fill the queue.
+// withoutMemory drops the spans of renders that took less than fromMemory, because they would fill the queue.
 type withoutMemory struct{ trace.SpanProcessor }
 
 // OnEnd implements trace.SpanProcessor.

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// alertLasts is how long an unresolved alert lasts. Without endsAt, it would last only resolve_timeout (5 minutes).
+// alertLasts is how long an alert lasts if no message resolves it. Without endsAt, the default is only 5 minutes.
 const alertLasts = 30 * 24 * time.Hour
 
 // sendAlertmanager posts new and resolved alerts, if there are any.

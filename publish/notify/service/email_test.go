@@ -25,18 +25,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mailServer is a small SMTP server (RFC 5321) with STARTTLS and the authentication PLAIN.
+// mailServer is a small SMTP server (RFC 5321) with STARTTLS and AUTH PLAIN.
 type mailServer struct {
 	t        *testing.T
 	listener net.Listener
-	tls      *tls.Config // nil if TLS is not offered
-	implicit bool        // TLS begins with the connection
-	refuse   string      // the answer to each recipient, "" to accept recipients
+	tls      *tls.Config // nil if the server does not offer TLS
+	implicit bool        // the connection begins with TLS
+	refuse   string      // the response to each recipient; "" accepts all recipients
 	users    map[string]string
 
 	mails []string
 	to    []string
-	plain bool // a mail has arrived without TLS
+	plain bool // whether a mail arrived without TLS
 }
 
 func (s *mailServer) start() *mailServer {
@@ -131,7 +131,7 @@ func (s *mailServer) talk(conn net.Conn) {
 	}
 }
 
-// certificate returns a certificate for 127.0.0.1, and a pool that trusts it.
+// certificate returns a certificate for 127.0.0.1, and a pool that trusts this certificate.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -157,7 +157,7 @@ func TestEmail(t *testing.T) {
 		tls     string
 		account bool
 		final   bool
-		says    string // part of the error, "" if the mail arrives
+		says    string // part of the error; "" if the mail must arrive
 	}{
 		{name: "STARTTLS and a password", server: mailServer{tls: secure, users: users}, account: true},
 		{name: "TLS", server: mailServer{tls: secure, implicit: true, users: users}, tls: "tls", account: true},
@@ -182,7 +182,7 @@ func TestEmail(t *testing.T) {
 			d := deps("")
 			d.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 			var ids []string
-			for range 2 { // the same event has the same Message-ID both times
+			for range 2 { // both mails about the same event must have the same Message-ID
 				err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
 				if c.says != "" {
 					compare.CheckNamed(t, "final", c.final, failureOf(t, err).Final)
@@ -220,7 +220,7 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestMailPorts checks that the port is 587 by default, 465 for TLS, 25 without TLS, or the configured one.
+// TestMailPorts checks that the port is 587 by default, 465 with TLS, 25 without TLS, or the configured port.
 func TestMailPorts(t *testing.T) {
 	for _, c := range []struct{ tls, port, want string }{
 		{"", "", "mail.test:587"}, {"starttls", "", "mail.test:587"}, {"tls", "", "mail.test:465"}, {"none", "", "mail.test:25"},
@@ -237,7 +237,7 @@ func TestMailPorts(t *testing.T) {
 	}
 }
 
-// TestMailsThatCannotBe checks that an invalid sender, recipient or port is a final failure.
+// TestMailsThatCannotBe checks that an invalid sender, recipient or port is a final failure, as are responses from code 500.
 func TestMailsThatCannotBe(t *testing.T) {
 	for name, change := range map[string]func(rollout.Receiver){
 		"sender":    func(r rollout.Receiver) { r.Settings["from"] = "nobody" },

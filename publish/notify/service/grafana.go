@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendGrafana posts an annotation. It marks the whole release if the release has ended, and otherwise one moment.
+// sendGrafana posts an annotation. It covers the whole release if the release ended or is rolled back, else one moment.
 // https://grafana.com/docs/grafana/latest/developers/http_api/annotations
 func sendGrafana(ctx context.Context, s *session, m notify.Message) error {
 	text := html.EscapeString(m.Title)

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendOpsgenie creates and closes alerts. The alias identifies a problem, so a repeated alert only increases a count.
+// sendOpsgenie creates and closes alerts. The alias identifies a problem, so a repeat only increases the alert's count.
 // https://docs.opsgenie.com/docs/alert-api
 func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://api.opsgenie.com") + "/v2/alerts"

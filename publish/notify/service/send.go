@@ -18,7 +18,7 @@ import (
 
 // Deps are the dependencies of Send.
 type Deps struct {
-	Client   func(insecure bool) *http.Client // such as call.Clients()
+	Client   func(insecure bool) *http.Client // for example call.Clients()
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error)
@@ -29,10 +29,10 @@ type Deps struct {
 // Timeout is the time limit of one attempt to send a message.
 const Timeout = 10 * time.Second
 
-// Failure is the error if a message was not delivered.
+// Failure is the error of Send after a message was not delivered.
 type Failure struct {
-	Final bool          // the service will never accept the message
-	After time.Duration // the pause that the service requested; 0 if there is none
+	Final bool          // another attempt cannot succeed
+	After time.Duration // the pause that the service requested, or 0
 	msg   string
 }
 
@@ -70,7 +70,7 @@ type session struct {
 	call.Secrets
 }
 
-// open reads the receiver's credentials. Each message needs a new read, because credentials rotate.
+// open reads the receiver's credentials. It reads them for each message, because credentials may change.
 func (s *session) open(ctx context.Context) error {
 	for name, c := range s.receiver.Credentials {
 		value, err := s.credential(ctx, c)
@@ -120,7 +120,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns the address of a service's API without a final slash. The argument usual is the default address.
+// base returns the address of a service's API without a final slash. The default address is usual.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")
@@ -142,8 +142,8 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 // passes lists the statuses below 500 after which a retry may succeed.
 var passes = []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
 
-// postBytes sends JSON with a media type. An incomplete 2xx response is a success, because a retry would send the
-// message again.
+// postBytes sends JSON with the given media type. A 2xx response with an incomplete body is a success, because a retry
+// would send the message again.
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// slackPasses lists the transient errors of chat.postMessage.
+// slackPasses lists the errors of chat.postMessage that are transient.
 var slackPasses = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"}
 
 // sendSlack posts to an incoming webhook. If there is a token, it uses chat.postMessage instead.

@@ -9,18 +9,18 @@ import (
 
 type row struct {
 	send     func(ctx context.Context, s *session, m notify.Message) error
-	defaults []rollout.EventKind // the events of a receiver that selects none
-	resolves bool                // the service also gets a message when a problem ends
-	dedups   bool                // the service recognizes repeated messages by their key
+	defaults []rollout.EventKind // the events for receivers that select no events
+	resolves bool                // the service also gets a message at the end of a problem
+	dedups   bool                // a repeated message can be recognized by its key
 }
 
-// chat lists the default events of chat services.
+// chat lists the events that chat services get by default.
 var chat = []rollout.EventKind{
 	rollout.EventStarted, rollout.EventPaused, rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack,
 	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
 }
 
-// rows holds a row for each service. The key is the name of the service's block in the configuration of a receiver.
+// rows maps services to their rows. The key is the name of the service's block in a receiver's configuration.
 type rows map[string]row
 
 // table lists all services. Each service has a file NAME.go, a template of its messages, or both.
@@ -46,5 +46,5 @@ func (t rows) profile(service string) notify.Profile {
 	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
-// Dedups reports whether a repeated message is recognized, by the service or by the program that reads the message.
+// Dedups reports whether the service, or the program that reads the message, can recognize a repeated message.
 func Dedups(service string) bool { return table[service].dedups }

@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendPigeon sends to a service of the tests. To support the service, this function and a row are enough.
+// sendPigeon sends to a service that only this test has. This function and a row in the table are enough to support the service.
 func sendPigeon(ctx context.Context, s *session, m notify.Message) error {
 	_, err := s.post(ctx, s.base("")+"/loft", http.Header{"X-Ring": {s.values["token"]}}, object{"note": m.Title})
 	return err
 }
 
-// TestAServiceIsOneLine checks a service that is added as a row of the table. It gets its settings and credentials, and no error contains a
+// TestAServiceIsOneLine adds a service as a row of the table. The service must get its settings and credentials, and no error may contain a
 // credential.
 func TestAServiceIsOneLine(t *testing.T) {
 	var told []string

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cloudEvent is a CloudEvent 1.0 in structured mode. A receiver recognizes a repeated event by Source and ID.
+// cloudEvent is a CloudEvent 1.0 in structured mode. Source and ID are equal in a repeated event.
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 type cloudEvent struct {
 	SpecVersion     string    `json:"specversion"`
@@ -34,7 +34,7 @@ type eventData struct {
 	Links map[string]string `json:"links,omitempty"`
 }
 
-// signatureHeader contains "sha256=" and the HMAC of the body as hexadecimal digits, as in webhooks of forges.
+// signatureHeader is the header with "sha256=" and the body's HMAC as hexadecimal digits, as in webhooks of forges.
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {

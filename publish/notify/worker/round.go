@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag limits how many commits a recorded cursor lags behind if no message is due. A start then reads little history.
+// maxLag is how many commits a recorded cursor may lag behind if no message is due. So a new process reads few commits.
 const maxLag = 100
 
 // lease is how long a claim stays unchanged until its process counts as dead.
@@ -22,13 +22,13 @@ const lease = 30 * time.Second
 // claim during this time.
 const claimTime = 20 * time.Second
 
-// forgotten is the maximum age of a claim. The process of an older claim is surely dead, even if two clocks differ.
+// forgotten is the maximum age of a claim. The process of an older claim must be dead, even if two clocks differ.
 const forgotten = 10 * time.Minute
 
 // errBusy means that another process has claimed messages and is sending them.
 var errBusy = errors.New("another gitrollout process is sending notifications")
 
-// task holds one receiver's messages in one round.
+// task has the messages to send to one receiver in one round.
 type task struct {
 	receiver rollout.Receiver
 	due      []notify.Due
@@ -38,17 +38,17 @@ type task struct {
 type plan struct {
 	tasks   []task
 	changed bool
-	wait    time.Duration // upper bound of the pause until the next round
+	wait    time.Duration // the longest pause until the next round
 }
 
-// round writes cursors, claims the next messages and sends them. It returns the pause until the next round.
+// round writes cursors to the record, claims due messages and sends them. It returns the pause until the next round.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	now, v := w.Now(), w.view()
 	if now.Before(w.trouble.after) {
 		return w.trouble.after.Sub(now)
 	}
 	var p plan
-	if w.record != nil { // send no request if nothing is due in the last known record
+	if w.record != nil { // send no request if the last known record shows that nothing is due
 		var err error
 		if p, err = w.plan(ctx, v, clone(w.record), now); err == nil && !p.changed {
 			return p.wait
@@ -88,7 +88,7 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan records claims of messages in n. A conflict repeats it, so in w it changes only foreign, since and reported.
+// plan claims due messages in n. After a conflict, it runs again, so it changes only foreign, since and reported in w.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -136,7 +136,7 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 		n.Since = rollout.Second(now)
 	}
 	if p.changed = was.By != n.By || !maps.Equal(was.Receivers, n.Receivers); p.changed {
-		maps.Copy(n.Receivers, lagging) // the record changes anyway, so include these cursors
+		maps.Copy(n.Receivers, lagging) // the record is written anyway, so include these cursors
 	}
 	return p, nil
 }
@@ -150,7 +150,7 @@ func (w *Worker) writeDown(n *rollout.Notified) {
 	w.sign(n)
 }
 
-// sign sets By to this process, or to an empty string if there are no claims.
+// sign sets By to this process if there are claims, and to "" if there are none.
 func (w *Worker) sign(n *rollout.Notified) {
 	n.By = ""
 	for _, c := range n.Receivers {
@@ -171,7 +171,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 		return 0
 	}
 	if !n.Since.IsZero() && now.Sub(n.Since) > forgotten {
-		w.foreign = "" // a brief process, such as "gitrollout once", cannot wait for the lease
+		w.foreign = "" // a short process, such as "gitrollout once", cannot wait for the end of the lease
 		return 0
 	}
 	if claim := fmt.Sprint(n.By, n.Receivers); w.foreign != claim {
@@ -184,7 +184,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	return left
 }
 
-// task returns the messages for a receiver. It also returns by how many commits the cursor lags behind.
+// task returns the messages for a receiver, and the number of commits by which the receiver's cursor lags behind.
 func (w *Worker) task(
 	ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time,
 ) (task, int, error) {
@@ -221,7 +221,7 @@ func (w *Worker) task(
 	return t, len(line), nil
 }
 
-// carryOut sends the messages of all tasks, concurrently for different receivers.
+// carryOut sends the messages of all tasks. The receivers get their messages concurrently.
 func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -237,13 +237,13 @@ func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 }
 
 type sent struct {
-	n       int     // how many messages were delivered or refused for good
+	n       int     // number of messages that were delivered or refused for good
 	refused []error // one error for each message that was refused for good
-	failed  error   // the error of the next message; nil if all messages were sent
+	failed  error   // the error of the message after these; nil if all messages were sent
 	after   time.Duration
 }
 
-// send sends messages in order, until a message has to be tried again.
+// send sends messages in order, until a message must be tried again or the time is over.
 func (w *Worker) send(ctx context.Context, t task) sent {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -267,7 +267,7 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 	return s
 }
 
-// note stores a task's result. The next round writes it to the record.
+// note keeps the result of a task in w. The next round writes the result to the record.
 func (w *Worker) note(ctx context.Context, t task, s sent) {
 	name := t.receiver.Name
 	switch {
