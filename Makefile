@@ -30,7 +30,7 @@ UNIT = $(filter-out $(SERVERS),$(shell $(GO) list ./...))
 # RACE names each package with a lock or a goroutine; internal/archtest compares this list with the code. The race
 # detector runs these packages with -short, because the long form repeats the same goroutines.
 RACE := $(addprefix $(MODULE)/,git git/wire internal/gittest internal/mutate publish/metrics publish/notify/worker publish/serve \
-	reconciler reconciler/adapters reconciler/measure reconciler/source render/worker views/console views/dashboard)
+	reconciler reconciler/adapters reconciler/measure reconciler/source render/worker render/worktree views/console views/dashboard)
 # These packages mostly compute: make test runs only their concurrent tests with the race detector, make test-all all tests.
 RACE_LONG := $(addprefix $(MODULE)/,render simulate)
 # These packages also need a control plane or Gitea.

@@ -37,8 +37,8 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
 }
 
-// Compare returns the live object (or nil) and its state after an apply. An existing CreateOnly Secret stays unchanged. If
-// the user may not apply the object, the error is Forbidden, and the state has the object's fields without defaults.
+// Compare returns the live object (or nil) and its state after an apply. An existing CreateOnly Secret stays unchanged.
+// If the user may not apply the object, the error is Forbidden, and the state has the object's fields without defaults.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {

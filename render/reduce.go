@@ -39,7 +39,8 @@ var reductions = []struct {
 		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`),
 		"$1 a key is not a string in kustomize's output: quote the key; if it is quoted already (null, on, n and the like), rename it"},
 	// encoding/json varies the verb between processes, on purpose.
-	{regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (?:JSON )?(.*) into Go struct \{.*\}`), "a schema must be a JSON object, not an $1"},
+	{regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (?:JSON )?(.*) into Go struct \{.*\}`),
+		"a schema must be a JSON object, not an $1"},
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 

@@ -104,7 +104,7 @@ func (c *albConfig) valid(r Route) error {
 
 func albDuration(seconds int64) bool { return seconds >= 1 && seconds <= 604800 }
 
-// action returns the name of the ALB action. Ingress paths whose traffic is split have this name as their backend Service.
+// action returns the name of the ALB action. Ingress paths whose traffic is split name it as their backend Service.
 func (c *albConfig) action(r Route) string { return cmp.Or(c.RootService, r.Stable) }
 
 func (c *albConfig) key(what, action string) string {

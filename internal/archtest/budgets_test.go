@@ -17,21 +17,21 @@ type budget struct{ lines, names int }
 // budgets has the last measured values. A commit that raises a budget gives the reason in its body, after "budget:". Code below internal
 // serves only tests, so its names do not count.
 var budgets = map[string]budget{
-	"analysis":   {4_247, 61},
-	"author":     {5_096, 79},
-	"call":       {603, 23},
-	"cluster":    {5_620, 84},
-	"cmd":        {6_724, 9},
+	"analysis":   {4_248, 61},
+	"author":     {5_444, 85},
+	"call":       {602, 23},
+	"cluster":    {5_616, 87},
+	"cmd":        {7_022, 10},
 	"git":        {5_575, 148},
-	"internal":   {11_419, 0},
-	"publish":    {4_735, 99},
-	"reconciler": {7_609, 161},
-	"render":     {9_890, 105},
-	"rollout":    {6_397, 510},
-	"simulate":   {3_522, 98},
-	"strategies": {7_740, 205},
+	"internal":   {11_586, 0},
+	"publish":    {4_762, 100},
+	"reconciler": {7_624, 162},
+	"render":     {9_692, 106},
+	"rollout":    {6_394, 513},
+	"simulate":   {3_506, 98},
+	"strategies": {7_877, 206},
 	"traffic":    {3_984, 23},
-	"views":      {6_808, 183},
+	"views":      {7_037, 186},
 }
 
 func TestBudgets(t *testing.T) {
