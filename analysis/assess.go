@@ -33,7 +33,7 @@ func Due(r Run, m Metric) (time.Time, bool) {
 		return r.Started.Add(m.InitialDelay), true
 	case last.Phase == Errored:
 		return last.At.Add(errorRetry), true
-	case last.Phase == Pending: // no data yet, or startWhen does not hold yet
+	case last.Phase == Pending: // no data yet, or the condition startWhen is still false
 		return last.At.Add(cmp.Or(m.Interval, errorRetry)), true
 	default:
 		return last.At.Add(m.Interval), true
@@ -44,7 +44,7 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record returns a copy of a run with one more measurement and new verdicts. It does not change a finished run.
+// Record returns a copy of the run r with the measurement got and updated phases. It does not change a finished run.
 func Record(r Run, m Metric, got Measurement) Run {
 	if r.Phase.Done() {
 		return r
@@ -67,7 +67,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	}
 	p.Measurements = p.Measurements[max(0, len(p.Measurements)-keep):]
 	if !got.Phase.Done() {
-		return p // the counters exclude measurements without data
+		return p // the counters exclude measurements that are Pending or Running
 	}
 	if got.Phase == Errored {
 		p.Errors++
@@ -167,7 +167,7 @@ func assessRun(r Run) (Phase, string) {
 	}
 }
 
-// Stop returns a run that ends without a verdict, because its release has ended.
+// Stop returns the run r with the phase Stopped, for a release that has ended. It does not change a finished run.
 func Stop(r Run) Run {
 	if r.Phase.Done() {
 		return r

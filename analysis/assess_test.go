@@ -15,7 +15,7 @@ var phases = map[rune]Phase{'s': Successful, 'f': Failed, 'i': Inconclusive, 'e'
 // begin starts a run at noon.
 func begin(metrics ...Metric) Run { return Start("web/step-1", "h1-x", metrics, noon) }
 
-// measured records a metric's measurements, one per minute from noon on, with the phases of the letters in took.
+// measured records one measurement of the metric m per minute from noon on. Each letter of took is the phase of one measurement.
 func measured(r Run, m Metric, took string) Run {
 	for i, c := range took {
 		r = Record(r, m, Measurement{At: noon.Add(time.Duration(i) * time.Minute), Phase: phases[c], Value: "1"})
@@ -73,7 +73,8 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestAssessRun checks that a run has the phase of its worst metric, and that dry runs decide nothing.
+// TestAssessRun checks that a run has the phase of its worst metric. A metric with dryRun can delay the end of a run, but not change its
+// phase.
 func TestAssessRun(t *testing.T) {
 	good, bad := Metric{Name: "good", Count: 1}, Metric{Name: "bad", Count: 1}
 	half := measured(begin(good, bad), good, "s")
@@ -132,7 +133,8 @@ func TestDueWithoutInterval(t *testing.T) {
 	}
 }
 
-// TestConditionOf checks that a failed metric names the deciding condition, and that the run repeats the metric's message.
+// TestConditionOf checks that a failed metric records the condition that failed it, and that the run's message contains the metric's
+// message.
 func TestConditionOf(t *testing.T) {
 	for want, m := range map[string]Metric{
 		"": {}, "successCondition: result > 1": {SuccessCondition: "result > 1"},
@@ -148,7 +150,7 @@ func TestConditionOf(t *testing.T) {
 	}
 }
 
-// TestFirstOfTheWorst checks that a run names the first metric with the worst phase.
+// TestFirstOfTheWorst checks that, if several metrics have the worst phase, the run's message names the first of them.
 func TestFirstOfTheWorst(t *testing.T) {
 	run := Run{Metrics: []Progress{
 		{Metric: "good", Phase: Successful}, {Metric: "one", Phase: Failed, Message: "1"}, {Metric: "two", Phase: Failed, Message: "2"},
@@ -159,7 +161,7 @@ func TestFirstOfTheWorst(t *testing.T) {
 	}
 }
 
-// TestFollow checks that a run takes the metrics of a changed document, and that remaining metrics keep their measurements.
+// TestFollow checks that a run gets the metrics of a changed document in Git. Metrics that remain in the document keep their measurements.
 func TestFollow(t *testing.T) {
 	was := Run{Phase: Running, Metrics: []Progress{{Metric: "a", Phase: Running, Count: 3}, {Metric: "b", Phase: Failed, DryRun: true}}}
 	for name, c := range map[string]struct {

@@ -10,9 +10,9 @@ import (
 // defaultConfidence limits false alarms: a metric rolls back at most one good release in a thousand by chance.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares the new version with stable. Each result is [bad, all]: the failed and all requests of one
-// period. Measurement k fails a good version with a probability of at most (1-confidence)/(k(k+1)). The sum for all k
-// is 1-confidence. k includes measurements whose records a crash may have lost. The parameter began is the run's start.
+// JudgeComparison compares the new version with stable. Each result is [bad, all]: failed requests and all requests of
+// one period. The k-th measurement wrongly fails a good version with a probability of at most (1-confidence)/(k(k+1)),
+// in total 1-confidence. k counts all measurements due since the time began, because a crash may lose records.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData[m.OnNoData]; ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -103,9 +103,9 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse compares the new version's sample c with stable's sample s. It returns the probability of at least c.bad bad
-// requests by chance. Without a margin, worse uses Fisher's exact test. With a margin, it adds the margin to the upper
-// end of stable's exact confidence interval (Clopper and Pearson). This interval uses half of alpha.
+// worse compares the new version's sample c with stable's sample s. It returns the probability that an equally good
+// version has at least c.bad bad requests. Without a margin, it uses Fisher's exact test. With a margin, it adds the
+// margin to the upper end of stable's exact confidence interval (Clopper and Pearson), which uses half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -114,7 +114,7 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// fisher returns the hypergeometric probability of c.bad or more bad requests.
+// fisher returns the hypergeometric probability that c has c.bad or more of the bad requests in both samples.
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }
@@ -126,7 +126,7 @@ func fisher(c, s sample) float64 {
 }
 
 // tail sums the probabilities term(i) of a distribution for all i ≥ k. Terms must decrease away from the mean. rise(i)
-// is the ratio of term(i+1) to term(i). tail stops at a negligible term: after about ten thousand for samples of 1e9.
+// is term(i+1) / term(i). tail stops at a negligible term: after about 10,000 terms for samples of 1e9 requests.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {

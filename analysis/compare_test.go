@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestWorse compares probabilities with exact values. Without a margin they come from R: fisher.test(..., alternative="greater") and
-// binom.test. With a margin they are binomial sums.
+// TestWorse compares probabilities with exact values. Without a margin, these come from R: fisher.test(..., alternative="greater") and
+// binom.test. With a margin, they are sums of binomial probabilities.
 func TestWorse(t *testing.T) {
 	for name, c := range map[string]struct {
 		c, s                     sample
@@ -78,7 +78,8 @@ func TestTailsAreExact(t *testing.T) {
 	}
 }
 
-// TestHalfAPairRejectsNothing checks that a comparison with only one value of a pair is Pending, if onNoData is unset, error or wait.
+// TestHalfAPairRejectsNothing checks that a comparison is Pending if a result has only one value of [bad, all], unless onNoData is pass or
+// fail.
 func TestHalfAPairRejectsNothing(t *testing.T) {
 	for _, onNoData := range []NoData{"", NoDataError, NoDataWait} {
 		m := Metric{Compare: &Compare{}, OnNoData: onNoData}
@@ -90,7 +91,7 @@ func TestHalfAPairRejectsNothing(t *testing.T) {
 	}
 }
 
-// TestHugeNumbersOfRequests checks that any number of requests is judged quickly: a good version passes, and a worse one fails.
+// TestHugeNumbersOfRequests checks that samples of up to 1e12 requests are judged correctly, within 5 s of CPU time.
 func TestHugeNumbersOfRequests(t *testing.T) {
 	const all = 1e12
 	for name, c := range map[string]struct {
@@ -123,7 +124,8 @@ func TestHugeNumbersOfRequests(t *testing.T) {
 	}
 }
 
-// verdicts returns the phase of a release with several measurements. Each measurement covers all requests so far.
+// verdicts returns the phase of a run that compares simulated versions up to steps times. Each sample covers all requests since the run
+// began.
 func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, margin float64) Phase {
 	m := Metric{Name: "errors", Compare: &Compare{MaxIncrease: margin}, Count: steps, MinSamples: 20}
 	var c, s sample
@@ -146,8 +148,8 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 	return r.Phase
 }
 
-// TestComparisonOfReleases checks that good releases pass, and that releases with five more errors per hundred requests fail. With 10 %
-// errors of stable, an equally fast verdict needs ten more errors per hundred requests.
+// TestComparisonOfReleases checks that good releases pass, and that releases with five more errors per hundred requests fail. If 10 % of
+// stable's requests fail, the bad release has ten more errors, because five more would take more measurements to find.
 func TestComparisonOfReleases(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	alarms, misses := 0, 0
@@ -207,8 +209,8 @@ func FuzzWorse(f *testing.F) {
 	})
 }
 
-// TestFalseAlarms compares two versions that are alike, or that differ by the margin. The outcomes that count as worse have a total
-// probability of at most alpha. The alphas of all measurements of a run add up to one minus the confidence.
+// TestFalseAlarms checks versions that are equal, or that differ by the margin. The probability of a verdict "worse" must be at most alpha.
+// The alphas of all measurements of a run must add up to one minus the confidence.
 func TestFalseAlarms(t *testing.T) {
 	outcome := func(k, n int, p float64) float64 {
 		return math.Exp(choose(n, k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestComplete checks the values of arguments that refer to pods, experiments and Secrets, which are read at each measurement.
+// TestComplete checks how arguments get their values from pods, experiments and Secrets when a metric is measured.
 func TestComplete(t *testing.T) {
 	known := Known{
 		Latest: "new", Stable: "old",

@@ -68,7 +68,7 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	return got
 }
 
-// withoutData has the phase for an empty result. It lacks the value of a metric that does not set onNoData.
+// withoutData maps a metric's onNoData to the phase of an empty result. Without onNoData, the conditions judge it.
 var withoutData = map[NoData]Phase{NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed}
 
 // evaluate checks failureCondition before successCondition, as Argo Rollouts does. If only one condition is set, it
@@ -180,11 +180,11 @@ func isEmpty(result any) bool {
 	}
 }
 
-// maxValue limits a stored result, in characters.
+// maxValue is the maximum length of a stored result, in characters.
 const maxValue = 120
 
 func short(result any) string {
-	// Users see four digits per number.
+	// Users see numbers with four significant digits.
 	var text string
 	switch r := result.(type) {
 	case nil:

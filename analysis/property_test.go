@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// randomMetric returns a metric that check accepts.
+// randomMetric returns a random metric that check accepts.
 func randomMetric(rng *rand.Rand) Metric {
 	for {
 		m := Metric{
@@ -29,7 +29,7 @@ func randomMetric(rng *rand.Rand) Metric {
 
 var every = []Phase{Successful, Failed, Inconclusive, Errored, Pending}
 
-// FuzzRecord checks that counters add up and never shrink, and that neither a verdict nor the input changes.
+// FuzzRecord checks that counters add up and never shrink. Record must change neither the given run nor a phase that is a verdict.
 func FuzzRecord(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -118,7 +118,7 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// TestErrorsDoNotStart checks that startWhen still applies after an error before the first result.
+// TestErrorsDoNotStart checks that a metric still waits for startWhen if its first measurement was an error.
 func TestErrorsDoNotStart(t *testing.T) {
 	m := Metric{Name: "m", StartWhen: "result[0] > 100", SuccessCondition: "result[0] < 500"}
 	r := measured(begin(m), m, "e")

@@ -30,7 +30,7 @@ func TestTailsOfAnyCounts(t *testing.T) {
 			t.Fatalf("%v beside %v, with a margin: %g", c, s, p)
 		}
 	}
-	// The judged sample has the same share, and at most as many requests.
+	// The method judged keeps the share of bad requests, and returns at most mostSamples requests.
 	for _, all := range []int{1, mostSamples, mostSamples + 1, 1e12, 1e15} {
 		got := sample{bad: all / 4, all: all}.judged()
 		if got.all > mostSamples || math.Abs(float64(got.bad)/float64(got.all)-float64(all/4)/float64(all)) > 1e-8 {

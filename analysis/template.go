@@ -20,7 +20,7 @@ type Template struct {
 // IsCluster reports whether the template is a ClusterAnalysisTemplate, which all namespaces share.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
-// TemplateSpec is Argo Rollouts' AnalysisTemplate. Metrics are parsed last, because a number may be "{{args.n}}".
+// TemplateSpec is a template's spec. Metrics stay unparsed here, because a number may be a placeholder ("{{args.n}}").
 type TemplateSpec struct {
 	_       any              `some:"give at least one metric, or templates"`
 	Args    []Arg            `json:"args"`
@@ -94,8 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool) // a field of the Rollout
 }
 
-// Instantiate fills in the arguments of the templates' metrics. But "{{args.name}}" stays in the text if the
-// value is in a Secret, so that no record contains the value. The function check validates a configuration, unless nil.
+// Instantiate fills in the arguments of the templates' metrics. It leaves placeholders of values from pods and Secrets,
+// so that Git never stores a Secret. If check is not nil, it validates each provider configuration.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -142,7 +142,7 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules applies each rule to its metrics. A rule that matches no metric is an error, as in Argo Rollouts.
+// ApplyRules applies each rule to the metrics whose names match. As in Argo Rollouts, no match is an error.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -176,7 +176,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect adds referenced templates without duplicates and refuses cycles. The list path is the chain of references.
+// collect appends referenced templates to all, once each. It refuses cycles: path is the chain of references to here.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {
@@ -233,7 +233,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(declared)) { // so that the message is always the same
+	for _, name := range slices.Sorted(maps.Keys(declared)) { // so that the error always names the same argument
 		a := declared[name]
 		plain, isPlain := given.Plain[name]
 		secret, isSecret := given.Secrets[name]

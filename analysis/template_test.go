@@ -120,7 +120,7 @@ func TestInstantiate(t *testing.T) {
 	}
 }
 
-// TestInstantiateChecksProviders checks that an error of a provider's block names its place in the template.
+// TestInstantiateChecksProviders checks that an error in a provider block names the template and the field.
 func TestInstantiateChecksProviders(t *testing.T) {
 	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, " + simple + "}]}",
 		"b": "{metrics: [{name: b, " + simple + "}, {name: c, provider: {job: {}}}]}"})
@@ -159,8 +159,8 @@ func TestMissingTemplate(t *testing.T) {
 	}
 }
 
-// TestMistakesHaveOneMessage checks that mistakes in maps always give the same message, although the order of a map is random. Otherwise an
-// app's record would change with each pass.
+// TestMistakesHaveOneMessage checks that a template with several mistakes always gives the same error, although maps have a random order.
+// Otherwise, the app's record in Git would change with each pass of the controller.
 func TestMistakesHaveOneMessage(t *testing.T) {
 	find := templates(t, map[string]string{"a": `{args: [{name: a}, {name: b}, {name: c}, {name: d}], ` +
 		`metrics: [{name: m, successCondition: "(", failureCondition: ")", startWhen: "(", ` + simple + `}]}`})
@@ -196,7 +196,8 @@ func TestUnknownArguments(t *testing.T) {
 	}
 }
 
-// TestEachTemplateIsReadOnce checks 40 templates that each reference the next template twice. There are 2^40 paths to the last template.
+// TestEachTemplateIsReadOnce checks that each template is read once, if 40 templates each reference the next one twice (2^40 paths to the
+// last).
 func TestEachTemplateIsReadOnce(t *testing.T) {
 	const n = 40
 	specs := map[string]string{fmt.Sprint("t", n): "{metrics: [{name: m, " + simple + "}]}"}
@@ -216,7 +217,7 @@ func TestEachTemplateIsReadOnce(t *testing.T) {
 	}
 }
 
-// FuzzParseTemplate checks that any spec is refused or can be instantiated, without a panic.
+// FuzzParseTemplate checks that parsing and instantiating any spec never panics, and returns only valid metrics.
 func FuzzParseTemplate(f *testing.F) {
 	for _, text := range []string{
 		"{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}",

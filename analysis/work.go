@@ -20,7 +20,7 @@ const (
 	made         = 8 // the cost of each created byte or value, which takes memory until the end
 )
 
-// work holds an evaluation's remaining budget and the cost of an iteration.
+// work holds the remaining budget of an evaluation (left) and the cost of an iteration (each).
 type work struct{ left, each int }
 
 var errTooMuch = errors.New("needs too many operations for this result: loop over fewer or smaller values")
@@ -55,7 +55,7 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 // spent is the name of the function that charges the budget. Conditions cannot call it, because the name has spaces.
 const spent = "work spent on"
 
-// Visit charges the budget for each iteration of a loop, and for each text or list that a condition creates.
+// Visit adds calls that charge the budget for each iteration of a loop, and for each text or list that is created.
 func (w *work) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
@@ -93,7 +93,7 @@ func (w *work) spend(on any) error {
 	return nil
 }
 
-// weigh returns the number of values and bytes in a value. It stops above the limit in the parameter most.
+// weigh returns the number of values and bytes in a value. It stops counting beyond the parameter most.
 func weigh(v any, most int) int {
 	n := 1
 	switch v := v.(type) {

@@ -83,7 +83,7 @@ func (a authentication) check(service string, headers []header) error {
 	return nil
 }
 
-// apply adds the credentials to a request. It requests a new token for each measurement, so that no token is stored.
+// apply adds the credentials to a request. It gets a new OAuth2 token for each measurement, so that no token is stored.
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
 	case basic != nil:
@@ -118,7 +118,7 @@ func authorize(c *call.Request, credentials string) {
 	c.Header.Set("Authorization", credentials)
 }
 
-// token gets an access token. It first sends the client's secret in a header, as most servers expect.
+// token gets an access token. It sends the client's secret in a header, and in the body if the header is refused.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

@@ -50,7 +50,7 @@ func TestSigv4(t *testing.T) {
 	}
 }
 
-// signed returns a contract of Prometheus on AWS. The text env has variables as in a shell: NAME=VALUE, separated by spaces.
+// signed returns a test case of Prometheus on AWS with signed requests. env lists environment variables: NAME=VALUE, separated by spaces.
 func signed(env, sigv4 string, serve server) contract {
 	c := prometheusContract
 	c.config = "{address: ADDRESS/workspaces/ws-1, query: up, authentication: {sigv4: " + sigv4 + "}}"

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestArgoExamples checks that the examples of Argo Rollouts' documentation are valid.
+// TestArgoExamples checks that the examples of Argo Rollouts' documentation are valid, except those with a listed error.
 func TestArgoExamples(t *testing.T) {
 	data, err := os.ReadFile("testdata/argo.yaml")
 	must(t, err)
@@ -38,7 +38,7 @@ func TestArgoExamples(t *testing.T) {
 	}
 }
 
-// minimal has the shortest valid configuration of each provider. The test cases change it.
+// minimal has the shortest valid configuration of each provider. Test cases change fields of a copy.
 var minimal = map[string]string{
 	"prometheus": "{address: http://p:9090, query: up}",
 	"web":        "{url: http://x/y}",
@@ -234,7 +234,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTaken checks values at each limit, and values just beyond.
+// TestTaken checks that values at a limit are accepted, and that values just beyond the limit are refused.
 func TestTaken(t *testing.T) {
 	for _, c := range []struct {
 		kind, change string
@@ -262,7 +262,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestArguments checks that {{args.x}} is valid in any text that is filled in later.
+// TestArguments checks that each text field accepts a placeholder such as {{args.x}}, whose value is filled in later.
 func TestArguments(t *testing.T) {
 	for _, kind := range Kinds() {
 		config := fromYAML(t, minimal[kind])

@@ -53,18 +53,18 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, nil
 }
 
-// checkSecret requires a text that belongs into a Secret.
+// checkSecret refuses a missing credential. Its error advises to fill the field from a Secret.
 func checkSecret(field, text string) error {
 	return required(field, text, "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here")
 }
 
-// checks has the formats that the tag check:"…" of a text names. An empty text is valid, except a secret.
+// checks maps the value of the tag check:"…" to a check of texts. An empty text is valid, except a secret or a moment.
 var checks = map[string]func(field, text string) error{
 	"url": checkURL, "duration": checkDuration, "moment": checkMoment, "secretName": checkSecretName,
 	"jsonPath": checkJSONPath, "secret": checkSecret,
 }
 
-// checkFields validates fields by their tags. required:"fix" refuses a blank text. check:"seconds" is for time limits.
+// checkFields validates fields by their tags. required:"fix" refuses a blank text, and check:"…" names a format.
 func checkFields(at string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:

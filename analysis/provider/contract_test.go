@@ -72,11 +72,11 @@ func isReader(r *http.Request) bool {
 type canned struct {
 	name, reply string
 	want        any            // Result.Value
-	phase       analysis.Phase //
+	phase       analysis.Phase // Result.Phase
 	err         string         // a part of the error, "" if there is none
 }
 
-// token is the credential in the configuration of each contract, whatever its type.
+// token is the secret part of the credentials in each contract: a password, an API key or a token.
 const token = "s3cr3t/with+odd=chars"
 
 // asReader is the server's URL with the user reader, whose password is token.
@@ -405,7 +405,7 @@ func TestTime(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	forEach(t, func(_ *testing.T, _ contract, b *bench) {
-		b.configure("http://127.0.0.1:1") // the port of a closed server may be in use again
+		b.configure("http://127.0.0.1:1") // not the port of a closed server, which another process may reuse
 		b.wantError("dial: connect: connection refused")
 	})
 }

@@ -18,7 +18,7 @@ import (
 
 // datadogConfig reads the newest point of a series with API v1, or one number with API v2
 // (https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points,
-// #query-scalar-data-across-multiple-products). The result is nil without data. The credentials are in the
+// #query-scalar-data-across-multiple-products). The result is nil if there is no data. The credentials are in the
 // variables DD_API_KEY, DD_APP_KEY and DD_ADDRESS, in gitrollout's Secret "datadog", or in the Secret of secretRef.
 type datadogConfig struct {
 	Interval       string            `json:"interval,omitempty" check:"duration"` // the period to query; default 5m
@@ -134,7 +134,7 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	}}}
 }
 
-// datadogNewest returns the newest point that has a value. The last point often has none.
+// datadogNewest returns the first series' newest value. It skips points without a value; the last point often has none.
 func datadogNewest(body []byte) (any, error) {
 	var answered struct {
 		Status string `json:"status"`
@@ -193,7 +193,7 @@ func datadogScalar(body []byte) (any, error) {
 	}
 	for _, column := range answered.Data.Attributes.Columns {
 		if column.Type == "group" || len(column.Values) == 0 {
-			continue // a column with the names of groups
+			continue // a column with the names of groups, or an empty column
 		}
 		var value *float64
 		if err := call.Decode("Datadog", column.Values[0], &value); err != nil || value == nil {

@@ -59,7 +59,7 @@ var datadogV2Contract = contract{
 	},
 }
 
-// TestDatadogCredentials checks that credentials are found where Argo Rollouts looks for them.
+// TestDatadogCredentials checks that credentials come from environment variables or from a Secret, as in Argo Rollouts.
 func TestDatadogCredentials(t *testing.T) {
 	c := datadogV1Contract
 	c.secrets = nil

@@ -17,13 +17,13 @@ import (
 
 // searchConfig runs a search on Elasticsearch or OpenSearch
 // (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
-// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath. Without
-// jsonPath, it is the aggregations or else the number of hits. Argo Rollouts lacks both providers.
+// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath. By
+// default, it is the aggregations if aggs is given, else the number of hits. Argo Rollouts lacks both providers.
 type searchConfig struct {
 	name, service string // the server's name in messages, and the AWS service for sigv4
 
 	Address string `json:"address" required:"give the URL of the server" check:"url"`
-	// Index is one index, several with commas, or a pattern.
+	// Index is one index, a list of indices separated by commas, or a pattern.
 	Index    string `json:"index" required:"name the index, or a pattern as in logs-*"`
 	Query    any    `json:"query,omitempty"`                     // in the query DSL: a mapping, or a text with JSON
 	Aggs     any    `json:"aggs,omitempty"`                      // in the same forms as Query

@@ -54,7 +54,7 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 // has annotations, a header and records. A failed query returns its error as a table.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
-	annotations, column := map[string][]string{}, map[string]int(nil) // by label; 0 is the annotation column
+	annotations, column := map[string][]string{}, map[string]int(nil) // column: index by label; 0 is the annotations
 	r := csv.NewReader(strings.NewReader(text))
 	r.FieldsPerRecord = -1
 	for {

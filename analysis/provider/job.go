@@ -30,8 +30,8 @@ const (
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
 )
 
-// jobConfig runs one Kubernetes Job per measurement in the Rollout's namespace. A deleted Job is inconclusive and does
-// not run again. A Job whose image cannot be pulled is also inconclusive.
+// jobConfig runs one Kubernetes Job per measurement in the Rollout's namespace. The measurement is Inconclusive if the
+// Job is deleted or if an image cannot be pulled. A deleted Job is not created again.
 type jobConfig struct {
 	Metadata struct {
 		Labels      map[string]string `json:"labels,omitempty"`
@@ -158,7 +158,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	return o
 }
 
-// leastTTL is a day. If Kubernetes deleted a Job sooner, a new gitrollout process could run the Job again.
+// leastTTL is a day in seconds. If Kubernetes deleted a Job sooner, a new gitrollout process could run the Job again.
 const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)

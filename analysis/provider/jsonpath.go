@@ -18,7 +18,7 @@ const jsonPathForm = "write it as in {$.data.value}"
 // These limits bound a path's cost for any response. Each ".." visits all values, and a union multiplies their number.
 const (
 	maxPath  = 1000 // bytes
-	maxUnion = 16   // the product of the members of all unions
+	maxUnion = 16   // the numbers of members of all unions, multiplied
 	maxDepth = 100  // nested levels of a response that ".." may visit
 )
 

@@ -211,7 +211,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestJobsThatCannotBe checks that without Jobs or an ID no Job is created, and that a failed deletion is an error.
+// TestJobsThatCannotBe checks that no Job is created if Deps.Jobs or the request's ID is missing, and that a failed deletion is an error.
 func TestJobsThatCannotBe(t *testing.T) {
 	nameless := jobRequest(t)
 	nameless.ID = ""

@@ -107,7 +107,7 @@ func TestPrometheusAddress(t *testing.T) {
 	compare.Check(t, "there is no address: write prometheus.address, or set GITROLLOUT_PROMETHEUS_ADDRESS", b.wantError(""))
 }
 
-// TestPrometheusWithoutPost checks a server that accepts only GET.
+// TestPrometheusWithoutPost checks that a query is repeated by GET if the server refuses POST.
 func TestPrometheusWithoutPost(t *testing.T) {
 	c := prometheusContract
 	c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
@@ -125,7 +125,7 @@ func TestPrometheusWithoutPost(t *testing.T) {
 	compare.Check(t, want, b.wantValue(3.0))
 }
 
-// TestSecretsOfArguments checks that values of Secrets are hidden wherever they appear.
+// TestSecretsOfArguments checks that values of Secrets are masked in metadata and errors.
 func TestSecretsOfArguments(t *testing.T) {
 	c := prometheusContract
 	c.serve = func(f *fake, w http.ResponseWriter, _ *http.Request, _ string) bool {

@@ -103,7 +103,7 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	return result, nil
 }
 
-// Timeout returns the time limit for all requests of a measurement.
+// Timeout returns the time limit for all requests of a measurement. It returns 0 for an invalid configuration.
 func Timeout(r Request) time.Duration {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -112,7 +112,7 @@ func Timeout(r Request) time.Duration {
 	return c.timeout()
 }
 
-// Stop ends a Running measurement, or deletes what a finished measurement created. Calls may be repeated.
+// Stop deletes the Job of a running or finished measurement. Other kinds need no stop. Calls may be repeated.
 func Stop(ctx context.Context, deps Deps, r Request) error {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {

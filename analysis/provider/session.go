@@ -39,7 +39,7 @@ func (s *session) caller(name string) *call.Caller {
 	}
 }
 
-// secret reads a Secret and hides the values in messages. In a URL, it hides only credentials. All keys are required.
+// secret reads a Secret and hides its values in messages. In URLs, it hides only credentials. All keys are required.
 func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
 	if s.deps.Secret == nil {
 		return nil, fmt.Errorf("the Secret %s cannot be read here", name)

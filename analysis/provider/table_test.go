@@ -27,7 +27,7 @@ func (c *diceConfig) measure(context.Context, *session) (Result, error) {
 	return Result{Value: float64(c.Sides), Message: "rolled by s3cret"}, nil
 }
 
-// TestAProviderIsOneRow checks that a provider with one entry in the table works like the others.
+// TestAProviderIsOneRow checks that one entry in the table is all that a new provider needs.
 func TestAProviderIsOneRow(t *testing.T) {
 	known := table
 	table = append(slices.Clone(table), provider{"dice", func() config { return &diceConfig{} }})

@@ -58,7 +58,7 @@ var webPostContract = contract{
 	},
 }
 
-// serveToken is a token endpoint as specified in RFC 6749, sections 2.3.1 and 4.4.
+// serveToken is a token endpoint (RFC 6749, sections 2.3.1 and 4.4). If header is true, credentials must be in a header, else in the body.
 func serveToken(f *fake, w http.ResponseWriter, r *http.Request, body string, header bool) bool {
 	f.want(r, "POST /token")
 	form := f.form(body)
@@ -89,7 +89,7 @@ func TestTokenInTheBody(t *testing.T) {
 	newBench(t, c).wantValue(0.5)
 }
 
-// TestWebFollowsBareRedirects checks that requests without credentials follow redirects.
+// TestWebFollowsBareRedirects checks that requests without credentials follow redirects, without a header Referer.
 func TestWebFollowsBareRedirects(t *testing.T) {
 	var referer atomic.Value
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,13 +22,13 @@ type webhookConfig struct {
 	Type     string            `json:"type,omitempty"`                     // default rollout
 	Timeout  string            `json:"timeout,omitempty" check:"duration"` // default 10s
 	Retries  int64             `json:"retries,omitempty"`                  // requests after a refusal; default 0
-	Metadata map[string]string `json:"metadata,omitempty"`                 //
+	Metadata map[string]string `json:"metadata,omitempty"`                 // the field metadata of the payload
 	Insecure bool              `json:"insecure,omitempty"`                 // Flagger's disableTLS
 	Headers  []header          `json:"headers,omitempty"`
 	Phase    string            `json:"phase,omitempty"` // the payload's phase; default Progressing
 }
 
-// webhookTypes has each type's phases for a 2xx status and for another status. A closed gate is Running: it may open.
+// webhookTypes maps each type to its phases after a 2xx status and after another status. A closed gate may open later.
 var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"rollout":                  {analysis.Successful, analysis.Failed},
 	"pre-rollout":              {analysis.Successful, analysis.Failed},

@@ -1,4 +1,4 @@
-// Package images edits the line of a repository that sets an image of an app. Package console commits the edited file.
+// Package images edits the line that sets an image of an app in a repository. Package console commits the edited file.
 package images
 
 import (
@@ -48,7 +48,7 @@ func split(image string) (repo, version string) {
 	return image[:end], image[end:]
 }
 
-// Names returns an app's images by repository and by container. A name that is both is a repository.
+// Names returns an app's images by repository and by container. A repository overrides a container of the same name.
 func Names(r *rollout.Render) map[string][]string {
 	repos, names := map[string][]string{}, map[string][]string{}
 	for _, o := range r.Objects {
@@ -64,7 +64,7 @@ func Names(r *rollout.Render) map[string][]string {
 	return names
 }
 
-// each calls a function for each map with a name and an image. These are containers and init containers.
+// each calls the function do for each map with a name and an image, such as a container or an init container.
 func each(value any, do func(container map[string]any, name, image string)) {
 	list, _ := value.([]any)
 	for _, below := range list {
@@ -91,7 +91,7 @@ type App struct {
 type Edit struct{ Path, Content, From, To string }
 
 // Set returns the edit that gives an app another image. The edit changes one line, or two lines for a new repository.
-// Set renders the app with each possible edit, until the only difference is the images with the repository.
+// Set renders the app with each possible edit, until only the images of the ordered repository differ.
 func (a *App) Set(o Order) (Edit, error) {
 	r, err := a.Render(a.Tree)
 	if err != nil {
@@ -174,8 +174,8 @@ func targetOf(r *rollout.Render, o Order) (t target, err error) {
 	return t, nil
 }
 
-// addRules adds rules for each present image: for the whole image, for the version behind a name that kustomize
-// replaces, and for the version alone. A kustomization has one field for a tag, and another for a digest.
+// addRules adds rules for each present image: for the whole image, for the version after a name that newName replaces,
+// and for the version alone. A kustomization has one field for a tag, and another for a digest.
 func (t *target) addRules() {
 	const end = `(["'\s,)}\]]|$)`
 	add := func(pattern, by string) { t.rules = append(t.rules, rule{regexp.MustCompile(pattern), by}) }
@@ -202,11 +202,11 @@ func (t *target) addRules() {
 	add(`(\btag: *)(?:""|'')`, `${1}"`+is+`"`)
 }
 
-// place is a line that may set the image. content is the whole file after the edit; "" if the line has no version.
+// place is a line that may set the image. content is the whole file after the edit, or "" if no rule fits the line.
 type place struct {
 	line    int
 	content string
-	why     string // why the line must stay
+	why     string // why gitrollout may not edit the line, or ""
 }
 
 var (
@@ -242,7 +242,7 @@ func (t *target) places(file string) (all []place) {
 	return all[:min(len(all), 100)]
 }
 
-// with returns a file with a changed line. A new repository also replaces the present one up to three lines away.
+// with returns the file with line i changed. It also changes the repository in a line up to three lines away.
 func (t *target) with(lines []string, i int, changed string) string {
 	lines = slices.Clone(lines)
 	lines[i] = changed
@@ -277,7 +277,7 @@ func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error
 	return p.why, nil
 }
 
-// barred returns why a file must stay, or "".
+// barred returns why gitrollout may not edit a file, or "" if the edit is allowed.
 func (a *App) barred(app rollout.App, file, content string) (why string, err error) {
 	isOf := func(values string) bool { return path.Join(app.Path, values) == file }
 	switch {

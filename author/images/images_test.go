@@ -21,7 +21,7 @@ const (
 	digest2 = "sha256:" + "2222222222222222222222222222222222222222222222222222222222222222"
 )
 
-// pods is a Deployment whose containers follow.
+// pods is the start of a Deployment. Tests append its containers.
 const pods = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: shop, labels: {version: v1}}
@@ -33,7 +33,7 @@ spec:
       containers:
 `
 
-// chart renders an image from its values.
+// chart is a repository with a Helm chart. The chart takes its image from the values.
 const chart = "-- .gitrollout/prod/config.yaml --\n" + config + `  helm: {}
 -- apps/shop/Chart.yaml --
 apiVersion: v2

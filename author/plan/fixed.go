@@ -29,7 +29,7 @@ var fixed = map[string][][]string{
 	"rbac.authorization.k8s.io/ClusterRoleBinding": {{"roleRef"}},
 }
 
-// immutable returns notes about changes of an object that the API server will reject.
+// immutable returns notes about changes of an object's immutable fields. The API server will reject such a change.
 func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	var all []Note
 	if hook.Is(was) && hook.Is(now) {
@@ -59,7 +59,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	return all
 }
 
-// renumbered returns a note if a StatefulSet's first ordinal changes. Kubernetes then replaces pods at any step.
+// renumbered returns a note if a StatefulSet's first ordinal changes. Pods are then replaced at any step of a release.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	const field = "start"
 	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]
@@ -75,7 +75,7 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset holds the defaults of fixed fields (in apps, batch, core, storage). It omits values that the API server picks.
+// unset holds the defaults of fixed fields (in apps, batch, core, storage). Fields with a computed default are missing.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
@@ -90,7 +90,7 @@ func at(o rollout.Object, path []string, field string) (any, bool) {
 	return v, ok
 }
 
-// madeOnce returns notes about create-only Secrets with new keys, because the cluster silently keeps the old keys.
+// madeOnce returns notes about create-only Secrets with new keys. A Secret that exists in the cluster never gets them.
 func madeOnce(base, head *rollout.Render) (all []Note) {
 	before := map[rollout.Ref]rollout.Object{}
 	for _, o := range base.Objects {

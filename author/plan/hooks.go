@@ -44,7 +44,7 @@ func (c comparison) hooks(a App) (all []Note) {
 	return all
 }
 
-// changedHooks returns notes about changed Jobs that run without a new version.
+// changedHooks returns notes about hook Jobs that run because they have changed, although no version changes.
 func (c comparison) changedHooks() (all []Note) {
 	if s := c.in.State; s != nil && s.Release != nil || c.in.Head.Render.Release() == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MarkdownLimit is a comment's largest size, in bytes. GitHub accepts 65,536 characters. A longer comment has no diffs.
+// MarkdownLimit is a comment's largest size in bytes (GitHub allows 65,536). A longer comment omits all diffs.
 const MarkdownLimit = 60_000
 
 // Mark is the first line of a plan's comment. By this line, a CI job finds and updates its earlier comment.

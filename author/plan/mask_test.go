@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNoValueOfASecretIsShown checks that no diff shows a value, wherever in a Secret the value is, and on either side.
+// TestNoValueOfASecretIsShown checks that no diff shows a Secret's value, in any field of the Secret and on either side of the diff.
 func TestNoValueOfASecretIsShown(t *testing.T) {
 	const value, encoded = "hunter2", "aHVudGVyMg=="
 	object := func(fields map[string]any) rollout.Object {
@@ -76,7 +76,7 @@ func config(kind, api string) rollout.Object {
 	return rollout.Object{"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": "a"}, "data": map[string]any{"mode": "fast"}}
 }
 
-// TestCompareIsAboutWhatPeopleWrite checks that fields that the API server sets are in no diff.
+// TestCompareIsAboutWhatPeopleWrite checks that diffs omit the fields that the API server sets.
 func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 	o := config("ConfigMap", "v1")
 	live := o.Copy()

@@ -124,7 +124,7 @@ func gates(spec rollout.Spec, from int) int {
 	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }
 
-// atOnce returns notes about the parts of a change that have no stage.
+// atOnce returns notes about a changed object that reaches all users at the same time, because no stage covers it.
 func (c comparison) atOnce(o Object) []Note {
 	ref := o.Object
 	was, now := c.before[ref], c.after[ref]
@@ -248,7 +248,7 @@ func templateChanged(was, now rollout.Object) bool {
 	return !reflect.DeepEqual(was.Map("spec", "template"), now.Map("spec", "template"))
 }
 
-// unstagedDeployment returns notes that explain why a Deployment's new pods do not come in stages.
+// unstagedDeployment returns a note that explains why a Deployment's new pods are not released in stages.
 func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []Note {
 	spec, staged := c.in.Head.Render.Spec(rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
 	recreate := now.Map("spec", "strategy")["type"] == "Recreate"
@@ -275,7 +275,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 	return []Note{n}
 }
 
-// unstaged returns the changed workloads without a Rollout. Kubernetes' rolling update replaces their pods.
+// unstaged returns the changed workloads without a Rollout. Kubernetes replaces their pods by its own strategy.
 func unstaged(in Input) []Workload {
 	var all []Workload
 	before := in.Base.Render.ByRef()

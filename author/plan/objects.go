@@ -55,7 +55,7 @@ func differences(base, head *rollout.Render) []Object {
 	return all
 }
 
-// generatedBefore returns the removed object whose name differs from ref only in the hash, or nil if there are two.
+// generatedBefore returns the only removed object whose name differs from ref's name just in the hash, or nil.
 func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) rollout.Object {
 	if !isData(ref) || !generatedSuffix.MatchString(ref.Name) {
 		return nil

@@ -25,7 +25,7 @@ type Plan struct {
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
 	Unchanged int                   `json:"unchanged"`       // number of unchanged apps
 	Shared    []Shared              `json:"shared,omitempty"`
-	Errors    int                   `json:"errors"` // number of apps that cannot be rendered, or 1 for the configuration
+	Errors    int                   `json:"errors"` // number of apps with an error, or 1 for the configuration
 }
 
 // Shared is a changed file that several apps use.
@@ -48,7 +48,7 @@ type App struct {
 	Objects   []Object   `json:"objects,omitempty"`
 	Notes     []Note     `json:"notes,omitempty"`
 	Files     []string   `json:"files,omitempty"`   // the changed files among the app's sources
-	Begins    *time.Time `json:"begins,omitempty"`  // the earliest begin; nil if no window ever opens
+	Begins    *time.Time `json:"begins,omitempty"`  // the earliest begin; nil if the begin or the end is unknown
 	Ends      *time.Time `json:"ends,omitempty"`    // the earliest end; nil if unknown
 	AtLeast   Span       `json:"atLeast,omitempty"` // the slowest workload's time, without windows and promotions
 	Gates     int        `json:"gates,omitempty"`   // number of required promotions
@@ -65,7 +65,7 @@ const (
 	Apply    Change = "apply"    // no staged version changes; all objects are applied immediately
 	Rejected Change = "rejected" // this version was rejected; only a retry releases it
 	Gone     Change = "gone"     // the app leaves Git; its objects stay in the cluster
-	Invalid  Change = "invalid"  // the app would be held, because it cannot be rendered or released
+	Invalid  Change = "invalid"  // the app would be held (phase Held): it cannot be rendered or released
 )
 
 // Span is a duration. Its JSON is a text, such as 1h30m0s.
@@ -169,8 +169,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns each workload's stable hash if this change adds a workload's first Rollout document, else nil. The
-// hash of a workload with a first document comes from the commit Base.
+// standing returns each workload's stable hash if the change adds the first Rollout document of a workload, else nil.
+// The hash of such a workload comes from the commit Base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -196,7 +196,7 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether a kind is a workload only if it has a Rollout. Before its Rollout, no hash is recorded.
+// byDocument reports whether only a Rollout makes w's kind a workload. Before its Rollout, no hash of w is recorded.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is
@@ -233,7 +233,7 @@ func renamed(in Input) (what string, is bool) {
 	}
 }
 
-// judge returns the kind and the summary of a change. The app's objects must differ.
+// judge returns the kind and the summary of a change. The two renders must differ.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
 		return Invalid, name + ", and all its pods would start at the same time: the app would be held as it is; " +

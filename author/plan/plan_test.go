@@ -172,7 +172,7 @@ func stateOf(word string, in Input) *rollout.State {
 			s.Stable.Templates[w] = "old"
 			s.Progress = append(s.Progress, rollout.Progress{Workload: w, Step: 1, Of: 4, Name: "pause", Weight: 20, Plan: "p"})
 		}
-	case "left": // head has the stable version, and base's release has begun
+	case "left": // head has the stable version, and a release of base's version has begun
 		s.Stable.Templates = map[rollout.Workload]rollout.Hash{}
 		for w := range base.Staged() {
 			s.Stable.Templates[w] = head.Templates[w]
@@ -190,7 +190,7 @@ func stateOf(word string, in Input) *rollout.State {
 	return s
 }
 
-// TestAdopted checks the summary of a new app for each state of its two workloads in the cluster.
+// TestAdopted checks the summary of a new app, depending on which of its two workloads run in the cluster and with which template.
 func TestAdopted(t *testing.T) {
 	var objects []rollout.Object
 	r := &rollout.Render{}
@@ -206,7 +206,7 @@ func TestAdopted(t *testing.T) {
 	const held = "held: Deployment shop/cart runs another template in the cluster; commit that template first"
 	for name, c := range map[string]struct {
 		change Change
-		live   map[string]bool // does a running workload have this template?
+		live   map[string]bool // whether a running workload has this template; no entry if it does not run
 		want   string
 	}{
 		"none runs":           {First, nil, without},
@@ -233,7 +233,7 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// TestShared checks that files from which several apps are rendered are listed.
+// TestShared checks that a changed file is listed if several apps are rendered from it.
 func TestShared(t *testing.T) {
 	var p Plan
 	p.add(App{App: "b", Files: []string{"base/deployment.yaml", "b.yaml"}}, true)
@@ -246,7 +246,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestMarkdownIsShort checks that a comment fits into a forge's limit, and that users' text makes no Markdown.
+// TestMarkdownIsShort checks that a comment is within the size limit of GitHub, and that Markdown in users' texts is escaped.
 func TestMarkdownIsShort(t *testing.T) {
 	p := Plan{Cluster: "prod", At: now}
 	for range 3000 {
@@ -293,7 +293,7 @@ func TestMarkdownLeavesOut(t *testing.T) {
 	}
 }
 
-// TestMarkdownOfWhatIsNoChange checks the comments for plans without apps, and notes about several apps.
+// TestMarkdownOfWhatIsNoChange checks the comments for plans without apps, and the list of files that several apps share.
 func TestMarkdownOfWhatIsNoChange(t *testing.T) {
 	nothing := Plan{Cluster: "prod", At: now, Unchanged: 2}
 	broken := Plan{Cluster: "prod", At: now,
@@ -329,7 +329,7 @@ func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
 	}
 }
 
-// TestWhetherItChanges checks whether plans have changes, and the number of their errors.
+// TestWhetherItChanges checks the method Changes and the number of errors, for plans with and without changed apps.
 func TestWhetherItChanges(t *testing.T) {
 	var p Plan
 	p.add(App{App: "same"}, false)
@@ -385,7 +385,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestMoment checks that the text has a weekday only if the day is not today, and a date only if the weekday is ambiguous.
+// TestMoment checks that a time on another day has a weekday, and that a time six or more days away has a date instead.
 func TestMoment(t *testing.T) {
 	compare.Check(t, "unknown", Moment(nil, now))
 	for after, want := range map[time.Duration]string{

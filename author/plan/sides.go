@@ -104,7 +104,7 @@ func (s *Sides) Names() []string {
 	return slices.Compact(names)
 }
 
-// Plan plans one app. It returns false if the app does not change. The cache renders an unchanged app only once.
+// Plan plans one app. It returns false if the app does not change. The renderer's cache renders an unchanged app once.
 func (s *Sides) Plan(name string) (App, bool, error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {
@@ -133,14 +133,14 @@ func (s *Sides) Plan(name string) (App, bool, error) {
 	if !changed || in.Head.Render == nil || s.strict == nil {
 		return app, changed, nil
 	}
-	if err = s.strict(s.After.Tree, in.Head.Render); rollout.IsInvalid(err) { // a note, because the app is not held
+	if err = s.strict(s.After.Tree, in.Head.Render); rollout.IsInvalid(err) { // a note: the app is not held
 		app.Notes = slices.Insert(app.Notes, 0, Note{Level: Refused, Code: "Schema", Message: err.Error()})
 		err = nil
 	}
 	return app, true, errors.Join(err, s.adopted(&app, in.Head.Render))
 }
 
-// adopted says whether a new app is adopted or held, if Runs can ask the cluster.
+// adopted sets the summary of a first deployment if Runs is set: whether the app would be adopted or held.
 func (s *Sides) adopted(a *App, head *rollout.Render) error {
 	if a.Change != First || s.Runs == nil {
 		return nil

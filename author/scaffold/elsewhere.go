@@ -188,7 +188,7 @@ func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string)
 
 type fluxSource struct{ file, url string }
 
-// bothIn returns the folder that contains both the engine's object and Flux's source object.
+// bothIn returns the folder that contains both the object that releases the chart and Flux's source object.
 func (s *Survey) bothIn(g Given) string {
 	dir, source := path.Dir(g.File), s.sources[g.chart.of].file
 	for source != "" && !holds(dir, source) && dir != "." {

@@ -20,17 +20,17 @@ import (
 
 // Given is an entry for a folder of the repository that an object of Argo CD or Flux deploys.
 type Given struct {
-	File  string // the file of the engine's object
-	Entry        // Path, Namespace, Directory and Variables; Helm for a chart
+	File  string // the file of the object of Argo CD or Flux
+	Entry        // all fields except Needs
 	Lost  []string
 
 	postBuild postBuild
 	release   bool       // the object is a HelmRelease
 	as        string     // the name of the Application
-	object    string     // the name of the engine's object
+	object    string     // the name of this object
 	cluster   string     // the name and address of the destination cluster
 	of        sourceRef  // Flux's source object that has the folder
-	chart     *elsewhere // nil if the chart is in the repository
+	chart     *elsewhere // the external chart; nil for a folder of the repository
 	files     []string   // value files, relative to the chart; a leading / means the repository's root
 }
 
@@ -51,7 +51,7 @@ func (g *Given) at(dir string) {
 	g.Helm.ValueFiles = strings.Join(files, "\n")
 }
 
-// application holds the used fields of an Argo CD Application (argoproj.io/v1alpha1).
+// application holds the fields that are read from an Argo CD Application (argoproj.io/v1alpha1).
 type application struct {
 	Metadata struct{ Name string } `json:"metadata"`
 	Spec     struct {
@@ -170,7 +170,7 @@ func asJSON(values map[string]any) string {
 	return string(data)
 }
 
-// fluxObject has the used fields of Flux's Kustomizations, HelmReleases and sources (*.toolkit.fluxcd.io).
+// fluxObject has the fields that are read from Flux's Kustomizations, HelmReleases and sources (*.toolkit.fluxcd.io).
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {
@@ -202,7 +202,7 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables copies a Kustomization's variables. If a ConfigMap has no file for env, or several, its name goes to Lost.
+// variables copies a Kustomization's variables. A source goes to Lost unless it is a ConfigMap with one file for env.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -278,8 +278,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry adds the settings of engines' objects to the entries. It prefers objects for env. If a chart is released more
-// than once, the map "also" has the other entries by folder. The list "notes" describes lost settings.
+// carry adds the settings of Argo CD's and Flux's objects to the entries. It prefers objects for env. If a chart is
+// released more than once, the map "also" has the other entries by folder. The list "notes" describes lost settings.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {
@@ -312,7 +312,7 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 	return also, notes
 }
 
-// complete returns e with the settings of the engine's object. It adds a note about lost settings.
+// complete returns e with the settings of an object of Argo CD or Flux. It adds a note about lost settings.
 func (g Given) complete(e Entry, configMaps map[string][]string, env string, notes *[]string) Entry {
 	g.variables(configMaps, env)
 	e.Name, e.Namespace, e.Variables, e.Decryption = g.Name, g.Namespace, g.Variables, g.Decryption

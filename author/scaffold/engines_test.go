@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposed returns the proposed entries for a repository and the messages. It renders the apps.
+// proposed returns the entries that are proposed for a repository, and the messages to the user. It renders the apps.
 func proposed(t *testing.T, files map[string]string) string {
 	t.Helper()
 	return proposedFor(t, "prod", files)
@@ -55,7 +55,7 @@ const (
 	shopOfChart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {a: {{ .Values.a | quote }}}\n"
 )
 
-// withCharts adds the chart of a shop to each of the folders.
+// withCharts adds a chart named shop to each of the folders.
 func withCharts(files map[string]string, folders ...string) map[string]string {
 	for _, dir := range folders {
 		files[dir+"/Chart.yaml"], files[dir+"/values.yaml"], files[dir+"/templates/s.yaml"] = chartOfShop, "a: 1\n", shopOfChart
@@ -63,8 +63,8 @@ func withCharts(files map[string]string, folders ...string) map[string]string {
 	return files
 }
 
-// TestWhatIsNotHereIsNamed checks the messages about a deployed folder that cannot be an app, another cluster, and a fixed version. The
-// message about the folder of Flux itself lists no other objects.
+// TestWhatIsNotHereIsNamed checks the messages for a deployed folder that cannot be an app, and for an Application with another cluster or
+// a fixed version. The message for the folder flux-system mentions no other objects.
 func TestWhatIsNotHereIsNamed(t *testing.T) {
 	got := proposed(t, map[string]string{
 		"clusters/prod/all.yaml": document(fluxFolder, "configs", "{path: ./configs}") + document(fluxFolder, "all", "{path: ./clusters/prod}"),
@@ -228,8 +228,8 @@ func TestVariablesOfSeveral(t *testing.T) {
 	compare.Check(t, "- path: svc/a\n  substitute:\n    v: one\n- path: svc/b\n  substitute:\n    v: two\n", got)
 }
 
-// TestDecryptionOfFluxIsCarriedOver checks that an entry names the Secret with the keys, and a note the Secret's namespace. Decryption
-// without a Secret, such as by a cloud account's keys, is not carried over.
+// TestDecryptionOfFluxIsCarriedOver checks that an entry names the Secret with the decryption keys, and that a note names its namespace.
+// Decryption without a Secret, such as by a cloud account's keys, is not carried over.
 func TestDecryptionOfFluxIsCarriedOver(t *testing.T) {
 	of := func(name, decryption string) string {
 		return document(fluxFolder, name, "{path: svc/"+name+", targetNamespace: shop, decryption: {provider: sops"+decryption+"}}")
@@ -247,7 +247,7 @@ note svc/a: the keys of its encrypted files are to be in Secret sops-age of name
 note svc/b: settings of clusters/prod/b.yaml are not carried over (spec.decryption): put them into the folder`, got)
 }
 
-// TestVersionsOfOneChart checks two vendored versions: each HelmRelease uses the version that matches, or else the first.
+// TestVersionsOfOneChart checks that, of two vendored versions of a chart, each HelmRelease uses the matching version, or else the first.
 func TestVersionsOfOneChart(t *testing.T) {
 	release := func(name, version string) string {
 		return document(helmRelease, name+", namespace: "+name,
@@ -317,7 +317,7 @@ left out infra/releases.yaml: HelmRelease other uses the chart shop, which is no
 }
 
 // TestAppsOfAnotherEnvironment checks that a folder and settings are left out if only another environment deploys them. The environment
-// comes from an engine's object: from its folder, name, destination, namespace or value files.
+// comes from the object that deploys the folder: from its file, name, destination, namespace or value files.
 func TestAppsOfAnotherEnvironment(t *testing.T) {
 	of := func(name, destination, source string) string {
 		return document(argoApp, name, "{destination: {"+destination+"}, source: {repoURL: https://git.example.com/x.git, "+source+"}}")

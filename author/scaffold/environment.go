@@ -17,7 +17,7 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// A folder in markers contains environments, as in overlays/prod. A folder in generic is never named after an app.
+// The folders in markers contain environments, as in overlays/prod. The names in generic are never an app's name.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -58,7 +58,7 @@ func environment(dir string) string {
 	return ""
 }
 
-// environment returns the environment of an engine's object, from the folder or the settings, or "" if there is none.
+// environment returns the environment of an object of Argo CD or Flux, from its folder or settings, or "" for none.
 func (g Given) environment() string {
 	if e := environment(path.Dir(g.File)); e != "" {
 		return e
@@ -79,7 +79,7 @@ func (g Given) environment() string {
 
 func (g Given) isFor(env string) bool { return g.distance(env) < 2 }
 
-// distance returns 0 if an engine's object is for env, 2 for a different environment, or 1 without an environment.
+// distance returns 0 if an object is for the environment env, 2 for another environment, or 1 without an environment.
 func (g Given) distance(env string) int {
 	switch e := g.environment(); {
 	case env == "" || e == "":
@@ -92,7 +92,7 @@ func (g Given) distance(env string) int {
 
 func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
-// onlyFor returns the file and the environment of an object that deploys dir, unless another object does so for env.
+// onlyFor returns the file and the environment of an object that deploys dir, if none of these objects is for env.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNames checks which environment, app name and glob for similar apps are read from a folder's path.
+// TestNames checks what is derived from a folder's path: the environment, the app's name, and the glob that also matches similar apps.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-bc"
 	for dir, want := range map[string][3]string{ // the environment, the name and the glob
@@ -52,8 +52,8 @@ const (
 	unnamed  = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: "
 )
 
-// TestWhatALookFinds checks that folders are listed in order, once each, and down to a depth. An engine's objects are recognized by their
-// API group. Unreadable files are skipped.
+// TestWhatALookFinds checks that folders are listed in order and once each, down to maxDepth. Objects of Flux and Argo CD are recognized by
+// their API groups. Unreadable files are skipped.
 func TestWhatALookFinds(t *testing.T) {
 	const deep = "a/b/c/d/e/f/g/"
 	got := look(t, treeOf(map[string]string{
@@ -76,8 +76,8 @@ func TestWhatALookFinds(t *testing.T) {
 	compare.Check(t, want, got, Given{}, render.Violations{})
 }
 
-// TestWhatIsAnApp checks that a folder that an engine builds is an app, even if another folder refers to it. A folder with an engine's
-// objects is no app. A folder of manifests includes its subfolders, unless one has a kustomization.
+// TestWhatIsAnApp checks that a folder that Flux or Argo CD deploys is an app, even if another folder refers to it. A folder with objects
+// of Flux or Argo CD is no app. A folder of manifests includes its subfolders, unless one has a kustomization.
 func TestWhatIsAnApp(t *testing.T) {
 	other := strings.Replace(workload, "web", "other", 1)
 	p := propose(t, treeOf(map[string]string{
@@ -105,7 +105,7 @@ func TestWhatIsAnApp(t *testing.T) {
 	compare.CheckNamed(t, "left out", []LeftOut{{"flux", "has objects of Flux"}}, p.LeftOut)
 }
 
-// TestWhatIsNoApp checks that folders that render to an engine's objects are left out, and that jsonnet is reported.
+// TestWhatIsNoApp checks that a folder is left out if it renders to objects of Argo CD, and that jsonnet is reported.
 func TestWhatIsNoApp(t *testing.T) {
 	tree := treeOf(map[string]string{"apps/Chart.yaml": chartOfShop, "web/main.jsonnet": "[]", "web/params.libsonnet": "{}"}, "svc/web")
 	p := propose(t, tree, "", func(a rollout.App) (*rollout.Render, error) {
@@ -150,7 +150,7 @@ func TestWhoKeepsAnObject(t *testing.T) {
 	compare.Contains(t, entriesOf(p), "clusterResources: [rbac.authorization.k8s.io/ClusterRole]")
 }
 
-// TestWhatEnginesSayThatIsLost checks that each setting that an entry cannot have is reported, but only for apps.
+// TestWhatEnginesSayThatIsLost checks that each setting of Flux or Argo CD that an entry cannot have is reported, but only for apps.
 func TestWhatEnginesSayThatIsLost(t *testing.T) {
 	got := proposed(t, withCharts(map[string]string{
 		"env/prod.yaml":               "a: 3\n",
@@ -213,7 +213,7 @@ func TestVariablesText(t *testing.T) {
 	}
 }
 
-// TestOneEntryForAll checks that folders with equal settings get one entry, and that others do not.
+// TestOneEntryForAll checks that folders with equal settings share one entry, and that folders with different settings do not.
 func TestOneEntryForAll(t *testing.T) {
 	recursing, flat := &rollout.Directory{Recurse: true}, &rollout.Directory{}
 	one, other := &rollout.Helm{ReleaseName: "one"}, &rollout.Helm{ReleaseName: "other"}

@@ -40,7 +40,7 @@ type Entry struct {
 	Needs render.Violations // the entry must allow these objects, because its apps have them
 }
 
-// LeftOut is a folder that is not an app of the cluster, and the reason.
+// LeftOut is a folder or a file that does not become an app of the cluster, and the reason.
 type LeftOut struct{ Path, Why string }
 
 // Builder renders an app.
@@ -152,7 +152,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 		g := globOf(dir)
 		group := by[g]
 		if group == nil {
-			continue // an earlier entry has the folder
+			continue // an earlier entry matches the folder
 		}
 		e, alike := likeAll(group, plain)
 		e.Path = g
@@ -177,7 +177,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 }
 
 func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []LeftOut) {
-	// Leave out apps that do not render, and apps with objects of an engine or another app.
+	// Leave out apps that do not render, and apps with objects of Flux, Argo CD or another app.
 	var all []*rollout.Render
 	for _, app := range p.Apps {
 		r, err := p.build(app)

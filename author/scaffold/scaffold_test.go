@@ -48,7 +48,7 @@ func look(t *testing.T, tree rollout.Tree) Survey {
 	return s
 }
 
-// propose returns the proposal for a cluster. For cluster "" Propose chooses the name.
+// propose returns the proposal for a cluster. If cluster is "", Propose chooses the name.
 func propose(t *testing.T, tree rollout.Tree, cluster string, build Builder) Proposal {
 	t.Helper()
 	p, err := Propose(tree, look(t, tree), cluster, "gitrollout", build)
@@ -102,8 +102,8 @@ func TestLook(t *testing.T) {
 
 func bare(a rollout.App) (*rollout.Render, error) { return &rollout.Render{App: a}, nil }
 
-// TestOneObjectOneApp checks services that exist as plain manifests, as a kustomization and as one release file. Only one form becomes an
-// app, and the others are reported.
+// TestOneObjectOneApp checks an object that exists in plain manifests, in a kustomization and in a file of a release. Only one of these
+// folders becomes an app, and the others are reported.
 func TestOneObjectOneApp(t *testing.T) {
 	p := propose(t, treeOf(map[string]string{
 		"manifests/web.yaml": workload, "release/all.yaml": workload, "kustomize/base/web.yaml": workload,
@@ -128,7 +128,7 @@ func TestOneObjectOneApp(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestPlainFolders checks that folders of manifests are apps if they have a workload that no other app has.
+// TestPlainFolders checks that a folder of manifests is an app if it has a workload, and no kustomization or chart uses its files.
 func TestPlainFolders(t *testing.T) {
 	const web, settings = workload, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
 	p := propose(t, treeOf(map[string]string{

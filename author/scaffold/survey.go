@@ -25,8 +25,8 @@ type Survey struct {
 	ArgoCD         []string        // folders that Argo CD's Applications deploy
 	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
 	Charts         []Chart         // sorted by path
-	Given          []Given         // folders that Flux or Argo CD deploys, sorted by the file of the engine's object
-	LeftOut        []LeftOut       // what Flux or Argo CD deploys from outside the repository
+	Given          []Given         // folders that Flux or Argo CD deploys, in the order of the tree
+	LeftOut        []LeftOut       // what cannot be an app, such as jsonnet or a folder outside the repository
 
 	ConfigMaps map[string][]string // the key is a ConfigMap's name; the value lists files with only this ConfigMap
 
@@ -282,7 +282,7 @@ func (l *looker) argoCD(file, text string, h head) {
 // roots returns the kustomizations that no other kustomization uses. It skips kustomizations with engines' objects.
 func (s Survey) roots() []string {
 	used := s.used()
-	for _, k := range s.Kustomizations { // a folder that an engine deploys is a root, even if it is used
+	for _, k := range s.Kustomizations { // what Flux or Argo CD deploys is a root, even if it is used
 		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
 			delete(used, k.Path)
 		}

@@ -16,10 +16,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// engineObject has the used fields of an object of Flux or Argo CD. Each kind has some of the fields.
+// engineObject has the fields that are read from objects of Flux and Argo CD. Each kind has some of the fields.
 type engineObject struct {
 	file             string
-	err              error // the object has another form
+	err              error // set if a field has another type
 	APIVersion, Kind string
 	Metadata         struct{ Name string }
 	Spec             struct {
@@ -79,7 +79,7 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	return all, err
 }
 
-// engineKinds has the kinds of objects that use external sources.
+// engineKinds maps the kinds of objects that use external sources to the functions that read these sources.
 var engineKinds = map[string]func(o engineObject, objects []engineObject) ([]rollout.VendorSource, error){
 	"helm.toolkit.fluxcd.io/HelmRelease":        helmRelease,
 	"kustomize.toolkit.fluxcd.io/Kustomization": fluxKustomization,
@@ -140,7 +140,7 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	return into, len(f.known) > before
 }
 
-// named returns a HelmRepository, GitRepository or OCIRepository.
+// named returns the HelmRepository, GitRepository or OCIRepository to which ref refers.
 func named(ref sourceRef, objects []engineObject) (engineObject, error) {
 	i := slices.IndexFunc(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
@@ -208,7 +208,7 @@ func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.Vendor
 	}
 }
 
-// application returns the charts of an Application. Its other sources are usually this repository.
+// application returns the charts of an Application. It skips its other sources, which are usually this repository.
 func application(o engineObject, _ []engineObject) (all []rollout.VendorSource, err error) {
 	for _, s := range append(o.Spec.Sources, o.Spec.Source) {
 		if s.Chart == "" {

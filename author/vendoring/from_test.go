@@ -37,7 +37,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestFrom checks that a kustomization is rewritten, that Update brings its remote resources, and that a second From changes nothing.
+// TestFrom checks that a kustomization is rewritten, that Update fetches its remote resources, and that a second From changes nothing.
 func TestFrom(t *testing.T) {
 	w := newWorld(t)
 	w.remove("vendor.yaml")
@@ -72,8 +72,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// TestFromBesideOthers checks that an existing vendor.yaml keeps its content, even without a final newline. Another tag of a known
-// repository gets another folder, and a registry's chart keeps its address.
+// TestFromBesideOthers checks that an existing vendor.yaml keeps its content, even without a final newline. Another tag of a listed
+// repository gets another folder, and the entry of a chart in a registry keeps its address.
 func TestFromBesideOthers(t *testing.T) {
 	w := withoutGit(t)
 	const before = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" +

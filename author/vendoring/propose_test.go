@@ -12,7 +12,7 @@ import (
 )
 
 // TestWorkingCopy checks that Commit makes a deterministic commit of all changes, staged or not, and leaves the working copy unchanged.
-// Clean refuses other changes.
+// Clean returns an error if there are changes.
 func TestWorkingCopy(t *testing.T) {
 	for _, env := range gittest.Env() {
 		if name, value, _ := strings.Cut(env, "="); strings.HasPrefix(name, "GIT_") {

@@ -13,7 +13,7 @@ import (
 
 const provenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 
-// signers holds the public keys that may sign a chart, from a file next to vendor.yaml. Nil requires no signature.
+// signers holds the public keys of a chart's signers, from a file next to vendor.yaml. Nil requires no signature.
 type signers openpgp.EntityList
 
 func readSigners(dir *os.Root, file string) (signers, error) {

@@ -59,8 +59,8 @@ func TestTheSameTree(t *testing.T) {
 	}
 }
 
-// TestNewest checks that the newest version in a range is chosen, and the locked version as long as it exists. Tags that are no versions
-// are never chosen.
+// TestNewest checks that the newest version in a range is chosen, or the locked version, which must exist. A tag that is no version is
+// chosen only by its exact name.
 func TestNewest(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions  []string
@@ -158,8 +158,8 @@ func (f transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
 }
 
-// TestCredentialsOfRegistries checks that a password is sent, or a token from the token server. If the token server returns no token, that
-// is an error, and there are no further requests.
+// TestCredentialsOfRegistries checks that a password or a token is sent, as the registry requires. If the token server returns no token,
+// that is an error, and there are no further requests.
 func TestCredentialsOfRegistries(t *testing.T) {
 	basic := "Basic " + encoded("ann:secret")
 	for name, c := range map[string]struct {
@@ -260,7 +260,7 @@ func TestManyTags(t *testing.T) {
 	}
 }
 
-// TestWhatServersSay checks that an invalid item of an index, a registry or a repository is reported with its version.
+// TestWhatServersSay checks that an invalid index, manifest, archive or folder is reported. Unusual but valid forms are accepted.
 func TestWhatServersSay(t *testing.T) {
 	const redis = "- chart: {repo: http://HOST/charts/, name: redis, version: 20.1.4}\n  into: charts\n"
 	const podinfo = "- oci: {url: oci://HOST/manifests/podinfo/, tag: 6.9.0}\n  into: podinfo\n"
@@ -388,7 +388,7 @@ func TestWhatPeopleChanged(t *testing.T) {
 	}
 }
 
-// TestFoldersApart checks that equal or nested folders of two sources are refused, in any order. A common prefix of names is allowed.
+// TestFoldersApart checks that two sources may not have equal or nested folders, in any order. Names with a common prefix are allowed.
 func TestFoldersApart(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
@@ -403,8 +403,8 @@ func TestFoldersApart(t *testing.T) {
 	}
 }
 
-// TestLoginsOfHelm checks that helm's file is used for a host that docker's file lacks. Docker's file may be at another path. An unreadable
-// file counts as empty.
+// TestLoginsOfHelm checks that helm's file gives the login for a host that docker's file lacks. DOCKER_CONFIG may name another folder for
+// docker's file. An unreadable file counts as empty.
 func TestLoginsOfHelm(t *testing.T) {
 	home, elsewhere := t.TempDir(), t.TempDir()
 	auth := func(who string) string { return `{"auth": "` + encoded(who) + `"}` }

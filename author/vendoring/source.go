@@ -263,7 +263,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged returns the tag to fetch for a range of versions. A tag has "_" in place of "+", so tagged converts it.
+// tagged returns the version to fetch for a range of versions. A tag has "_" for "+", so tagged converts it.
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"

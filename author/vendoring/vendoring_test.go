@@ -144,7 +144,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// withoutGit returns a world without a vendor.yaml and without a Git server. The Git server would take most of the start.
+// withoutGit returns a world without a vendor.yaml and without a Git server, which is slow to start.
 func withoutGit(t *testing.T) *world {
 	w := &world{t: t, answers: map[string][]byte{}, dir: t.TempDir()}
 	w.getter, w.host = bench(t, w.ServeHTTP)
@@ -314,8 +314,8 @@ func (w *world) has() map[string]string {
 	return out
 }
 
-// TestUpdate checks that Update fetches a chart of an index, a folder of a Git server, and an artifact and a chart of a registry. A second
-// run writes the same bytes. Locked versions stay until --update.
+// TestUpdate checks that Update fetches a chart from an index, a folder from a Git server, and an artifact and a chart from a registry. A
+// second run writes the same bytes. A locked version stays until Update gets the source's name.
 func TestUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -364,7 +364,7 @@ func TestFlat(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestMoved checks that content that differs from the lock is refused, and that nothing is written.
+// TestMoved checks that Update refuses a locked version whose content has changed at the source, and that it writes nothing.
 func TestMoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		move func(w *world)
@@ -485,7 +485,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNoCredentialGoesElsewhere checks that a password is not sent to another host to which an index leads.
+// TestNoCredentialGoesElsewhere checks that a password is not sent to another host if a chart repository's index refers to this host.
 func TestNoCredentialGoesElsewhere(t *testing.T) {
 	w := newWorld(t)
 	told := ""

@@ -72,7 +72,8 @@ func TestTwoRanges(t *testing.T) {
 	}
 }
 
-// TestForgedLock checks the error for a folder that was edited together with the lock. The error differs from the error for a moved source.
+// TestForgedLock checks a folder whose content was changed together with its digest in the lock. The error tells the user to restore both
+// from Git.
 func TestForgedLock(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
