@@ -13,8 +13,8 @@ import (
 // alone is an environment variable. It is set only in the child process, which has no network.
 const alone = "GITROLLOUT_TEST_ALONE"
 
-// TestNoNetworkIsNeeded runs tests in a process without a network: the tests of the examples, of charts and of encrypted files. The test
-// itself also runs there, and checks that no network is up.
+// TestNoNetworkIsNeeded runs the tests of the examples, of charts and of encrypted files in a process without a network. In this process,
+// TestNoNetworkIsNeeded itself checks that no network interface is up.
 func TestNoNetworkIsNeeded(t *testing.T) {
 	if os.Getenv(alone) != "" {
 		links, err := net.Interfaces()

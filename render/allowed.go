@@ -20,7 +20,7 @@ type Violations struct {
 }
 
 // BeyondOf returns the objects of a render that the app's entry does not allow. own is gitrollout's namespace, which no
-// entry can allow. An unknown kind counts as namespaced. Before an apply, the API server gives the kind's real scope.
+// entry can allow. An unknown kind counts as namespaced here; before an apply, the API server gives its real scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -62,13 +62,13 @@ func (b *Violations) note(ref rollout.Ref) {
 	}
 }
 
-// Add merges the violations of another app with the same configuration entry.
+// Add merges the violations of another app into b. Both apps have the same configuration entry.
 func (b *Violations) Add(o Violations) {
 	b.Namespaces = distinct(slices.Concat(b.Namespaces, o.Namespaces))
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
-// Lines returns the YAML fields that an entry needs to allow the objects. It ignores gitrollout's own namespace.
+// Lines returns the entry's YAML fields, extended to allow the objects, but not those in gitrollout's own namespace.
 func (b Violations) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {
@@ -90,8 +90,8 @@ func Quoted(text string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Allow returns an InvalidError with the reason Forbidden unless all objects of an app are allowed. The file config
-// has the app's entry. own is gitrollout's namespace. Do not check older commits, so that rollbacks stay allowed.
+// Allow returns an InvalidError with the reason Forbidden if an object of the app is not allowed. config is the file
+// with the app's entry, and own is gitrollout's namespace. Do not check older commits, so that rollbacks stay allowed.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
@@ -120,7 +120,7 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	return Blame(tree, r, invalid, ref)
 }
 
-// Reach returns an InvalidError with the reason Forbidden if an object is outside the reconciler's namespaces.
+// Reach returns an InvalidError with the reason Forbidden if --namespaces is set and an object is in none of these.
 func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -141,7 +141,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame adds the file that defines the object to an error.
+// Blame adds to an error the file in the tree that defines the object ref.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	o, err := originsOf(tree, r)
 	if err != nil {
@@ -150,7 +150,7 @@ func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, 
 	return o.blame(invalid, ref)
 }
 
-// originsOf reads the files of a render.
+// originsOf reads the files of a render, to find the file that defines an object.
 func originsOf(tree rollout.Tree, r *rollout.Render) (origins, error) {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {

@@ -8,7 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forbidden renders the app at apps/shop with the given entry, and returns why the entry forbids its objects.
+// forbidden renders the app at apps/shop with the given entry. It returns the error's text, if the entry forbids an object, and the
+// violations.
 func forbidden(t *testing.T, app rollout.App, kustomization, yaml string) (string, Violations) {
 	t.Helper()
 	app.Name, app.Path, app.Namespace = "shop", "apps/shop", "shop"

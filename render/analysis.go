@@ -26,17 +26,17 @@ func (a *assembly) takeTemplate(object rollout.Object) error {
 
 type measured struct {
 	at        string // the path of the analysis in the document
-	named     string // the field with the templates' names, below the path at
+	named     string // the field that names the templates, relative to at
 	templates []analysis.TemplateRef
 	args      []argument
 	rules     analysis.Rules // the document's own rules for metrics
 	into      *rollout.Analysis
 	finite    bool // a step waits until the analysis ends
 
-	experiment bool // arguments may name the pods of the analysis' experiment
+	experiment bool // values of arguments may refer to the experiment's pods
 }
 
-// readAnalysis returns an analysis of a document, or nil if form is nil. The method instantiate adds its metrics later.
+// readAnalysis returns a document's analysis, or nil if form is nil. instantiate adds the analysis' metrics later.
 func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rollout.Analysis {
 	if form == nil {
 		return nil
@@ -54,7 +54,7 @@ func (d *document) addAnalysis(m measured) {
 	d.analyses = append(d.analyses, m)
 }
 
-// readArgument checks an argument's value and resolves a fieldRef to the document's value.
+// readArgument checks that an argument has a value, and replaces a fieldRef by the value of the document's field.
 func (d *document) readArgument(at string, a *argument) {
 	switch {
 	case a.ValueFrom == nil && a.Value == nil:
@@ -168,7 +168,7 @@ func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *ana
 	return nil
 }
 
-// blameAnalysis adds the place of an error: a field of a template or of the document that uses the template.
+// blameAnalysis adds to an error its file and field. They are in a template, or in the document that uses the template.
 func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		if invalid.Field == "templates" {

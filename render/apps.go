@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// InvalidName is a matched folder that cannot be an app. Its name is invalid or taken, or it is a symbolic link.
+// InvalidName is a matching folder that cannot be an app: its name is invalid or taken, or it is a symbolic link.
 type InvalidName struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
 
-// FindApps returns the apps of a configuration, sorted by name. A matched folder is an app if it has a kustomization.
-// With "helm" in its entry, a chart is enough. With "directory", manifests are enough. Any InvalidName is an error.
+// FindApps returns a configuration's apps, sorted by name. A folder that an entry matches is an app if it has a
+// kustomization. If the entry sets helm, a chart is enough; with directory, manifests are. Any InvalidName is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -28,7 +28,7 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	return apps, nil
 }
 
-// FindAll returns the apps and the folders that cannot be apps. If folders share a name, the first one is the app.
+// FindAll returns the apps, and the folders that cannot be apps. If folders have one app name, the first is the app.
 func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []InvalidName, err error) {
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
@@ -69,7 +69,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			case !taken:
 				byName[app.Name] = app
 				apps = append(apps, app)
-			case other.Path != app.Path: // else an earlier entry matched the folder, and its settings win
+			case other.Path != app.Path: // with equal paths, an earlier entry has matched this folder, and its settings apply
 				unnamed = append(unnamed, InvalidName{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
 					other.Path, app.Path, app.Name).WithFix("give one app another name")})
 			}
@@ -79,7 +79,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	return apps, unnamed, nil
 }
 
-// linksTo returns the symbolic links to folders that match an entry. Such links are not apps.
+// linksTo returns the symbolic links that match an entry and lead to a folder. Such links cannot be apps.
 func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err error) {
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
@@ -111,8 +111,8 @@ func LinkedApp(dir string) *rollout.InvalidError {
 // mostFolders limits the matched folders. Nested folders that share a Git tree object can expand to millions.
 const mostFolders = 20_000
 
-// expand returns the apps' folders below dir that match a glob's segments. The entry says whether a chart or
-// manifests make a folder an app. Each folder that a wildcard matches decrements left. Below 0, expand stops.
+// expand returns the folders of apps below dir that match the path segments in glob. The entry determines whether a
+// chart or manifests make a folder an app. Each folder that a wildcard matches decrements left; below 0, expand stops.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)

@@ -28,7 +28,7 @@ type assembly struct {
 	objects           []rollout.Object // the objects to apply
 	documents         []*document      // the Rollout documents among the built objects
 	analysisTemplates []*analysis.Template
-	named             []*analysis.Template                           // used by a Rollout or by another used template
+	named             []*analysis.Template                           // named by a Rollout or by another template
 	checkProvider     func(kind string, config map[string]any) error // nil accepts all
 	deployments       map[rollout.Workload]rollout.Object
 	specs             []rollout.Spec
@@ -36,7 +36,7 @@ type assembly struct {
 	generated         []rollout.Ref // the objects that routers generate in releases
 }
 
-// assemble makes a Render from the built objects, and may change these objects.
+// assemble checks the built objects and fills the assembly from them. It may change the objects.
 func (a *assembly) assemble(built []rollout.Object) error {
 	schema.shared(func() { defaultNamespaces(built, a.app.Namespace) })
 	built, err := a.withHooks(built)
@@ -73,7 +73,7 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	return a.hash()
 }
 
-// unique refuses objects that have the same Ref after they get a default namespace. Kustomize allows such objects.
+// unique refuses two objects with the same Ref. Kustomize allows two if only one manifest gives the namespace.
 func unique(objects []rollout.Object, file string) error {
 	seen := make(map[rollout.Ref]bool, len(objects))
 	for _, object := range objects {
@@ -127,13 +127,13 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.app), object.APIVersion(), ref.Kind); is || p != nil {
-		a.deployments[w] = object // even if no Rollout uses it, because missing workloads count as removed
+		a.deployments[w] = object // even without a Rollout, because a workload that is missing here counts as removed
 	}
 	a.objects = append(a.objects, object)
 	return nil
 }
 
-// dropOwned removes annotations of Kubernetes' controllers, which users copy from the output of kubectl get -o yaml.
+// dropOwned removes annotations that Kubernetes' controllers write. Users copy them from kubectl get -o yaml.
 func dropOwned(object rollout.Object) (dropped []string) {
 	annotations := object.Map("metadata", "annotations")
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// renderDocs renders an app whose only manifest has these documents.
+// renderDocs renders the app demo, whose only manifest contains the given documents.
 func renderDocs(t *testing.T, docs string) *rollout.Render {
 	t.Helper()
 	return renderRepo(t, map[string]string{"kustomization.yaml": "resources: [all.yaml]\n", "all.yaml": docs})

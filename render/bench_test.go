@@ -12,7 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// benchApp returns an app of typical size, eight files: base and overlay, a Deployment, two Services, a generated ConfigMap and a patch.
+// benchApp returns an app of typical size. Its seven files are a base with a Deployment, two Services and a generated ConfigMap, and an
+// overlay with a patch and a Rollout.
 func benchApp() map[string]string {
 	return map[string]string{
 		"base/kustomization.yaml": "resources: [deployment.yaml, services.yaml]\nconfigMapGenerator: [{name: settings, envs: [settings.env]}]\n",
@@ -38,7 +39,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkFluxRule resets the schema around each build, as fluxcd/pkg does. Compare it with BenchmarkBuild.
+// BenchmarkFluxRule resets the schema around each build, as fluxcd/pkg does. Compare the result with BenchmarkBuild.
 func BenchmarkFluxRule(b *testing.B) {
 	tree := newTree(benchApp())
 	for b.Loop() {
@@ -66,7 +67,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	compare.CheckNamed(b, "builds", 1, r.Builds())
 }
 
-// BenchmarkChart renders a chart of 40 templates with typical helpers. The target is 30 ms.
+// BenchmarkChart renders a chart of 40 templates with typical helpers. A render should take at most 30 ms.
 func BenchmarkChart(b *testing.B) {
 	files := shopChart("apps/shop")
 	files["apps/shop/templates/_helpers.tpl"] = `{{- define "name" -}}

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// schema guards kustomize's OpenAPI schema, which is a global variable. A build with an "openapi:" field replaces the
-// schema and would change parallel builds, so it runs alone. All other builds share the built-in schema.
+// schema guards kustomize's OpenAPI schema, which is a global variable. A build with an "openapi:" field runs alone,
+// because it replaces the schema and would change parallel builds. All other builds share the built-in schema.
 var schema schemaGuard
 
 type schemaGuard struct {
@@ -43,7 +43,7 @@ func (g *schemaGuard) shared(f func()) {
 	f()
 }
 
-// alone runs f without a schema and without other builds.
+// alone resets the schema and runs f while no other build runs.
 func (g *schemaGuard) alone(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,8 +112,8 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	return built, nil
 }
 
-// options returns the options of the kustomize command: no plugins, no Helm, and only files below the kustomization.
-// Without sortOptions the objects are in legacy order, which is not the library's default.
+// options returns the options of the kustomize command: no plugins, no Helm, and only files below the kustomization. If
+// a kustomization has no sortOptions, its objects are in legacy order, which is not the library's default.
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A chart may generate a random password. A chart that calls random functions is built twice, with different constants
-// for random values. Only values of create-only Secrets may differ (rollout.AnnotationCreateOnly). A third build has
-// really random values. Digests and comparisons omit the Secrets' data (rollout.Object.Told).
+// A chart may generate a random password. An app whose chart calls random functions is built twice, with different
+// constants as their results. Only the values of create-only Secrets may differ (rollout.AnnotationCreateOnly). A third
+// build uses random results. Digests and comparisons omit the data of these Secrets (rollout.Object.Told).
 
-// byChance returns the indices of Secrets that need random values. Other random differences give an InvalidError.
+// byChance returns the indices of Secrets with random values. If another object is random, it returns an InvalidError.
 func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, error) {
 	for _, object := range objects {
 		if err := o.madeOnce(object); err != nil {
@@ -62,7 +62,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance returns the error for an object that differs at each render. Kustomize may have extended the name.
+// blameChance returns the error for an object that differs between renders. Kustomize may have extended the name.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {
@@ -86,7 +86,7 @@ func withoutValues(o rollout.Object) rollout.Object {
 	return out
 }
 
-// draw sets random values in the objects at the given indices. Its error never contains a value.
+// draw replaces the values of the objects at the given indices by random values. Its error never contains a value.
 func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	if len(at) == 0 {
 		return nil

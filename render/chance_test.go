@@ -11,7 +11,8 @@ import (
 
 const once = `annotations: {gitrollout.dev/create-only: "true"}`
 
-// chanceChart returns a kustomization of a chart with these templates. A patch makes the objects of one kind create-only.
+// chanceChart returns an app in folder a with a chart of the given templates. If kind is not "", a patch makes the objects of this kind
+// create-only.
 func chanceChart(kind string, templates ...string) map[string]string {
 	files := map[string]string{"a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n"}
 	for i, text := range templates {
@@ -34,8 +35,8 @@ const (
 // appA is the app in folder a.
 var appA = rollout.App{Name: "a", Path: "a", Namespace: "shop"}
 
-// TestMadeOnce checks that a chart may have a Secret with random values if the Secret is create-only. Each render has other values, but the
-// same digest.
+// TestMadeOnce checks that a chart may have a Secret with random values if the Secret is create-only. Each render has new random values,
+// but the same digest.
 func TestMadeOnce(t *testing.T) {
 	drawn := map[string]bool{}
 	var digest string

@@ -27,7 +27,7 @@ const (
 	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the default for its objects
 )
 
-// charts renders a kustomization's charts. The objects become its last resources, so that its patches apply to them.
+// charts renders a kustomization's charts. It appends the objects to its resources, so that its patches apply to them.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -151,7 +151,7 @@ func mergeValues(values map[string]any, file string, content []byte) (map[string
 	return merged, nil
 }
 
-// inlineValues merges valuesInline with a file's values.
+// inlineValues merges valuesInline with a file's values, as the field valuesMerge requires.
 func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 	values := c.ValuesInline
 	if c.ValuesMerge != "replace" {

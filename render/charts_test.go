@@ -24,7 +24,8 @@ func shopChart(dir string) map[string]string {
 	}
 }
 
-// seen lists the objects rendered from the shop chart. For a Deployment, it adds the release's namespace, a # per replica, and the image.
+// seen lists the objects that the chart of shopChart renders. For a Deployment, it adds the release's namespace, one # per replica, and the
+// image.
 func seen(t *testing.T, r *rollout.Render) string {
 	t.Helper()
 	var all []string

@@ -7,18 +7,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// closure records a build's lookups at one path and below. A folder's id covers its whole content, so an unchanged app
-// costs about one lookup per folder. asked means that the build looked up this path, not only paths below.
+// closure records a build's lookups at one path and below. A folder's id covers its whole content, so checking an
+// unchanged app takes about one lookup per folder. asked is true if the build looked up the path itself.
 type closure struct {
 	asked    bool
-	was      string // the mark of the recorded result
+	was      string // the mark of the entry that the build found (see markOf)
 	lists    bool   // the build uses the folder's whole content
 	isDir    bool   // the path was a folder; set only if children or lists is set
 	folder   string // the folder's id
 	children map[string]*closure
 }
 
-// newClosure returns the closure of a build's lookups and their results in a tree.
+// newClosure returns a closure with a build's lookups and with the results that they have in the tree.
 func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	root := &closure{}
 	for _, p := range looked.At {

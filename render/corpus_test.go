@@ -52,8 +52,8 @@ func onDisk(dir string, own bool) (out []byte, err error) {
 	return out, err
 }
 
-// TestSameBytesAsKustomize builds each kustomization of the corpus and of the examples from a tree, and by kustomize from a checkout. Both
-// builds must have the same bytes.
+// TestSameBytesAsKustomize builds each kustomization of the corpus and of the examples from a tree, and with kustomize from a checkout.
+// Both builds must return the same bytes.
 func TestSameBytesAsKustomize(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
 	must(t, err)

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads a DaemonSet's update strategy. maxUnavailable limits the nodes without a ready pod
-// at each step. The limit is 1 by default. If the DaemonSet uses maxSurge, the limit is 1 too.
+// mergeDaemonSet reads a DaemonSet's update strategy. maxUnavailable limits how many nodes may be without a ready pod
+// during a step. The default is 1. If the DaemonSet sets maxSurge instead, the limit is 1 too.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {

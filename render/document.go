@@ -15,7 +15,7 @@ const (
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// ofOthers maps kinds of other controllers to fixes for users. Such objects do nothing, or both controllers move pods.
+// ofOthers maps kinds of other controllers to fixes. Such objects do nothing, or have two controllers move the pods.
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout":        "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"rollouts.kruise.io/TrafficRouting": "write the routes into a Rollout, as in docs/coming-from-kruise-rollouts.md",
@@ -38,7 +38,7 @@ type document struct {
 	form     specForm         // as written in the document
 	workload rollout.Workload // the workload that the release moves
 	inline   bool             // the Deployment is generated from the document's pod template
-	spec     rollout.Spec     // without fields that may come from the Deployment instead
+	spec     rollout.Spec     // mergeInto adds the fields that the workload may set
 	analyses []measured
 	routers  map[string]block // the blocks of trafficRouting, by kind
 }
@@ -72,7 +72,7 @@ func newDocument(object rollout.Object) (*document, error) {
 	return d, nil
 }
 
-// shortRef formats an object, such as Rollout/shop/checkout.
+// shortRef formats a reference as KIND/NAMESPACE/NAME, such as Rollout/shop/checkout.
 func shortRef(ref rollout.Ref) string { return ref.Kind + "/" + ref.Namespace + "/" + ref.Name }
 
 // read validates the fields and fills in the spec.
@@ -169,7 +169,7 @@ func (d *document) readScaling(form *canaryForm) {
 // scaleDownDelay is Argo Rollouts' default, in seconds. After this time, no node sends requests to the old pods.
 const scaleDownDelay = 30
 
-// readDelays reads how many seconds the additional pods of a canary stay.
+// readDelays reads minPodsPerReplicaSet, and how many seconds the additional pods of a canary stay.
 func (d *document) readDelays(form *canaryForm) {
 	c := d.spec.Canary
 	surge := d.spec.Scaling == rollout.Surge
@@ -242,7 +242,7 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	return step
 }
 
-// fullWeight returns the weight for all requests or all pods.
+// fullWeight returns the weight that means all requests or, without a router, all pods.
 func (d *document) fullWeight() int {
 	if t := d.spec.Canary.Traffic; t != nil && t.MaxWeight > 0 {
 		return t.MaxWeight

@@ -106,7 +106,7 @@ func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	}
 }
 
-// checkExperiments generates the objects of experiments from the current version and validates the objects.
+// checkExperiments validates the objects that the experiments would create with the workloads of this render.
 func (a *assembly) checkExperiments() error {
 	taken := map[rollout.Ref]string{}
 	for _, o := range a.objects {

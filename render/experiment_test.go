@@ -59,7 +59,8 @@ spec:
       - setWeight: 50
 `
 
-// experimentApp returns the base app of testdata/invalid/rollout with the template of an experiment's analysis. document is the Rollout.
+// experimentApp returns the base app of testdata/invalid/rollout with the AnalysisTemplate errors. The parameter document is the app's
+// Rollout.
 func experimentApp(t *testing.T, document string) map[string]string {
 	t.Helper()
 	repo := archiveFiles(t, "testdata/invalid/rollout/base.txtar")

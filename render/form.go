@@ -9,13 +9,13 @@ import (
 )
 
 // The types below are the form of a Rollout document. The reader, the schemas and the reference read the struct tags
-// (rollout.Field). Argo Rollouts v1.10 has the same names (pkg/apis/rollouts/v1alpha1/types.go). Its other fields are
-// refused. The tag "own" marks fields of gitrollout. Fields that need no translation are in rollout.Spec.
+// (rollout.Field). The names are as in Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go), whose other fields
+// are refused. The tag "own" marks fields of gitrollout only. Fields that need no translation are in rollout.Spec.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
 
-// Routers is the name of the field for the blocks in trafficRouting that configure routers.
+// Routers is the value of the tag "names" on the field of trafficForm that holds the blocks of routers.
 const Routers = "routers"
 
 type documentForm struct {
@@ -123,7 +123,7 @@ type mirrorMatch struct {
 	Headers map[string]rollout.StringMatch `json:"headers"`
 }
 
-// trafficForm holds trafficRouting. Package traffic reads its blocks for routers.
+// trafficForm holds the fields of trafficRouting. Package traffic reads the blocks in its field Routers.
 type trafficForm struct {
 	rollout.Traffic
 	ManagedRoutes []managedRoute `json:"managedRoutes"`

@@ -31,7 +31,7 @@ const (
 // lfsPointer is the start of a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-// Marks are the results of lookups in a closure. All folders have the same mark, because paths below have their own.
+// Marks represent the results of lookups in a closure. All folders share one mark, because paths below have their own.
 const (
 	markAbsent = ""
 	markDir    = "dir"
@@ -53,7 +53,7 @@ type lookup struct {
 	found bool
 }
 
-// treeFS is a read-only tree of a commit for one build in one goroutine. It follows symlinks and records lookups.
+// treeFS is a commit's tree as a file system for one build in one goroutine. It follows symlinks and records lookups.
 type treeFS struct {
 	tree    rollout.Tree
 	made    map[string][]byte // generated files, which hide the tree's files
@@ -293,7 +293,7 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	return withNames(data), nil
 }
 
-// errReadOnly is for methods that write or list. If a build called one, TestSameBytesAsKustomize would fail.
+// errReadOnly is the error of methods that write or list. If a build called one, TestSameBytesAsKustomize would fail.
 var errReadOnly = errors.New("a commit's tree can only be read, file by file")
 
 func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }

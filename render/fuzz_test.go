@@ -123,7 +123,7 @@ func FuzzAnyField(f *testing.F) {
 	})
 }
 
-// spoil replaces one value. The position at counts values depth first, with the keys of mappings in sorted order.
+// spoil replaces the value at the position at. Positions count values depth first, with the keys of mappings in sorted order.
 func spoil(node any, at *int, value any) any {
 	if *at--; *at == -1 {
 		return value

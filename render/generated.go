@@ -11,11 +11,11 @@ import (
 // generatedSuffix matches kustomize's suffix of generated names: "-" and ten characters of its hash alphabet.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// warnGenerated warns if a pod template names a generated ConfigMap or Secret without its hash, because the pods would
-// not start. Kustomize adds the hash to names in a Rollout only with "configurations".
+// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash, because the
+// pods would not start. Kustomize adds the hash to names in a Rollout only with "configurations".
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
-	generated := map[rollout.Ref]string{} // from the name without the hash to the full name
+	generated := map[rollout.Ref]string{} // maps the name without the hash to the full name
 	for _, object := range a.objects {
 		ref := object.Ref()
 		if ref.Group != "" || ref.Kind != "ConfigMap" && ref.Kind != "Secret" {

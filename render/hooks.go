@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the hash of an app's objects, with encrypted values sealed. With a Rollout, the hash is "".
+// contentOf returns the hash of an app's objects, with encrypted values sealed. With a Rollout in the app, it is "".
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -27,8 +27,8 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks removes hooks that gitrollout does not run, such as Helm's tests, and warns about them. It keeps Jobs
-// before and after releases. It also removes a chart's unreadable hooks, because users cannot change them.
+// withHooks removes hooks that gitrollout does not run, and keeps hooks that run before or after releases. It warns
+// about the removed hooks, except a chart's tests. It also removes a chart's invalid hooks, which users cannot change.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -82,7 +82,7 @@ var (
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames names hook Jobs that have only generateName, because kustomize requires a name. The name is the prefix.
+// withNames gives a name to hook Jobs that have only generateName. The name, which kustomize requires, is the prefix.
 func withNames(data []byte) []byte {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data

@@ -16,7 +16,7 @@ import (
 
 const halfway = ownHead + "  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
 
-// migrating returns the files of an app with a Rollout and with a document that may be a hook.
+// migrating returns the files of an app with a Rollout and with the given document, which may be a hook.
 func migrating(t *testing.T, document string) map[string]string {
 	t.Helper()
 	repo := archiveFiles(t, "testdata/invalid/rollout/base.txtar")
@@ -26,8 +26,8 @@ func migrating(t *testing.T, document string) map[string]string {
 	return repo
 }
 
-// TestHooks checks that supported hooks stay among the objects, and that hooks for other events are left out with a warning. An invalid
-// hook is refused, with file and fix. An app with a hook Job but without a Rollout has a content hash.
+// TestHooks checks that supported hooks stay among the objects, and that hooks for other events are left out with a warning. For an invalid
+// hook, the app is refused, with file and fix. An app with a hook Job but without a Rollout has a content hash.
 func TestHooks(t *testing.T) {
 	object := func(version, kind, annotation string) string {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: migrate, annotations: {" + annotation + "}}\n"
@@ -109,8 +109,8 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestHooksOfCharts checks that a chart's hook Jobs run around the releases of an app with a Rollout. Unsupported hooks are left out with a
-// reason.
+// TestHooksOfCharts checks that a chart's supported hooks stay among the objects of an app with a Rollout. Unsupported hooks are left out,
+// with a warning that gives the reason.
 func TestHooksOfCharts(t *testing.T) {
 	const chart = "apps/shop/charts/shop"
 	files := merged(shopChart(chart), map[string]string{

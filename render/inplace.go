@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// inPlace holds parts of messages. They say why a kind of workload can only replace pods in place.
+// inPlace holds parts of error messages that say why a kind of workload can only replace its pods in place.
 type inPlace struct {
 	second     string // why there is no second set of pods
 	beside     string // the end of the message "has no pods …"

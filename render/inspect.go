@@ -19,7 +19,7 @@ type plan struct {
 	warnings []string
 }
 
-// maxRoots limits a build's kustomizations. It counts references: a chain of 30 files with 2 references each has 2^30.
+// maxRoots limits a build's kustomizations. Each reference counts: a chain of 30 files with 2 references each has 2^30.
 const maxRoots = 1000
 
 // inspector walks the kustomizations as kustomize does. It refuses anything that leaves the repository, starts a
@@ -32,9 +32,9 @@ type inspector struct {
 	total   shape
 	work    int
 	checked map[string]shape // sizes of checked texts, by file and field
-	stack   []string         // folders of the open kustomizations
+	stack   []string         // folders from the app's kustomization to the current one
 
-	namespace string            // the innermost namespace of the open kustomizations; "" if there is none
+	namespace string            // the innermost namespace of the kustomizations in stack; "" if none sets it
 	charted   map[string]string // the namespace of the charts; the key is the kustomization file
 }
 
@@ -132,7 +132,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 // KustomizationNames are the file names in kustomize's order (konfig.RecognizedKustomizationFileNames).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load reads a folder's kustomization. It looks up all three names as kustomize does, because the closure needs them.
+// load reads a folder's kustomization. Like kustomize it looks up all three names, so that the closure has all three.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte

@@ -42,8 +42,8 @@ func (s *shape) add(more shape) {
 	s.copies += more.copies
 }
 
-// sound measures YAML, and refuses YAML that kustomize could not print as JSON in bounded memory and time. Kustomize
-// even calls log.Fatal for values that JSON lacks. The parameter field is "" if content is a whole file.
+// sound measures YAML, and refuses YAML that kustomize could not print as JSON in bounded memory and time. For values
+// that JSON lacks, such as .nan, kustomize calls log.Fatal. The parameter field is "" if content is a whole file.
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
@@ -125,7 +125,7 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts YAML values, with aliases expanded. The field expanded has each anchor's count, or -1 while counting.
+// meter counts YAML values, with aliases expanded. expanded maps each anchor to its count, or to -1 during the count.
 type meter struct {
 	expanded map[*kyaml.Node]int
 	line     int // the line of the problem

@@ -21,8 +21,8 @@ func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame adds to an error the file that defines the object. The error's field About says which object; if it is
-// empty, ref does. blame searches all files, because kustomize records origins only in annotations.
+// blame adds to an error the file that defines its object. The object is in the error's field About or, if About is
+// empty, in ref. blame searches all files, because kustomize records origins only in annotations.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -67,7 +67,7 @@ func (o origins) source(ref rollout.Ref, field string) (file, name string, line 
 	return file, name, line
 }
 
-// lineOf returns the line of a field such as spec.ports[1].name, or 0 without the field.
+// lineOf returns the line of a field such as spec.ports[1].name, or 0 if the field is missing.
 func lineOf(n *kyaml.Node, field string) (line int) {
 	if n.Kind == kyaml.AliasNode {
 		n = n.Alias
@@ -89,8 +89,8 @@ func lineOf(n *kyaml.Node, field string) (line int) {
 	return line
 }
 
-// renamed returns the name that kustomize gave to an object. Kustomize does not rewrite names in a Rollout or scaler.
-// The parameter from is the Rollout or scaler with the old name. renamed also tries the prefix and suffix of from.
+// renamed returns the name that kustomize gave to an object. name is the name in from, a Rollout or scaler, in which
+// kustomize changes no names. renamed also tries name with the prefix and suffix that kustomize added to from.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name
@@ -101,7 +101,7 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	return name
 }
 
-// affixed returns a name with the same prefix and suffix that kustomize has added to the name of the object like.
+// affixed adds to a name the prefix and suffix that kustomize has added to the name of the object "like".
 func (o origins) affixed(like rollout.Ref, name string) string {
 	_, source, _ := o.source(like, "")
 	if source == "" {

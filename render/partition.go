@@ -36,7 +36,7 @@ func (a *assembly) describe(d *document) error {
 	}
 }
 
-// mergePartitioned reads the strategy of a kind with a partition. updateStrategy says how pods are replaced.
+// mergePartitioned reads the strategy of a workload with a partition. Its updateStrategy says how pods are replaced.
 func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	p := d.spec.Partition
 	if p.Nodes != "" {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ofKind returns the files of an app with a workload of a kind, its Rollout and an HPA.
+// ofKind returns the files of an app with a workload of the given kind, its Rollout and an HPA. more adds fields to the workload's spec.
 func ofKind(apiVersion, kind, strategy, more string) map[string]string {
 	return map[string]string{
 		"kustomization.yaml": "resources: [workload.yaml, rollout.yaml, hpa.yaml]\n",
@@ -28,8 +28,8 @@ spec:
 	}
 }
 
-// TestWorkloadsByTheirFields checks workloads whose kind has a partition. The HPA decides the replicas. The description of the kind names
-// the field for minReadySeconds.
+// TestWorkloadsByTheirFields checks workloads whose kind has a partition. An HPA sets their replicas. The description of the kind names the
+// field for minReadySeconds.
 func TestWorkloadsByTheirFields(t *testing.T) {
 	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
 		MinReady: "spec.rollout.minReadySeconds"}

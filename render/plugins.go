@@ -14,7 +14,7 @@ import (
 )
 
 // plugin checks an entry of generators, transformers or validators: inline YAML or a path. It allows only plugins that
-// are built into kustomize, because others start programs. Built-in plugins may load a path or URL, so it checks these.
+// are built into kustomize, because others start programs. It checks the paths and URLs that built-in plugins may load.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))

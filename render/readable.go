@@ -166,13 +166,13 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 	}
 }
 
-// unknown refuses a field that its parent, of a kind or version, does not have.
+// unknown refuses a field that is not in known. The text in "of" names the Kubernetes version or CRD without it.
 func (r *typeReader) unknown(at string, known []string, of string) {
 	near := rollout.DidYouMean(at[strings.LastIndex(at, ".")+1:], known)
 	r.Fail(at, cmp.Or(near, "leave it out, or write another field"), "is not a field of %s", of)
 }
 
-// defaultKeys has the defaults of keys.
+// defaultKeys has the default values of the fields that are keys of list entries.
 var defaultKeys = map[string]any{"protocol": "TCP"}
 
 // unique refuses list entries with the same keys, as server-side apply does. The items of a "set" are their own keys.

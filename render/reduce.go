@@ -44,7 +44,7 @@ var reductions = []struct {
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce shortens kustomize's error to one line. The state stores the line, so it must not depend on machine or run.
+// reduce shortens kustomize's error to one line. The state stores this line, so it must be equal on all machines.
 func reduce(fs *treeFS, file string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		return invalid
@@ -101,7 +101,7 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns a folder's kustomization file. If the build read none, it returns the last argument.
+// kustomizationIn returns the kustomization file that the build read in dir. If there is none, otherwise is returned.
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

@@ -19,7 +19,7 @@ var (
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
-// clones matches fields that can name Git repositories. An entry that looks remote is cloned even if it is a file.
+// clones matches fields that can name Git repositories. Kustomize clones a remote-looking entry even if it is a file.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
 // isWeb reports whether kustomize would fetch a path over HTTP (internal/loader/fileloader.go, IsRemoteFile).

@@ -26,7 +26,7 @@ type Looked struct {
 	All []string // folders whose whole content the build uses
 }
 
-// Renderer builds apps and caches results. It is safe for concurrent use. Two concurrent calls may build the same app.
+// Renderer builds apps and caches results. It is safe for concurrent use. Concurrent calls may build one app twice.
 type Renderer struct {
 	builder Builder
 	builds  atomic.Int64

@@ -127,7 +127,8 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	mustRender(t, r, files, apps[0])
 }
 
-// TestFolderThatComesAndGoes checks whether a failed look-up still holds after a parent folder appears, disappears or becomes a file.
+// TestFolderThatComesAndGoes checks whether the closure of a failed look-up stays valid after a parent folder appears, disappears or
+// becomes a file.
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {
@@ -151,7 +152,8 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestFaultsInTheMiddle fails each look-up and each read of a build in turn. The store's error is no InvalidError, and is not cached.
+// TestFaultsInTheMiddle lets each look-up and each read of a build fail in turn. The build must return the store's error, which is no
+// InvalidError, and the error must not be cached.
 func TestFaultsInTheMiddle(t *testing.T) {
 	many, apps := manyApps(1)
 	gone := errors.New("the store is gone")
@@ -196,8 +198,8 @@ func TestFaultsInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestFewRendersAreRemembered checks that the cache is bounded for an app with ever new files or entries. KeepOnly drops the caches of
-// removed apps.
+// TestFewRendersAreRemembered checks that the cache is bounded for an app whose files or configuration entry change again and again.
+// KeepOnly drops the caches of removed apps.
 func TestFewRendersAreRemembered(t *testing.T) {
 	files, apps := manyApps(1)
 	r := New(InProcess{})

@@ -42,7 +42,7 @@ func scalersAmong(objects []rollout.Object) []scaler {
 	return out
 }
 
-// scale points a Rollout's autoscalers to its workload. It removes spec.replicas from every workload that is scaled.
+// scale points autoscalers of a Rollout to its workload. It removes spec.replicas if an autoscaler sets the replicas.
 func (a *assembly) scale() {
 	for _, s := range scalersAmong(a.objects) {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}

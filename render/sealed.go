@@ -108,7 +108,7 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	return merge(&c, sealed, open, files[0])
 }
 
-// unlocks gives the app's keys to a build, if there are any.
+// unlocks lets a build request the app's data keys, unless its Secrets stay sealed.
 func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 	if b.Unlock == nil || app.Sealed {
 		return
@@ -138,7 +138,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app another time. The function set changes the settings. An error of the tree is stored in of.failed.
+// again builds an app once more, with the settings from set. An error of reading the tree is stored in of.failed.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)

@@ -23,7 +23,7 @@ stringData:
   user: postgres
 `
 
-// encryptedApp returns an app with decryption, and its files. The parameter files adds or replaces files.
+// encryptedApp returns an app whose entry has decryption, and the app's files. The parameter files adds or replaces files.
 func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 	all := merged(map[string]string{
 		"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\n",
@@ -34,7 +34,7 @@ func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 	return rollout.App{Name: "a", Path: "a", Namespace: "shop", Decryption: "sops-keys"}, all
 }
 
-// opener returns a renderer that has keys.
+// opener returns a renderer that decrypts with the given keys.
 func opener(t testing.TB, keys ...sopstest.Key) *Renderer {
 	data := map[string]string{}
 	for _, k := range keys {
@@ -145,8 +145,8 @@ func TestEncryptedFiles(t *testing.T) {
 	}
 }
 
-// TestEncryptedIsHeld checks that an encrypted value is refused if it cannot be decrypted or would appear outside of a Secret. The error
-// has the file and the fix, but no value.
+// TestEncryptedIsHeld checks that an app is refused if an encrypted value cannot be decrypted or would appear outside of a Secret. The
+// error has the file and the fix, but no value.
 func TestEncryptedIsHeld(t *testing.T) {
 	key, other := sopstest.Age(t), sopstest.Age(t)
 	manifest := sopstest.Manifest(t, secretManifest, key)
@@ -206,8 +206,8 @@ func TestEncryptedIsHeld(t *testing.T) {
 	compare.Check(t, "a/secret.yaml: "+broken.Error()+want, fmt.Sprint(err))
 }
 
-// TestSomebodyElseDecrypts checks objects with the annotation gitrollout.dev/decryption: none. They are applied encrypted, for another
-// operator. The annotation is refused on a Secret. Without the annotation, such an encrypted object is refused.
+// TestSomebodyElseDecrypts checks objects with the annotation gitrollout.dev/decryption: none. They are applied in encrypted form, and
+// another operator decrypts them. The annotation is refused on a Secret. Without the annotation, such an encrypted object is refused.
 func TestSomebodyElseDecrypts(t *testing.T) {
 	key := sopstest.Age(t)
 	theirs := func(name, more string) string {
@@ -293,7 +293,8 @@ metadata: {name: "c{{ $i }}"}
 	}
 }
 
-// TestEncryptedExample checks that the files of examples/encrypted open with their key, and that they render without the key.
+// TestEncryptedExample checks that the files of examples/encrypted can be decrypted with their key, and that they also render without the
+// key.
 func TestEncryptedExample(t *testing.T) {
 	files := readFiles(t, "../examples/encrypted")
 	secret, err := os.ReadFile("sops/testdata/test.agekey")
@@ -310,8 +311,8 @@ func TestEncryptedExample(t *testing.T) {
 	}
 }
 
-// TestAnUnchangedFileAsksForNoKey checks how often the keys are used. Without a matching key, each render tries the keys again, because a
-// key may have been added. With a matching key, an unchanged app is not built again.
+// TestAnUnchangedFileAsksForNoKey checks how often Unlock is called. Without a matching key, each render calls Unlock again, because a key
+// may have been added. With a matching key, an unchanged app is not built again.
 func TestAnUnchangedFileAsksForNoKey(t *testing.T) {
 	key, asked := sopstest.Age(t), 0
 	keys := &sops.Keys{}

@@ -14,7 +14,7 @@ import (
 // valueFields are the fields of a Secret whose values may be encrypted.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts returns the second build's objects in the first build's order, or else an object that one build lacks.
+// counterparts returns the second build's objects in the first build's order, or an object that only one build has.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -51,7 +51,7 @@ type comparison struct {
 	object  int
 }
 
-// first returns the index and field of the first difference, or -1. It ignores the texts in Secrets.
+// first returns the index and field of the first difference, or -1. It ignores texts in data and stringData of Secrets.
 func (c *comparison) first(sealed, other []rollout.Object) (object int, field string) {
 	var names []string
 	for i, o := range sealed {
@@ -117,10 +117,10 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is a digest's minimum length. An annotation has no effect, so its digest may be 8 digits with a letter.
+// leastDigest is a digest's minimum length. In annotations, which have no effect, 8 digits with a letter are enough.
 const leastDigest = 40
 
-// isDigest reports whether a field holds digests. The comparison of the first two builds finds the fields.
+// isDigest reports whether a field holds digests. The comparison of the first two builds decides this for each field.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false

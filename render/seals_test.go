@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// chartOf returns the files of an app with a chart of one template. The file of values is missing.
+// chartOf returns the files of an app with a chart of one template. The caller must add the values file a/values.yaml.
 func chartOf(template string) map[string]string {
 	return map[string]string{
 		"a/kustomization.yaml":           "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n",
@@ -32,8 +32,8 @@ const (
 )
 
 // TestWhereEncryptedValuesMayBe checks encrypted values of each type. Each value is encrypted three times, because its substitute depends
-// on the ciphertext. Outside of a Secret's values, it is refused with field and fix, with and without a key. Without a key, a Secret with a
-// derived value is marked as sealed.
+// on the ciphertext. An app that uses the value outside of a Secret's values is refused with field and fix, with and without a key. Without
+// a key, a Secret with a derived value is marked as sealed.
 func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	key := sopstest.Age(t)
 	noted := func(value string) string { return configMap("db, annotations: {x: \"{{ " + value + " }}\"}") }
@@ -122,8 +122,8 @@ func TestASwitchThatDecides(t *testing.T) {
 	}
 }
 
-// TestShortDigests checks that annotations may have digests of encrypted values, with at least eight digits. The digests are equal with and
-// without a key, because they depend only on the ciphertext.
+// TestShortDigests checks that annotations may contain digests of encrypted values, even if shortened to eight digits. The digests are
+// equal with and without a key, because they depend only on the ciphertext.
 func TestShortDigests(t *testing.T) {
 	key := sopstest.Age(t)
 	for _, digest := range []string{"sha256sum | trunc 8", "sha1sum | trunc 10", "sha256sum | trunc 63", "sha512sum"} {
@@ -151,7 +151,8 @@ func TestShortDigests(t *testing.T) {
 	}
 }
 
-// TestWhatLooksLikeADigest checks that a text is refused if it looks like a digest but depends on a password.
+// TestWhatLooksLikeADigest checks that a text that only looks like a digest is refused. In this test, a template chooses the text by the
+// password.
 func TestWhatLooksLikeADigest(t *testing.T) {
 	key := sopstest.Age(t)
 	template := configMap(`db, annotations: {x: "{{ if eq .Values.v "hunter2-in-git" }}cafe{{ else }}beef{{ end }}` +

@@ -38,8 +38,8 @@ var fieldFacts = func() map[string]fieldFact {
 	return facts
 }()
 
-// Strict returns a check of an app's objects against kubernetes.version and the CRDs in the renders of a cluster. It is
-// for people's commands: in the cluster, the API server decides.
+// Strict returns a function that checks an app's objects against kubernetes.version and the CRDs in a cluster's
+// renders. It is called by commands for users, because in the cluster the API server decides.
 func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) error {
 	schemas, served := map[string]map[string]any{}, map[groupKind][]string{}
 	for _, r := range all {
@@ -95,7 +95,7 @@ func (r *typeReader) checkVersion(object rollout.Object) {
 	typed, err := scheme.Scheme.New(gvk)
 	versions := scheme.Scheme.VersionsForGroupKind(gvk.GroupKind())
 	if len(versions) == 0 || isServed(gvk, r.minor) || err != nil && r.minor != newest {
-		return // the Go types of other versions may be gone, or may follow
+		return // this program may lack the Go types of older and newer versions
 	}
 	slices.SortFunc(versions, func(a, b runtime.GroupVersion) int {
 		return version.CompareKubeAwareVersionStrings(b.Version, a.Version) // v2, v1, v2beta1

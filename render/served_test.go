@@ -55,7 +55,7 @@ spec:
   - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
 `
 
-// TestStrict checks objects that render, against a version of Kubernetes and against CRDs.
+// TestStrict checks the errors of Strict for objects that render, but that a Kubernetes version or a CRD may not accept.
 func TestStrict(t *testing.T) {
 	pod := func(spec string) string {
 		return strings.Replace(deploymentHead, "containers:", spec+", containers:", 1)
@@ -143,7 +143,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestLines checks the place of errors in several files and documents, in a patch, and under a name prefix.
+// TestLines checks the file and line of errors for objects in several files and documents, in a patch, and under a name prefix.
 func TestLines(t *testing.T) {
 	bad := strings.Replace(deploymentHead, "template:\n", "template:\n    spce: {}\n", 1)
 	service := "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec:\n  ports:\n  - {port: 80}\n  - port: 80\n  type: [a]\n"
@@ -185,8 +185,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestKeysAsTheServer makes an object of each built-in kind whose lists have each item twice. The reader must refuse the same lists as the
-// schema of client-go, which is the API server's.
+// TestKeysAsTheServer generates an object of each built-in kind, in which each list has one item twice. The reader must refuse the same
+// lists as the API server's schema in client-go.
 func TestKeysAsTheServer(t *testing.T) {
 	server, lists, index := applyconfigurations.NewTypeConverter(scheme.Scheme), 0, regexp.MustCompile(`\[[^\]]*\]`)
 	place := regexp.MustCompile(`(?m)^ *(\.\S+): (.*)$`)
@@ -226,7 +226,7 @@ func TestKeysAsTheServer(t *testing.T) {
 	}
 }
 
-// doubled returns a value of a type. Each of its lists has one item twice. A type has no value within itself.
+// doubled returns a value of a type, in which each list has one item twice. If a type contains itself, the inner value is nil.
 func doubled(kind reflect.Type, within ...reflect.Type) any {
 	for kind.Kind() == reflect.Pointer {
 		kind = kind.Elem()

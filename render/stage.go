@@ -13,7 +13,7 @@ const (
 	defaultPercent          = 25 // for maxSurge and maxUnavailable
 )
 
-// stage makes the Spec of a Rollout document. The document's settings override the settings of its Deployment.
+// stage makes the Spec of a Rollout document. The document's settings override the settings of its workload.
 func (a *assembly) stage(d *document) error {
 	for _, w := range d.Warnings {
 		a.warn("%s: %s", shortRef(d.ref), w)
@@ -53,7 +53,7 @@ func (a *assembly) stage(d *document) error {
 	return nil
 }
 
-// mergeInto merges a document's settings into its Deployment. Its errors name the object that has the wrong setting.
+// mergeInto merges a document's settings into its workload. Its errors name the object that has the wrong setting.
 func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	from := originOf(d)
 	into := deployment.Map("spec")

@@ -112,7 +112,7 @@ func (a *assembly) routersOf(d *document) error {
 	return nil
 }
 
-// blameTraffic adds the file to a router's error. If the error names no object, the Rollout document is added too.
+// blameTraffic adds the file to a router's error. An error that names no object is about the Rollout document.
 func (a *assembly) blameTraffic(err error, d *document) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := invalid.Field

@@ -46,7 +46,7 @@ spec: {host: web, subsets: [{name: stable}, {name: canary}]}
 ---
 `
 
-// router parses a router's configuration, as readTraffic does.
+// router parses a router's configuration, as routersOf does.
 func router(t *testing.T, kind string, config map[string]any) rollout.Router {
 	t.Helper()
 	r, err := traffic.Parse(kind, config, nil)

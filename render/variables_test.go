@@ -140,8 +140,8 @@ func TestVariablesAreOptIn(t *testing.T) {
 	compare.Check(t, map[string]any{"environment": "${cluster_env:=dev}", "region": "${cluster_region}"}, labels)
 }
 
-// TestVariablesAreInTheClosure checks that a change of a file with variables, or of the app's entry, causes a build. Other changes do not.
-// Equal values give equal bytes.
+// TestVariablesAreInTheClosure checks that a change of a file with variables, or of the app's entry, causes a build. Other changes cause no
+// build. Equal variables give equal digests.
 func TestVariablesAreInTheClosure(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux, "prod.env": "cluster_region=eu\n"}
 	r := New(InProcess{})

@@ -1,7 +1,7 @@
 // Package chart renders Helm charts as "helm template" does. It uses Helm's engine with only a chart's files and
-// values. It has no cluster, clock, randomness, environment, network or file system, and "lookup" finds nothing. Its
-// result lists objects with random or time-dependent content, so that callers can refuse them. Package chart does not
-// limit memory and time. Package render reads the chart's files from a commit.
+// values, without cluster, environment, network or file system; "lookup" finds nothing. Clock and random numbers are
+// constants, except with Drawn. The result lists random or time-dependent objects, so that callers can refuse them.
+// Package chart does not limit memory and time. Package render reads the chart's files from a commit.
 package chart
 
 import (
@@ -32,7 +32,7 @@ type Release struct {
 	Draw            Draw
 }
 
-// Draw selects the results of template functions. It is for functions that return something new at each call in Helm.
+// Draw selects the results of template functions such as now and randAlphaNum, which Helm computes anew at each call.
 type Draw int
 
 // Fixed and Other give constants, which never reach a cluster.
@@ -63,7 +63,7 @@ type Chance struct {
 	Why        *rollout.InvalidError // the place, the functions, and the fix
 }
 
-// Render renders a chart. Its errors are InvalidErrors with files relative to the chart's folder, which is ".".
+// Render renders a chart. Its errors are InvalidErrors, with files relative to the chart's folder. The folder is ".".
 func Render(files []File, r Release) (*Rendered, error) {
 	if chartutil.ValidateReleaseName(r.Name) != nil {
 		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is not valid", r.Name),
@@ -168,7 +168,7 @@ func invalid(file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
 }
 
-// ReleaseName renders a release name like helm's --name-template. The name may not differ between renders.
+// ReleaseName renders a text as helm's --name-template does. A name that would differ between renders is an error.
 func ReleaseName(text string) (string, error) {
 	const file = "templates/name"
 	c := &helm.Chart{Metadata: &helm.Metadata{Name: "release"},

@@ -24,7 +24,7 @@ const (
 
 var eu = Release{Name: "eu"}
 
-// shop returns a chart with Chart.yaml and other files. The parameter more has a name and a content in turn.
+// shop returns a chart with Chart.yaml and other files. The parameter more alternates their names and contents.
 func shop(more ...string) []File {
 	files := []File{{Main, []byte(main)}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -57,8 +57,8 @@ func text(files []File) string {
 	return strings.Join(rollout.Mapped(out.Documents, func(d Document) string { return d.Text }), "\n")
 }
 
-// TestChanceIsRefused checks the error for a value that would differ at each render, in every common form. The error names the object, the
-// field, the function, and the value to set instead.
+// TestChanceIsRefused checks the error for a value that would differ at each render, for all common random functions. The error names the
+// object, the field, the function, and the value to set instead.
 func TestChanceIsRefused(t *testing.T) {
 	const set = "; set secret.key in the values"
 	for name, c := range map[string]struct{ call, function string }{
@@ -88,7 +88,8 @@ func TestChanceIsRefused(t *testing.T) {
 	}
 }
 
-// TestChanceThatDoesNotShow checks that random values without an effect on the output are accepted. Keys and values have a fixed order.
+// TestChanceThatDoesNotShow checks that calls of random functions are accepted if the output is the same at each render. The functions keys
+// and values return a fixed order.
 func TestChanceThatDoesNotShow(t *testing.T) {
 	for name, c := range map[string]struct{ template, want string }{
 		"a length":        {`{{ randAlpha 5 | len }}`, "5"},
@@ -113,7 +114,8 @@ func TestChanceThatDoesNotShow(t *testing.T) {
 	}
 }
 
-// TestSchemaStaysAtHome checks that references of a values schema to a URL or a local file are not read. The rest of the schema applies.
+// TestSchemaStaysAtHome checks that references from a values schema to a URL or a local file are not followed. The rest of the schema
+// applies.
 func TestSchemaStaysAtHome(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -138,7 +140,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "at '/n': got string, want integer")
 }
 
-// packed returns a chart archive (.tgz). The parameter files has a name and a content in turn.
+// packed returns a chart archive (.tgz). The parameter files alternates the names and contents of the files.
 func packed(t *testing.T, files ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -192,7 +194,8 @@ func TestOrderIsNoChance(t *testing.T) {
 	}
 }
 
-// TestWhatHelmMakesOfAChart checks Helm's rules for names, versions, kinds and parts of charts.
+// TestWhatHelmMakesOfAChart checks Helm's rules for release names, Kubernetes versions, chart types, dependencies, CRDs, hooks and
+// templates.
 func TestWhatHelmMakesOfAChart(t *testing.T) {
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
 	hook := "apiVersion: v1\nkind: Pod\nmetadata: {name: h, annotations: {helm.sh/hook: 'pre-install,post-upgrade'}}\n"
@@ -261,7 +264,8 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 	}
 }
 
-// TestWhereChanceShows checks that the error names the place of the first difference and the value to set, for all shapes of objects.
+// TestWhereChanceShows checks that the error names the place of the first difference between two renders, and the value to set. The place
+// may be in a list, in a map, in a text, or a whole object.
 func TestWhereChanceShows(t *testing.T) {
 	const suffix = " would differ at each render (randInt); set it by a value, or remove it from the template"
 	if1 := "{{ if eq (randInt 1 3) %s }}%s{{ end }}"
@@ -331,7 +335,8 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSchemasOfChartsBelow checks that references in schemas, also of subcharts, are not read but cause warnings. Large numbers are valid.
+// TestSchemasOfChartsBelow checks that references in schemas, including schemas of subcharts, are not followed and cause warnings. Large
+// numbers in schemas are valid.
 func TestSchemasOfChartsBelow(t *testing.T) {
 	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+
 		`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",

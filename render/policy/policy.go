@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Allow returns an error if an app's entry or the policy forbids its objects. The arguments are as in render.Allow.
+// Allow returns an error if an app's entry or the policy forbids an object of the app. For arguments, see render.Allow.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.Policy) error {
 	if err := render.Allow(tree, r, config, own); err != nil {
 		return err
@@ -261,8 +261,8 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the first percentage of users that get the new version. Without a router, pods are counted.
-// The result is 100 for blue-green, no steps, or a fixed number of pods. Routes for selected users are ignored.
+// FirstWeight returns the percentage of users, or without a router of pods, that first get the new version. It returns
+// 100 for blue-green, no steps, or a fixed number of pods. Routes for selected users are ignored.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -290,7 +290,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the total duration of pauses and experiments. A step without an end adds the parameter open.
+// lasting returns the total duration of pauses and experiments. A step without a fixed duration adds at most "open".
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {

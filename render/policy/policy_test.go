@@ -68,7 +68,8 @@ const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}
 
 const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
 
-// staged returns an app with a Deployment, its Rollout, and analysis templates. Templates judge and job can fail, but dry and never cannot.
+// staged returns an app with a Deployment, its Rollout, and four analysis templates. Templates judge and job can fail a release, but dry
+// and never cannot.
 func staged(strategy string, more ...string) map[string]string {
 	files := app(deployment + service + "---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
 		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  " +
@@ -85,13 +86,13 @@ func staged(strategy string, more ...string) map[string]string {
 	return files
 }
 
-// based returns an app that is built from another folder of the repository.
+// based returns an app whose only resource is the folder at the path in the parameter on.
 func based(on string) map[string]string {
 	return map[string]string{"apps/shop/kustomization.yaml": "resources: [" + on + "]\n",
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}
 }
 
-// tried returns a step with an experiment. The two texts add fields to the experiment and to its analysis.
+// tried returns a step with an experiment. The texts fields and analysis add fields to the experiment and to its analysis.
 func tried(fields, analysis string) string {
 	return "{experiment: {" + fields + "templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge" + analysis + "}]}}"
 }
@@ -129,8 +130,8 @@ func canary(fields, list string) string {
 	return "canary: {" + fields + "steps: [" + words.Replace(list) + "]}"
 }
 
-// TestRules checks that an app that breaks a rule is refused, and that the closest permitted app is accepted. The message must name the
-// project, the rule and the object, because the author of a commit sees nothing else.
+// TestRules checks that an app that breaks a rule is refused, and that a similar app without the mistake is accepted. The message must name
+// the project, the rule and the object, because the author of a commit sees nothing else.
 func TestRules(t *testing.T) {
 	const ask = ", or ask for a change of the rule in policy.yaml"
 	const inApp, inFile = "apps/shop: project web, rule ", "apps/shop/app.yaml: project web, rule "

@@ -46,7 +46,7 @@ func rolloutSchema(argo bool) node {
 	return headed(s, "Rollout", version, "metadata", "spec")
 }
 
-// headed adds apiVersion and kind to a schema, and returns it.
+// headed adds apiVersion, kind and the required fields to a schema, and returns the schema.
 func headed(s node, kind, version string, required ...string) node {
 	fields := s["properties"].(node)
 	fields["apiVersion"], fields["kind"] = oneOf(strings.Fields(version)...), node{"const": kind}

@@ -87,7 +87,7 @@ func encrypted(t testing.TB) []string {
 	return files
 }
 
-// TestFilesOfSOPS checks that each file that SOPS has encrypted opens to its original content.
+// TestFilesOfSOPS checks that each file that SOPS has encrypted is decrypted to its original content.
 func TestFilesOfSOPS(t *testing.T) {
 	for _, name := range encrypted(t) {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func values(v any) (all []string) {
 	return all
 }
 
-// TestLocked checks that a wrong key opens nothing. No error contains a part of a key.
+// TestLocked checks that a wrong key decrypts no file. No error contains a part of a key.
 func TestLocked(t *testing.T) {
 	secret := sopstest.Whole(t, "a.env", "A=b\n", sopstest.PGP(t))
 	for _, key := range []sopstest.Key{sopstest.Age(t), sopstest.PGP(t)} {

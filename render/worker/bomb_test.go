@@ -13,10 +13,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBombs builds each bomb, which must be refused with a reason or be harmless. The memory of the parent process must not grow by more
-// than 128 MiB. The next app must build.
+// TestBombs builds apps that try to use all memory or time. Each app must be refused with a reason, or be harmless. The memory of the
+// parent process must not grow by more than 128 MiB, and the next app must build.
 func TestBombs(t *testing.T) {
-	p := NewPool(Options{Command: serve, Most: 1, Idle: time.Hour, Stall: 100}) // parallel tests keep the machine busy
+	p := NewPool(Options{Command: serve, Most: 1, Idle: time.Hour, Stall: 100}) // a large Stall, because parallel tests keep the machine busy
 	t.Cleanup(p.Close)
 	builds(t, p)
 	var before, after runtime.MemStats

@@ -97,7 +97,7 @@ func TestAllFieldsCross(t *testing.T) {
 	}
 }
 
-// TestUnknownRouter checks that a message with a router of an unknown kind is garbled.
+// TestUnknownRouter checks that decoding a message with a router of an unknown kind fails with errGarbled.
 func TestUnknownRouter(t *testing.T) {
 	sent := exact(t)
 	sent.Render.Specs[0].Canary.Traffic.Routers[0].Kind = "none"

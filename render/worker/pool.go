@@ -32,7 +32,7 @@ type Options struct {
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. An app uses one worker at a time, so it cannot take all.
+// Pool is a render.Builder that starts workers on demand. An app uses one worker at a time, and so cannot occupy all.
 type Pool struct {
 	Options
 
@@ -133,7 +133,7 @@ func (p *Pool) tell(app, cause string, stack []byte) {
 	}
 }
 
-// begin waits until no other build of the app runs. It returns paths that the app will probably request.
+// begin waits until no other build of the app runs. It returns the paths that this build will probably request.
 func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

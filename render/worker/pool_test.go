@@ -97,7 +97,7 @@ func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	}
 }
 
-// TestIdleWorkersEnd checks that an idle worker ends after Idle, and that the next build starts another one.
+// TestIdleWorkersEnd checks that an idle worker ends after the time in Options.Idle, and that the next build starts another worker.
 func TestIdleWorkersEnd(t *testing.T) {
 	p := pool(t, 1)
 	p.Idle = 10 * time.Millisecond

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage is a message's maximum size in bytes. Files, and a build's result as JSON, have at most 16 MiB.
+// maxMessage is the maximum size of a message in bytes. A file, or a build's result as JSON, has at most 16 MiB.
 const maxMessage = 64 << 20
 
 // order is a message to a worker. It contains an app to build, or the response to a request.

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deeds is a Builder with a special action for some app names, such as "panics". It builds all other apps.
+// deeds is a Builder with a special action for some app names, such as a panic for "panics". All other apps are built as usual.
 type deeds struct{ render.Builder }
 
 func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
@@ -101,7 +101,7 @@ func serve(memory int64) *exec.Cmd {
 // pool returns a Pool whose workers are this test program.
 func pool(t testing.TB, most int) *Pool {
 	t.Helper()
-	p := NewPool(Options{Command: serve, Most: most, Idle: time.Hour, Stall: 100}) // the machine is busy with other tests
+	p := NewPool(Options{Command: serve, Most: most, Idle: time.Hour, Stall: 100}) // a large Stall, because other tests keep the machine busy
 	t.Cleanup(p.Close)
 	return p
 }
@@ -329,7 +329,7 @@ func (f *faulty) ReadBlob(id string) ([]byte, error) {
 	return f.files.ReadBlob(id)
 }
 
-// who returns the PID of the worker that builds.
+// who builds an app and returns the PID of the worker that built it.
 func who(t *testing.T, p *Pool) string {
 	t.Helper()
 	built, _, err := p.Build(files{}, rollout.App{Name: "who"})
@@ -446,8 +446,8 @@ func TestAFileThatIsNotKept(t *testing.T) {
 	}
 }
 
-// TestKeysStayOutside checks that the parent decrypts data keys for its worker, which has no keys. An error of the parent is reported. If
-// the parent has no keys, the values stay sealed.
+// TestKeysStayOutside checks that the parent decrypts data keys for its worker, which has no private keys. An error of the parent is
+// reported. If the parent has no private keys, the values stay sealed.
 func TestKeysStayOutside(t *testing.T) {
 	key := sopstest.Age(t)
 	keys, err := sops.ReadKeys(map[string]string{key.Name: key.Secret})
