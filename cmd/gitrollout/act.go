@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// pushCommand is the common part of the commands that push a user's request about apps.
+// pushCommand is the common part of the commands that push a commit for a user's request about one or more apps.
 type pushCommand struct {
 	streams
 	source sourceOptions
@@ -44,7 +44,7 @@ func (c *pushCommand) registerPush(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the commit and its files, and push nothing")
 }
 
-// run pushes the changes of the selected apps as one commit.
+// run pushes the changes of the selected apps as one commit. With --dry-run, it only prints the commit.
 func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	change func(w *console.Session, app string) (propose.Change, error)) error {
 	who, err := identity(ctx, c.author)
@@ -86,7 +86,7 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 	return c.say(strings.Join(append([]string{said}, notes...), "\n"))
 }
 
-// drawChange formats a change for --dry-run. It omits files that the tree already has.
+// drawChange formats a change for --dry-run. It omits files whose content in the tree is already the same.
 func drawChange(tree propose.Tree, o propose.Change) (string, error) {
 	var b strings.Builder
 	b.WriteString(o.Message + "\n")
@@ -113,7 +113,7 @@ func drawChange(tree propose.Tree, o propose.Change) (string, error) {
 	return b.String(), nil
 }
 
-// actCommand is the common part of the commands that push a promotion file.
+// actCommand is the common part of the commands that change an app's promotion file: promote, hold, abort and so on.
 type actCommand struct {
 	pushCommand
 	action propose.Action
@@ -239,7 +239,7 @@ func (c *actCommand) act(ctx context.Context, args []string) error {
 	})
 }
 
-// identity returns the author from --author, the environment, or git's settings.
+// identity returns the author of commits from the flag --author, or else from the environment or git's settings.
 func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	if flag != "" {
 		name, rest, ok := strings.Cut(flag, "<")

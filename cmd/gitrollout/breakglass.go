@@ -15,17 +15,17 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// breakGlassManager is the field manager of the annotation rollout.AnnotationBreakGlass.
+// breakGlassManager is the field manager that sets the annotation rollout.AnnotationBreakGlass.
 const breakGlassManager = "gitrollout-break-glass"
 
-// breakGlass is the flag --break-glass of the command abort: it aborts a release through the cluster, without Git.
+// breakGlass implements --break-glass of the command abort: it aborts releases by annotations in the cluster.
 type breakGlass struct {
 	streams
 	target clusterOptions
 	on     bool
 }
 
-// register adds the flags. The command does its usual work without --break-glass.
+// register adds the flags to the command abort. If --break-glass is not set, the command still pushes to Git.
 func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 	push := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -49,7 +49,7 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 		"while Git is away: abort by an annotation on the app's workload in the cluster")
 }
 
-// abort annotates the workloads of apps that have a release in flight. If an app has no workload, it annotates nothing.
+// abort annotates the workloads of apps with a release in flight. If one app has no workload, it annotates none at all.
 func (g *breakGlass) abort(ctx context.Context, clusterName string, apps []string, reason string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // ends the watches
@@ -68,7 +68,7 @@ func (g *breakGlass) abort(ctx context.Context, clusterName string, apps []strin
 	}
 	api := cluster.Annotator{Client: v.Client}
 	by, err := api.User(ctx)
-	if err != nil && !cluster.IsForbidden(err) && !apierrors.IsNotFound(err) { // Kubernetes before 1.28 has no such API
+	if err != nil && !cluster.IsForbidden(err) && !apierrors.IsNotFound(err) { // not in Kubernetes before 1.28
 		return fmt.Errorf("ask the API server for your name: %w", err)
 	}
 	for _, a := range moving {
@@ -84,8 +84,8 @@ func (g *breakGlass) abort(ctx context.Context, clusterName string, apps []strin
 	return failed
 }
 
-// inFlight returns the app's workloads with a release in flight. A workload that waits at a step has a status. Without
-// such a workload, it returns the workloads whose pods are being replaced, or else all. The reconciler decides.
+// inFlight returns an app's workloads that may have a release in flight: those with a status, because they wait at a
+// step. Without any, it returns those whose pods are being replaced, or else all. The reconciler checks the release.
 func inFlight(v *console.ClusterView, app string) ([]cluster.Applied, error) {
 	all := slices.DeleteFunc(v.Client.Applied(), func(a cluster.Applied) bool {
 		return a.App != app || v.Name != "" && a.Cluster != v.Name || a.Live.Hash == "" || a.Live.Serial == 0

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// completion completes the values of a function. It completes nothing if the repository cannot be read.
+// completion completes an argument from the list that the function values returns. Without Git, the list is empty.
 func completion(values func(w *console.Session, args []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
 		if w := quietWorld(cmd); w != nil {
@@ -29,7 +29,7 @@ func completeSeveral() cobra.CompletionFunc {
 	return completeNames((*console.Session).Names, math.MaxInt)
 }
 
-// completeNames completes a command's first arguments with the names that are not on the command line yet.
+// completeNames completes at most "most" arguments with the names that are not on the command line yet.
 func completeNames(names func(*console.Session) []string, most int) cobra.CompletionFunc {
 	return completion(func(w *console.Session, args []string) []string {
 		if len(args) >= most {
@@ -40,10 +40,10 @@ func completeNames(names func(*console.Session) []string, most int) cobra.Comple
 }
 
 func complete(cmd *cobra.Command, flag string, values func(w *console.Session, args []string) []string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, completion(values)) // fails only for an unknown flag
+	_ = cmd.RegisterFlagCompletionFunc(flag, completion(values)) // returns an error only for an unknown flag
 }
 
-// quietWorld opens a session with a command's flags, without output. It returns nil on an error.
+// quietWorld opens a session with the flags of a command. It prints nothing, and returns nil after an error.
 func quietWorld(cmd *cobra.Command) *console.Session {
 	text := func(name string) string {
 		if f := cmd.Flags().Lookup(name); f != nil {

@@ -14,8 +14,8 @@ import (
 
 const connectTimeout = 15 * time.Second
 
-// connect adds a client of the cluster to a session. The client watches the cluster until ctx ends, and calls the
-// function changed for each app with changed objects. A cluster that is unreachable or has another uid is an error.
+// connect sets a session's client of the cluster. Until ctx ends, the client watches the cluster, and calls "changed"
+// for each app whose objects change. connect returns an error if the cluster is unreachable or has another uid.
 func connect(
 	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {
@@ -24,7 +24,7 @@ func connect(
 	return err
 }
 
-// limit limits the namespaces to an app's, unless the user named some. An unknown app is an error.
+// limit sets the namespaces to an app's namespaces, unless --namespaces is set. An unknown app is an error.
 func (o *clusterOptions) limit(w *console.Session, name string) error {
 	app, err := w.App(name)
 	if err == nil && len(o.namespaces) == 0 {
@@ -37,7 +37,7 @@ func optionsOf(w *console.Session, target clusterOptions, changed func(app strin
 	return cluster.Options{Cluster: w.Cluster, OnChange: changed, Namespaces: target.namespaces, UID: w.UID}
 }
 
-// watchCluster returns a client whose caches are synced. If o.UID is set, another uid of the cluster is an error.
+// watchCluster returns a client whose caches are synced. If o.UID is set and the cluster has another uid, it fails.
 func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options, s streams) (*cluster.Client, error) {
 	config, err := target.config()
 	if err != nil {
@@ -70,7 +70,7 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 	return client, nil
 }
 
-// dryRunner returns a client without watches.
+// dryRunner returns a client for dry runs and single reads. It watches nothing.
 func (o *clusterOptions) dryRunner() (*cluster.DryRunner, error) {
 	config, err := o.config()
 	if err != nil {
@@ -83,7 +83,7 @@ func (o *clusterOptions) dryRunner() (*cluster.DryRunner, error) {
 	return server, nil
 }
 
-// lookAt calls connect for a read-only command. If rights are missing, it reads fewer namespaces and checks no uid.
+// lookAt calls connect for a read-only command. If the user lacks rights, it reads fewer namespaces, and skips the uid.
 func lookAt(ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams) error {
 	err := connect(ctx, w, target, changed, s)
 	if !cluster.IsForbidden(err) {
@@ -96,7 +96,7 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	if len(names) == 0 {
 		names = target.ownNamespaces()
 	}
-	config, _ := target.config() // connect would have returned this error
+	config, _ := target.config() // connect has already read it, so there is no error
 	o := optionsOf(w, target, changed)
 	o.UID, o.Namespaces = "", cluster.Readable(ctx, config, names)
 	client, failed := watchCluster(ctx, target, o, s)
@@ -108,7 +108,7 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 	return nil
 }
 
-// tryConnect calls lookAt for a command that also works without a cluster. Only an invalid --context is an error.
+// tryConnect calls lookAt for a command that also works without a cluster. It fails only if --context is invalid.
 func tryConnect(
 	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// credentialOptions configure access to the Git server. Secrets come from files or the environment, not from flags.
+// credentialOptions configure access to the Git server. No flag has a secret: secrets are in files or the environment.
 type credentialOptions struct {
 	sshKey     string
 	knownHosts string
@@ -54,12 +54,12 @@ func (o *sourceOptions) options() (git.Options, error) {
 	return opts, nil
 }
 
-// signing returns the file of the key that signs commits, "" if there is none.
+// signing returns the file with the key that signs commits. It returns "" if commits are not signed.
 func (o *sourceOptions) signing() string {
 	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }
 
-// auth returns the credentials from flags and the environment, but no credentials from the repository's URL.
+// auth returns the credentials from the flags and the environment. It ignores credentials in the repository's URL.
 func (o *sourceOptions) auth() (wire.Auth, error) {
 	a := wire.Auth{SSHKeyFile: o.sshKey, KnownHosts: o.knownHosts,
 		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}
@@ -71,7 +71,7 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 	return a, err
 }
 
-// checkArgument refuses a password in --repo, because all users of the machine can read command lines.
+// checkArgument returns an error if --repo has a password, because all users of the machine can read command lines.
 func checkArgument(repo string) error {
 	if u, err := url.Parse(repo); err == nil && u.User != nil && strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
 		if _, has := u.User.Password(); has {

@@ -22,10 +22,10 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// dashAddress is the dashboard's default address. Only this machine, or a port-forward, can reach it.
+// dashAddress is the default address of the dashboard. It can be reached only from this machine or by a port-forward.
 const dashAddress = "127.0.0.1:3100"
 
-// dashOptions configure the dashboard: its address, and the users who may act.
+// dashOptions configure the dashboard: its address, and how users sign in to perform actions.
 type dashOptions struct {
 	address string
 	actions bool
@@ -174,7 +174,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	return c.follow(ctx, w, board, changed, broken)
 }
 
-// follow updates the dashboard's data until ctx ends. If Git cannot be read, follow adds a note to the data.
+// follow updates the board until ctx ends. If Git cannot be read, follow keeps the last data, and adds a note.
 func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
@@ -217,7 +217,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 	}
 }
 
-// listen opens the dashboard's port. Without an address, it returns nil. After an error, it warns and returns nil.
+// listen opens the dashboard's port. If no address is set, it returns nil. After an error, it warns and returns nil.
 func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	if o.address == "" {
 		return nil
@@ -234,7 +234,7 @@ func gone(board *dashboard.Board, apps map[string]rollout.App) []string {
 	return slices.DeleteFunc(board.Names(), func(name string) bool { _, is := apps[name]; return is })
 }
 
-// startDashboard serves a reconciler's dashboard until stop is called.
+// startDashboard serves the dashboard of a reconciler until the function stop is called.
 func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
 	listener := o.listen(log)
 	if listener == nil {

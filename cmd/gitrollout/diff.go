@@ -20,7 +20,7 @@ type diffCommand struct {
 	source sourceOptions
 	target clusterOptions
 	color  colorOption
-	missed bool // the user may not read an object
+	missed bool // an object was not compared, because the user may not read it
 }
 
 func newDiff(s streams) *cobra.Command {
@@ -88,7 +88,7 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// app prints the differences of an app's objects, and returns how many objects differ.
+// app prints how an app's objects in the cluster differ from Git. It returns the number of objects that differ.
 func (c *diffCommand) app(
 	ctx context.Context, w *console.Session, server *cluster.DryRunner, app rollout.App,
 ) (int, error) {
@@ -144,7 +144,7 @@ func (c *diffCommand) app(
 	return differences, nil
 }
 
-// print prints one object's difference, and returns the number of differences (0 or 1).
+// print prints how one object differs. It returns 1 if the object differs, and otherwise 0.
 func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) (int, error) {
 	text, err := plan.Compare("cluster/"+ref.String(), live, "git/"+ref.String(), after)
 	if err != nil || text == "" {

@@ -16,11 +16,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure leader election. Election only saves work, because Git refuses a second writer's pushes.
+// electOptions configure leader election. It only saves work: without it, Git still refuses a second writer's pushes.
 type electOptions struct {
 	elect     bool
 	namespace string
-	// The durations default to kube-controller-manager's values; tests shorten them.
+	// The default durations are those that kube-controller-manager uses. Tests set shorter durations.
 	lease, renew, retry time.Duration
 }
 
@@ -33,11 +33,11 @@ func (o *electOptions) register(cmd *cobra.Command) {
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 
-// podNamespace is the file in which a pod finds its namespace.
+// podNamespace is the file that contains the namespace of the pod.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity returns the process as a writer, with the name of the host or pod. With election, the name has a random
-// suffix, because replicas may share a host. With election, the process also stops when another writer takes over.
+// identity returns this process as a writer, named after the host or pod. With election, the name has a random suffix,
+// because replicas may share a host, and the process stops if another writer takes over.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -54,7 +54,7 @@ func hostname() string {
 	return name
 }
 
-// ownNamespace returns the pod's namespace. Outside of a pod, it returns the argument.
+// ownNamespace returns the namespace of the pod. If the process does not run in a pod, it returns the argument.
 func ownNamespace(otherwise string) string {
 	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))
@@ -62,10 +62,10 @@ func ownNamespace(otherwise string) string {
 	return otherwise
 }
 
-// protected returns gitrollout's own namespace, where no app may write.
+// protected returns gitrollout's own namespace. Apps may have no objects there.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead waits for a cluster's Lease, and then calls the function work. Without election, lead does not wait.
+// lead waits until this process holds the Lease, and then calls work. Without election, it calls work at once.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// eventsCommand shows an app's newest release with the events in the cluster.
+// eventsCommand shows an app's newest release, with the Kubernetes events of the app's objects.
 type eventsCommand struct {
 	streams
 	source sourceOptions

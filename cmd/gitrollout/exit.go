@@ -16,7 +16,7 @@ import (
 
 type exitCode int
 
-// The exit codes are part of the interface. newExitCodes documents them.
+// The exit codes are part of the command-line interface, so they must not change. newExitCodes documents them.
 const (
 	exitOK      exitCode = 0
 	exitFailed  exitCode = 1
@@ -25,7 +25,7 @@ const (
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
 
-	// "gitrollout status" returns these codes, and "gitrollout once" returns exitHeld.
+	// "gitrollout status" returns these three codes. "gitrollout once" also returns exitHeld.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
@@ -34,7 +34,7 @@ const (
 	exitChanges exitCode = 10
 )
 
-// failure is an error with an exit code. The field err is nil if the command has already reported the error.
+// failure is an error with an exit code. If the command has already reported the error, the field err is nil.
 type failure struct {
 	code exitCode
 	err  error
@@ -60,7 +60,7 @@ func isSilent(err error) bool {
 	return errors.As(err, &f) && f.err == nil
 }
 
-// codeOf returns an error's exit code. Errors have the same code if callers should react in the same way.
+// codeOf returns the exit code for an error. Errors to which scripts should react in the same way have the same code.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var invalid *rollout.InvalidError
@@ -84,7 +84,7 @@ func codeOf(err error) exitCode {
 	}
 }
 
-// message formats an error for users, with one line per failure and sometimes a hint.
+// message formats an error for users. Each line of the error is printed, and some errors are followed by a hint.
 func message(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "\n            ")
 	switch {

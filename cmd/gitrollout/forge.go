@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// newForge returns a worker for the Git server's API, such as GitHub's. If no such API is known, the worker is idle.
+// newForge returns a worker that uses the API of the forge, such as GitHub. If no such API is known, it does nothing.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  adapters.Spread,
@@ -33,8 +33,8 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// forgeToken returns a function that returns the token. Call the function for each request, because tokens expire. The
-// token in GITROLLOUT_FORGE_TOKEN has precedence over the token for Git.
+// forgeToken returns a function that returns the token for the forge. Call it for each request, because tokens expire.
+// If GITROLLOUT_FORGE_TOKEN is set, this token is used instead of the token for Git.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }
@@ -70,7 +70,7 @@ func (o *hookOptions) secret() (string, error) {
 	return string(text), nil
 }
 
-// listen opens the port for webhooks. It returns nil if no address is set.
+// listen opens the port for webhooks, and returns it with their secret. If no address is set, it returns nil.
 func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
 	if o.address == "" {
 		return nil, "", nil
@@ -90,7 +90,7 @@ func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	stop = serve.On(listener, serve.Options{ // any host name is accepted, because requests are signed
+	stop = serve.On(listener, serve.Options{ // Address is not set, so any Host header is accepted: requests are signed
 		Server: quiet(hook, log.Handler()), Now: time.Now,
 		Ended: func(err error) { log.Error("webhooks are no longer taken", "error", err) },
 	})

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// lookCommand is the common part of get and list.
+// lookCommand is the common part of the commands "get" and "list".
 type lookCommand struct {
 	streams
 	source sourceOptions
@@ -28,11 +28,11 @@ type lookCommand struct {
 
 	server      string
 	clusterOnly bool
-	// draw formats a listing as text. The parameter single is true if the user named one app.
+	// draw formats a listing as text. The parameter single is true if the listing is for one app that the user named.
 	draw func(l status.Listing, single bool, k terminal.Look) string
-	// The field "only" is a filter for a listing, or nil.
+	// only filters and sorts a listing. It is set only for the command list.
 	only   func(l status.Listing) status.Listing
-	missed func(l status.Listing) []string // the arguments of list that match no app, or nil
+	missed func(l status.Listing) []string // returns the arguments that match no app; nil for get
 }
 
 func (c *lookCommand) register(cmd *cobra.Command) {
@@ -92,7 +92,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 		return usagef("--refresh %s is less than 100ms", c.every)
 	}
 	if c.only == nil {
-		c.args = args // for list, the arguments are patterns
+		c.args = args // not for list, whose arguments are patterns for the filter
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -124,7 +124,7 @@ func (c *lookCommand) print(l status.Listing) error {
 	return c.output.show(c.streams, data, func() string { return c.draw(l, single, c.lookOf()) })
 }
 
-// missing reports the arguments that match no app of a complete listing.
+// missing returns an error if arguments match no app. The listing must be complete, that is, not filtered.
 func (c *lookCommand) missing(l status.Listing) error {
 	if c.missed == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// historyCommand shows an app's releases from the state branch.
+// historyCommand shows an app's releases. It reads them from the history of the state branch.
 type historyCommand struct {
 	streams
 	source sourceOptions

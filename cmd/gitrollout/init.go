@@ -119,7 +119,7 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
-// looking returns a function that prints progress every 2 seconds. Call the function for each rendered folder.
+// looking returns a function to call for each rendered folder. At most every 2 seconds, this function prints progress.
 func looking(to io.Writer, now func() time.Time) func(folder string) {
 	told, rendered := now(), 0
 	return func(folder string) {
@@ -161,7 +161,7 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	return p, lines, nil
 }
 
-// rollouts returns the files with Rollouts for the Deployments of one app.
+// rollouts returns the files to write, so that an app's Deployments get Rollout documents, and notes for the user.
 func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	config, err := readConfig(tree, cluster)
@@ -206,7 +206,7 @@ func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]sc
 	return files, nil
 }
 
-// checked returns an error if "gitrollout validate" would find errors in the tree.
+// checked returns an error if "gitrollout validate" would find errors in the cluster's part of the tree.
 func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
 	found, err := doctor.Check(tree, cluster, protected(), nil, newRenderer(c.streams, nil))
 	if err != nil {

@@ -58,7 +58,7 @@ below a line that counts all.`,
 	return cmd
 }
 
-// labelled returns the function that matches labels with a label selector. It returns nil for an empty selector.
+// labelled returns a function that reports whether labels match a selector. For an empty selector, it returns nil.
 func labelled(selector string) (func(map[string]string) bool, error) {
 	if selector == "" {
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// defaultTail is the number of lines per container if neither --tail nor --since is set.
+// defaultTail is the number of lines that are shown of each container if neither --tail nor --since is set.
 const defaultTail = 100
 
 type logsCommand struct {
@@ -75,7 +75,7 @@ Your own rights count: the ClusterRole view in the app's namespaces is enough.`,
 	return cmd
 }
 
-// version checks the flags and returns the selected version.
+// version checks the flags, and returns the version whose pods the user selected.
 func (c *logsCommand) version() (status.Version, error) {
 	switch {
 	case c.canary && c.stable:
@@ -126,8 +126,8 @@ func (c *logsCommand) run(ctx context.Context, name string) error {
 	return t.readPods(ctx, pods)
 }
 
-// open returns a view of the app, and a client for the app's namespaces. If Git is unreachable, the view has only the
-// cluster.
+// open returns a viewer of the app, and a client of the cluster for the app's namespaces. If Git is unreachable or
+// refuses the credentials, the viewer reads only the cluster.
 func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewer, *cluster.Client, error) {
 	w, err := openWorld(ctx, &c.source, c.streams)
 	if errors.Is(err, git.ErrUnreachable) || errors.Is(err, git.ErrAuth) {
@@ -147,12 +147,12 @@ func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewe
 	return w, w.Client, err
 }
 
-// note tells the user something beside the logs.
+// note prints a text to standard error, so that it does not mix with the logs.
 func (c *logsCommand) note(text string) { _, _ = io.WriteString(c.err, terminal.CleanLines(text)) }
 
 func poke(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // the receiver has not seen the last change yet
+	default: // the channel still has an unread signal, which is enough
 	}
 }

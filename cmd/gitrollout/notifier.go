@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newNotifier returns the worker that sends messages about the state branch. It has its own connection to Git.
+// newNotifier returns the worker that sends notifications about new records. It uses its own connection to Git.
 func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {

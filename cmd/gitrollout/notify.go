@@ -117,7 +117,7 @@ func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) 
 	}
 }
 
-// message returns a sample message for the requested event, or for the receiver's first event.
+// message returns a sample message for the event in --event, or else for the first kind of event of the receiver.
 func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
 	profile := service.ProfileOf(r.Service)
 	kind := rollout.EventKind(c.event)

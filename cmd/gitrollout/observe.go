@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// defaultMetrics is a loopback address, because metrics contain app names. Prometheus and exporters use other ports.
+// defaultMetrics is a loopback address, because metrics contain app names. The port is unused by common exporters.
 const defaultMetrics = "127.0.0.1:8085"
 
 type observeOptions struct {
@@ -40,19 +40,19 @@ func (o *observeOptions) register(cmd *cobra.Command) {
 	o.flags = flags
 }
 
-// outside serves the metrics, probes and profiles of a running loop.
+// outside serves the metrics, the probes and the profiles of a reconciler (loop).
 type outside struct {
 	log     *slog.Logger
-	standby bool // the replica waits for the Lease and has not fetched Git
+	standby bool // with leader election: be ready without a fetch, because only the leader reads Git
 	metrics atomic.Pointer[metrics.Metrics]
-	hung    atomic.Value // a func() string that describes hung work of the loop; nil before the loop exists
+	hung    atomic.Value // func() string, which describes hung work of the loop; nil before attach
 	tracing *tracing.Tracing
-	synced  atomic.Bool // the caches of the cluster are synced
-	read    atomic.Bool // Git was fetched, or this process is on standby
-	servers []func()    // stop functions
+	synced  atomic.Bool // the caches of the cluster's objects are synced
+	read    atomic.Bool // Git was fetched, or standby is set
+	servers []func()    // the functions that stop the servers
 }
 
-// open starts the servers. It only logs a warning if the default port is in use, for example by another gitrollout.
+// open starts the servers. If the default port for metrics is in use, it only logs a warning.
 func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) {
 	seen := &outside{log: log, standby: standby}
 	if o.pprof != "" {
@@ -76,7 +76,7 @@ func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) 
 	return seen, nil
 }
 
-// listenPprof serves profiles on a loopback address only, because profiles contain the process's memory.
+// listenPprof serves profiles. It accepts only a loopback address, because profiles show data in the process's memory.
 func (seen *outside) listenPprof(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -127,7 +127,7 @@ func quiet(handler http.Handler, log slog.Handler) *http.Server {
 	return &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug)}
 }
 
-// probe returns a handler that answers "ok". If the function trouble returns a text, it answers 503 with this text.
+// probe returns a handler that responds "ok", or, if the function trouble returns a text, 503 with this text.
 func probe(trouble func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if text := trouble(); text != "" {
@@ -145,7 +145,7 @@ func (seen *outside) hangs() string {
 	return ""
 }
 
-// waiting returns why the process is not ready yet. A ready process stays ready, even if the Git server is unreachable.
+// waiting returns why the process is not ready yet. A ready process stays ready even if Git becomes unreachable.
 func (seen *outside) waiting() string {
 	switch {
 	case !seen.synced.Load():
@@ -184,7 +184,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 	return nil
 }
 
-// noteFetch is a report.Tracer that records that a fetch has succeeded.
+// noteFetch is a report.Tracer. When a fetch succeeds, it sets seen.read.
 func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 	return ctx, func(err error) {
 		if part == report.PartFetch && err == nil {
@@ -203,7 +203,7 @@ func (seen *outside) leads(work func(context.Context) error) func(context.Contex
 }
 
 func counted(l *loop) metrics.Counted {
-	// Call l.created each time, because a rename of the state branch replaces the local copy of the repository.
+	// Call l.created.Stats each time, because the local copy is replaced if the state branch is renamed.
 	gitStats := func() git.Stats { return l.created.Stats() }
 	kube := l.client.Stats
 	return metrics.Counted{
@@ -218,7 +218,7 @@ func counted(l *loop) metrics.Counted {
 	}
 }
 
-// traceFlush bounds how long a stopping process sends its last spans.
+// traceFlush is the timeout for sending the last trace spans when the process stops.
 const traceFlush = 2 * time.Second
 
 func (seen *outside) stop() {

@@ -67,7 +67,7 @@ and a person has to do something: with each call, until it is done.`,
 	return cmd
 }
 
-// collect waits for the measurements that RunOnce started. If there are results, it calls RunOnce again to use them.
+// collect waits up to a minute for measurements that RunOnce started. If it gets results, it calls RunOnce again.
 func (l *loop) collect(ctx context.Context) error {
 	patient, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
@@ -81,10 +81,10 @@ type transitions struct {
 	streams
 	mu   sync.Mutex
 	n    int
-	held map[string]string // the key is the app, the value is the reason
+	held map[string]string // key: a held app; value: the reason
 }
 
-// tell prints each recorded transition. It also stores why an app is held, so that heldApps can return the reason.
+// tell prints each transition in a report. It also stores why apps are held, so that heldApps can return the reasons.
 func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +101,7 @@ func (t *transitions) tell(r report.Report) {
 	}
 }
 
-// heldApps returns an error if apps are held until a user acts.
+// heldApps returns an error that names each app that is held until a user acts. It returns nil if there is none.
 func (t *transitions) heldApps() error {
 	if len(t.held) == 0 {
 		return nil

@@ -10,19 +10,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sourceOptions select the repository, its users' branch, and the cluster.
+// sourceOptions select the repository, the users' branch in it, and the cluster.
 type sourceOptions struct {
 	repo    string
 	branch  string
 	cluster string
-	named   string           // the flags --repo and --cluster as text, for commands that users can copy
+	named   string           // "--repo … --cluster …" as the user set them, for commands to copy
 	author  string           // "Name <address>" of the reconciler's commits; "" for the default
-	who     rollout.Identity // the author of pushes; the zero value means gitrollout itself
-	keys    *git.Keys        // the keys that a reconciler trusts; with nil, it checks no signatures
+	who     rollout.Identity // the author of pushed commits; the zero value means gitrollout itself
+	keys    *git.Keys        // the keys that a reconciler trusts; nil to check no signatures
 	credentialOptions
 }
 
-// command adds the flags for repository and cluster to a command line that users can copy.
+// command adds the user's flags --repo and --cluster to a suggested command line, so that users can copy it.
 func (o *sourceOptions) command(line string) string {
 	if !strings.HasPrefix(line, "gitrollout ") {
 		return line
@@ -32,7 +32,7 @@ func (o *sourceOptions) command(line string) string {
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	// Values from the environment are not flag defaults, because the help would show a URL's credentials.
+	// The environment does not set the defaults of flags, because --help would then show credentials in a URL.
 	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
@@ -45,7 +45,7 @@ func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command)
 	}
 }
 
-// registerAuthor adds the flag --author for reconcilers. Unlike other commands, reconcilers ignore git's settings.
+// registerAuthor adds the flag --author of run and once. Unlike other commands, these two ignore git's user.name.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",
 		`"Name <address>" of the commits, for servers that accept only known authors `+
@@ -67,7 +67,7 @@ func (o *clusterOptions) register(cmd *cobra.Command) {
 		"the only `names` of namespaces to watch and to write to: a Role in each is enough (default: the whole cluster)")
 }
 
-// logOptions configure the log of run and once.
+// logOptions configure the log of the commands "run" and "once".
 type logOptions struct {
 	format string
 	level  string
@@ -79,7 +79,7 @@ func (o *logOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 }
 
-// logger returns a logger to standard error, because standard output is only for data.
+// logger returns a logger that writes to standard error, because standard output is only for data.
 func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// outputOption is the value of the flag -o: "" for text, or one of the allowed formats. It implements pflag.Value.
+// outputOption holds the value of the flag -o: one of the allowed formats, or "" for text. It implements pflag.Value.
 type outputOption struct {
 	format  string
 	allowed []string
@@ -26,7 +26,7 @@ func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
 // String returns the format.
 func (o *outputOption) String() string { return o.format }
 
-// Set sets the format, if it is allowed.
+// Set sets the format. It returns an error if the format is not allowed.
 func (o *outputOption) Set(format string) error {
 	if !slices.Contains(o.allowed, format) {
 		return fmt.Errorf("%q is not supported; supported values: %s", format, strings.Join(o.allowed, ", "))
@@ -35,10 +35,10 @@ func (o *outputOption) Set(format string) error {
 	return nil
 }
 
-// Type returns the name of the value's type for help.
+// Type returns the type of the value, which --help shows.
 func (o *outputOption) Type() string { return "format" }
 
-// show prints a value in the requested format. The default is the text that the function draw returns.
+// show prints a value as JSON or YAML. For any other format, it prints the text that the function draw returns.
 func (o *outputOption) show(s streams, v any, draw func() string) error {
 	if done, err := o.write(s, v); done {
 		return err
@@ -47,7 +47,7 @@ func (o *outputOption) show(s streams, v any, draw func() string) error {
 	return err
 }
 
-// write prints a value as JSON or YAML. For another format, it does nothing, and the result done is false.
+// write prints a value as JSON or YAML, and returns done = true. For any other format, it prints nothing.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {
 	var data []byte
 	switch o.format {
@@ -55,7 +55,7 @@ func (o *outputOption) write(s streams, v any) (done bool, err error) {
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
 		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false) // so that users can copy commands with &&
+		e.SetEscapeHTML(false) // print && as it is, so that users can copy commands
 		err = e.Encode(v)
 		data = text.Bytes()
 	case "yaml":

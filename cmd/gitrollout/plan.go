@@ -114,7 +114,7 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 	return c.exit(all)
 }
 
-// clusters returns the clusters of both trees (base and head), or only the cluster in the flag --cluster.
+// clusters returns the clusters in the trees of base and head. If --cluster is set, it returns only this cluster.
 func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 	var all []string
 	for _, tree := range []rollout.Tree{sides.base, sides.head} {

@@ -17,8 +17,8 @@ import (
 
 // planSides holds the two trees that the command "plan" compares.
 type planSides struct {
-	local              *adapters.Repository // the working copy
-	top                string               // the folder of the working copy
+	local              *adapters.Repository // the repository of the working copy
+	top                string               // the top folder of the working copy
 	base, head         rollout.Tree
 	baseName, headName string
 }
@@ -54,7 +54,7 @@ func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 	return err
 }
 
-// openBase opens the commit at which the change left the base branch. It reads an unknown branch from the server.
+// openBase opens the commit at which head's branch left the base branch. If the base is not local, it asks the server.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
@@ -89,7 +89,7 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	return source.open(ctx, stateBranch)
 }
 
-// record reads a cluster's state branch from the server, or else from the last fetch. The string describes the source.
+// record reads a cluster's state branch from the server, or else from the last fetch. The string says from where.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The file names of the kubectl plugin. kubectl runs the first file as a plugin, and the second file for completion.
+// The names under which kubectl calls this program: the first as a plugin, and the second for shell completion.
 const (
 	pluginName    = "kubectl-gitrollout"
 	completerName = "kubectl_complete-gitrollout"
 )
 
-// programName returns the name under which the program was called, for help texts and suggested commands.
+// programName returns how the user calls the program, for help texts and suggested commands.
 func programName() string {
 	if fileName() == pluginName {
 		return "kubectl gitrollout"
@@ -22,7 +22,7 @@ func programName() string {
 	return "gitrollout"
 }
 
-// commandLine returns the arguments. For kubectl's completer, it returns a call of cobra's completion command.
+// commandLine returns the arguments. If kubectl calls for completion, it puts cobra's completion command before them.
 func commandLine() []string {
 	if fileName() == completerName {
 		return append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...)
@@ -32,7 +32,7 @@ func commandLine() []string {
 
 func fileName() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") }
 
-// asCalled puts the program's name, as the user called it, into all help and examples.
+// asCalled replaces the program's name in help texts and examples by the name under which the user called the program.
 func asCalled(root *cobra.Command, name string) {
 	if name == root.Name() {
 		return

@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// policyFileFlag adds the flag --policy to commands that check a change.
+// policyFileFlag adds the flag --policy, which names a policy file.
 func policyFileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "policy", "",
 		"hold the apps that break the policy in this `file`: projects, and the rights of their apps")
 }
 
-// policyOptions select a reconciler's policy.
+// policyOptions select the policy of a reconciler: a file, or a file on a branch of the repository.
 type policyOptions struct {
 	file string
 	ref  string // BRANCH:PATH
@@ -35,7 +35,7 @@ func (o *policyOptions) branch() string {
 	return branch
 }
 
-// check refuses an invalid policy file, --policy together with --policy-ref, and a policy on the users' branch.
+// check returns an error for an invalid file, for --policy with --policy-ref, and for a policy on the users' branch.
 func (o *policyOptions) check(users string) error {
 	branch, path, found := strings.Cut(o.ref, ":")
 	switch {
@@ -61,7 +61,7 @@ func readPolicy(file string) (*rollout.Policy, error) {
 	return rollout.ParsePolicy(file, data)
 }
 
-// edges returns functions that read the policy and approve promotion files. A function is nil without its flags.
+// edges returns functions that read the policy and approve promotion files. Each is nil if no flag requires it.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {

@@ -22,13 +22,13 @@ type removeCommand struct {
 	yes    bool
 }
 
-// removal is the result of the command "gitrollout remove", also of its dry run.
+// removal is the JSON or YAML output of the command "remove", also with --dry-run.
 type removal struct {
 	App     string        `json:"app"`
 	Cluster string        `json:"cluster"`
 	Removed []rollout.Ref `json:"removed"`
-	Kept    []string      `json:"kept,omitempty"`   // objects that stay, with the reason
-	Commit  string        `json:"commit,omitempty"` // the commit that drops the record, "" with --dry-run
+	Kept    []string      `json:"kept,omitempty"`   // objects that are not deleted, each with the reason
+	Commit  string        `json:"commit,omitempty"` // the commit that deletes the record; "" with --dry-run
 }
 
 func newRemove(s streams) *cobra.Command {
@@ -65,7 +65,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if w.Tip.Behind != nil {
-		return w.Tip.Behind // the list of apps cannot be read
+		return w.Tip.Behind // the configuration is invalid, so the list of apps is unknown
 	}
 	if app, listed := w.Tip.Find(name); listed {
 		return fmt.Errorf("%s is still an app in Git (%s), so its objects would be created again; first remove it from %s",

@@ -18,22 +18,22 @@ import (
 
 const workerIdle = 10 * time.Minute
 
-// newWorkers returns the pool of render processes, which run this program with an empty environment. The pool has one
-// process per CPU, but at least two, so that a slow app does not block all others.
+// newWorkers returns a pool of processes that render apps. They run this program with an empty environment. At most one
+// process per CPU runs, or two on a single CPU, so that a slow app does not block all others.
 func newWorkers() *worker.Pool {
 	most := max(2, runtime.GOMAXPROCS(0))
 	return worker.NewPool(worker.Options{Most: most, Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
-		program := "/proc/self/exe" // valid even after a new version has replaced the file
+		program := "/proc/self/exe" // is valid even after an update has replaced the program file
 		if _, err := os.Stat(program); err != nil {
-			program, _ = os.Executable() // on an error, the path is empty, and the start of the process fails
+			program, _ = os.Executable() // after an error, the path is "", so the process cannot start
 		}
 		cmd := exec.Command(program, "render-worker", strconv.FormatInt(memory, 10))
-		cmd.Args[0], cmd.Dir = "gitrollout", "/" // an image may have no folder except "/"
+		cmd.Args[0], cmd.Dir = "gitrollout", "/" // a container image may have no other folder
 		return cmd
 	}})
 }
 
-// newRenderer returns a Renderer. It uses the command's worker processes if there are any, and logs failed workers.
+// newRenderer returns a Renderer that uses s.workers. If s.workers is nil, it renders in this process.
 func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check})
@@ -46,7 +46,7 @@ func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	return render.New(s.workers)
 }
 
-// newOpener returns a Renderer for a reconciler. The function unlock returns the data keys of encrypted files.
+// newOpener returns a Renderer that can decrypt files. The function unlock returns the data keys of encrypted files.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
@@ -55,7 +55,7 @@ func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Render
 	return newRenderer(s, log)
 }
 
-// newRenderWorker returns the command that a render process runs. The argument is the memory limit in bytes.
+// newRenderWorker returns the hidden command that each render process runs. Its argument is the memory limit in bytes.
 func newRenderWorker(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "render-worker BYTES", Short: "Render for another gitrollout", Hidden: true, Args: exactlyOne("number of bytes"),
@@ -64,8 +64,8 @@ func newRenderWorker(s streams) *cobra.Command {
 			if err != nil {
 				return usagef("%q is not a number of bytes", args[0])
 			}
-			signal.Ignore(os.Interrupt) // the signal is for the parent process
-			os.Stdout = os.Stderr       // only messages to the parent go to standard output
+			signal.Ignore(os.Interrupt) // Ctrl-C is for the parent process, which then ends this process
+			os.Stdout = os.Stderr       // standard output is only for messages to the parent
 			if err := worker.Limit(memory); err != nil {
 				return err
 			}

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// resizes returns no channel on this system. Each drawing reads the terminal's size, at least once per second.
+// resizes returns a nil channel, because this system has no signal for it. The size is read again every second.
 func resizes() (told <-chan os.Signal, stop func()) { return nil, func() {} }

@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are a command's input, outputs and render processes. The field workers is nil if this process renders.
+// streams are the input, the outputs and the render processes of a command. If workers is nil, this process renders.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	workers  *worker.Pool
 }
 
-// say prints lines. It removes terminal control sequences, because a user's text may contain them.
+// say prints lines to standard output. It removes control characters, because texts from Git may contain some.
 func (s streams) say(text string) error {
 	_, err := io.WriteString(s.out, terminal.CleanLines(text))
 	return err
@@ -94,7 +94,7 @@ func inGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// refuseUnknown lets cobra's own commands refuse unknown arguments, instead of printing a help text without an error.
+// refuseUnknown makes cobra's commands "help" and "completion" return an error for an unknown argument.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -114,7 +114,7 @@ func refuseUnknown(root *cobra.Command) {
 	}
 }
 
-// unknownCommand refuses the arguments of a command that only has subcommands.
+// unknownCommand returns an error if a command that only has subcommands has arguments.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -129,10 +129,10 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return unknown(cmd, problem, rollout.DidYouMean(args[0], names))
 }
 
-// flagLine matches the line of a flag in cobra's help: the flag's name, and the name of its value.
+// flagLine matches a flag's line in cobra's help. The groups are the flag's name and the name of its value.
 var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (\S+))?  `)
 
-// badFlag explains an error of the flags. For an unknown flag, it suggests similar flags.
+// badFlag adds the command to an error about flags. If a flag is unknown, it suggests flags with similar names.
 func badFlag(cmd *cobra.Command, err error) error {
 	near := ""
 	if name, isUnknown := strings.CutPrefix(err.Error(), "unknown flag: --"); isUnknown {
@@ -143,7 +143,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return unknown(cmd, fmt.Sprintf("%s: %v", cmd.CommandPath(), err), near)
 }
 
-// unknown returns an error with a problem, a question about similar names or "", and the command for help.
+// unknown returns a usage error with the problem, the suggestion "near" unless it is "", and the command for help.
 func unknown(cmd *cobra.Command, problem, near string) error {
 	if near != "" {
 		return usagef("%s; %s See: %s --help", problem, near, cmd.CommandPath())
@@ -151,7 +151,7 @@ func unknown(cmd *cobra.Command, problem, near string) error {
 	return usagef("%s; see: %s --help", problem, cmd.CommandPath())
 }
 
-// atMostOne accepts at most one argument. The parameter name describes this argument in errors.
+// atMostOne returns a check that accepts at most one argument. Errors call the argument by the parameter name.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

@@ -84,11 +84,11 @@ case; a second one at once.`,
 	return cmd
 }
 
-// mainFlags are the flags that "gitrollout run --help" shows. They are described in docs/settings.md.
+// mainFlags are the flags that "gitrollout run --help" shows. docs/settings.md describes them.
 var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 
-// showSettings hides all flags except mainFlags in a command's --help. The flag --help-all shows all flags.
+// showSettings makes --help of a command show only mainFlags. It adds the flag --help-all, which shows all flags.
 func showSettings(cmd *cobra.Command) {
 	all := cmd.Flags().Bool("help-all", false, "show all flags")
 	help := cmd.HelpFunc()
@@ -106,10 +106,10 @@ func showSettings(cmd *cobra.Command) {
 	})
 }
 
-// reconcile runs the reconciler with checked flags.
+// reconcile runs the reconciler. The flags must have been checked.
 func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // 30 instead of 60 MiB of garbage; the process is mostly idle, so CPU time matters less
+		debug.SetGCPercent(50) // less memory (30 MiB less garbage) is worth more CPU time, as the process is mostly idle
 	}
 	listener, secret, err := c.hooks.listen()
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly calls the function do, and prints a message to standard error if the call takes more than two seconds.
+// slowly calls the function do. If do takes more than two seconds, slowly prints "what" to standard error.
 func slowly(s streams, what string, do func() error) error {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

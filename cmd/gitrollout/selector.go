@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// appOptions select the apps of a command, by names or by labels.
+// appOptions select the apps of a command, by the names in the arguments or by the labels in --selector.
 type appOptions struct {
 	selector string
-	matches  func(labels map[string]string) bool // nil without a selector
+	matches  func(labels map[string]string) bool // nil if there is no selector
 }
 
 func (o *appOptions) register(cmd *cobra.Command) {
@@ -27,7 +27,7 @@ func (o *appOptions) register(cmd *cobra.Command) {
 		"instead of names: the apps whose workloads have these `labels`: team=pay,tier!=batch")
 }
 
-// check checks the command line. An empty selector selects no app, because a script's variable may be empty.
+// check checks the arguments. An empty selector must not select all apps: in scripts, an empty variable can cause it.
 func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
 	switch {
 	case o.selector == "" && len(args) == 0:
@@ -39,7 +39,7 @@ func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// pick returns the sorted names of the selected apps, and an error for each app whose labels are unknown.
+// pick returns the names of the selected apps, and in unknown an error for each app whose labels cannot be read.
 func (o *appOptions) pick(ctx context.Context, w *console.Session, args []string) (
 	names []string, unknown []error, err error,
 ) {
@@ -67,7 +67,7 @@ func (o *appOptions) pick(ctx context.Context, w *console.Session, args []string
 	return names, unknown, nil
 }
 
-// rendered returns the app's render at the head. If the head is invalid, it returns the render at a recorded commit.
+// rendered returns an app's render at the newest commit. If this is invalid, it returns a render at a recorded commit.
 func rendered(ctx context.Context, w *console.Session, app rollout.App) (*rollout.Render, error) {
 	head := w.Head(app)
 	state, err := w.States.Of(app.Name)
@@ -85,8 +85,8 @@ func rendered(ctx context.Context, w *console.Session, app rollout.App) (*rollou
 	return nil, head.Err
 }
 
-// changes returns the apps' changes, and a note for each app without a change. If a named app refuses the action, all
-// apps fail. A selector skips such apps, and the apps of the parameter refused.
+// changes returns the apps' changes, and a note for each app without a change. If the user named the apps and one app
+// refuses the action, changes returns an error. With a selector, it skips such apps, and adds a note for each.
 func (o *appOptions) changes(names []string, refused []error, change func(app string) (propose.Change, error)) (
 	all []propose.Change, notes []string, err error,
 ) {
@@ -118,7 +118,7 @@ func (o *appOptions) changes(names []string, refused []error, change func(app st
 	return all, rollout.Mapped(refused, func(err error) string { return "skipped " + err.Error() }), nil
 }
 
-// isOfOneApp reports whether an error concerns one app, so that a selector skips the app. Without Git, all apps fail.
+// isOfOneApp reports whether an error concerns only one app, so that a selector can skip it. Errors of Git do not.
 func isOfOneApp(err error) bool {
 	return !errors.Is(err, git.ErrUnreachable) && !errors.Is(err, git.ErrAuth) && !errors.Is(err, context.Canceled)
 }

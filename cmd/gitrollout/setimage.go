@@ -65,7 +65,7 @@ a template, a vendored file or a base that other apps may use.`,
 	return cmd
 }
 
-// completeImages completes the name of an app, and then the names of its containers and images.
+// completeImages completes the first argument with apps, and the others with the app's containers and images.
 func completeImages(cmd *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return completeApps()(cmd, args, last)
@@ -79,7 +79,7 @@ func completeImages(cmd *cobra.Command, args []string, last string) ([]string, c
 	return names, directive | cobra.ShellCompDirectiveNoSpace
 }
 
-// changedLines formats the changed lines of a file of users that keeps its number of lines.
+// changedLines formats the changed lines of a user's file (o.Again is set). The file must keep its number of lines.
 func changedLines(o propose.Change, old, content string) (text string) {
 	was := strings.Split(old, "\n")
 	for i, line := range strings.Split(content, "\n") {

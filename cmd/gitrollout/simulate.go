@@ -137,7 +137,7 @@ func (c *simulateCommand) read(file string) (script simulate.Script, err error) 
 	return script, nil
 }
 
-// tree returns the tree that the flags select, or nil if the script contains the files.
+// tree returns the tree that the flags select. It returns nil if no flag is set, because the script then has the files.
 func (c *simulateCommand) tree(cmd *cobra.Command) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
 	switch {

@@ -30,7 +30,7 @@ Each one pushes one commit under your name, and the reconciler goes on from it.`
 	return cmd
 }
 
-// stateCommand is the common part of the commands that change the state branch.
+// stateCommand is the common part of the commands that change the state branch: repair, adopt, compact and remove.
 type stateCommand struct {
 	streams
 	source sourceOptions
@@ -165,7 +165,7 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 		return err
 	}
 	was := w.UID
-	w.UID = "" // accept any cluster
+	w.UID = "" // without a uid, connect accepts any cluster
 	if err := connect(ctx, w, c.target, nil, c.streams); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// statusCommand reports to scripts how a release ends.
+// statusCommand reports to scripts, by its exit code, whether a release has reached a goal.
 type statusCommand struct {
 	streams
 	source  sourceOptions
@@ -32,7 +32,7 @@ type statusCommand struct {
 	until   string
 	release string
 	commit  string
-	skipped bool // an app of the selector cannot be read
+	skipped bool // an app was skipped, because it cannot be read
 }
 
 func newStatus(s streams) *cobra.Command {
@@ -90,12 +90,12 @@ func (c *statusCommand) check() error {
 	return nil
 }
 
-// followed is one app whose release a status command follows.
+// followed is an app whose release the command status observes until it has ended.
 type followed struct {
 	app     rollout.App
 	goal    status.Goal
 	seen    status.App
-	said    string // the last line
+	said    string // the last printed line
 	verdict status.Verdict
 	err     error
 }
@@ -150,7 +150,7 @@ func (c *statusCommand) run(ctx context.Context, args []string) error {
 	return c.conclude(lines, w, all)
 }
 
-// follow returns the selected apps with their goals. It names all unknown apps.
+// follow returns the selected apps with their goals. Its error names all apps that do not exist.
 func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []string) (all []*followed, err error) {
 	names, unknown, err := c.apps.pick(ctx, w, args)
 	if err != nil {
@@ -175,8 +175,8 @@ func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []s
 	return c.readable(all, unknown...)
 }
 
-// readable returns the apps without an error. It names the apps that a selector skips. Without a selector, or without
-// Git, it returns all errors.
+// readable returns the apps without an error, and prints a line for each other app, which is skipped. If there is no
+// selector, or if Git cannot be read, it returns the errors instead.
 func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed, error) {
 	failed = append(failed, rollout.Mapped(all, func(f *followed) error { return f.err })...)
 	if err := errors.Join(failed...); c.apps.matches == nil || !isOfOneApp(err) {
@@ -191,7 +191,7 @@ func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed,
 	return slices.DeleteFunc(all, func(f *followed) bool { return f.err != nil }), nil
 }
 
-// look reads the app's state, unless the release has ended, and prints a line on a change.
+// look reads the app's state, and prints a line if it has changed. After the release has ended, look does nothing.
 func (f *followed) look(ctx context.Context, w *console.Session, lines io.Writer) error {
 	if f.ended() {
 		return nil
@@ -210,14 +210,14 @@ func (f *followed) look(ctx context.Context, w *console.Session, lines io.Writer
 	return err
 }
 
-// endings has the exit codes of endings. The codes of several apps count in the order of the list worst.
+// endings maps endings to exit codes. Of the codes of several apps, the first in the list worst is returned.
 var (
 	endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
 		status.Missed: exitDegraded, status.Stuck: exitHeld}
 	worst = []exitCode{exitDegraded, exitHeld, exitNotYet, exitOK}
 )
 
-// conclude prints how the releases have ended, and returns the worst exit code.
+// conclude prints how each release has ended. It returns an error with the worst exit code, or nil.
 func (c *statusCommand) conclude(lines io.Writer, w *console.Session, all []*followed) error {
 	least := slices.Index(worst, map[bool]exitCode{false: exitOK, true: exitHeld}[c.skipped])
 	for _, f := range all {

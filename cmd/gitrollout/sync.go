@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// syncCommand makes a running reconciler read Git.
+// syncCommand makes a running reconciler read Git at once, by a request to its webhook.
 type syncCommand struct {
 	streams
 	source  sourceOptions

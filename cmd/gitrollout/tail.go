@@ -17,10 +17,10 @@ import (
 const (
 	firstRetry = time.Second
 	maxRetry   = 5 * time.Second
-	// A change of the cluster causes a look at Git after changeDelay. Without changes, the next look is after gitEvery.
+	// After a change in the cluster, Git is read with the delay changeDelay. Without a change, it is read every gitEvery.
 	changeDelay = 2 * time.Second
 	gitEvery    = 30 * time.Second
-	// joined is the age of the first lines of a pod that changes its version, such as a promoted canary.
+	// If a pod changes its version, as a promoted canary does, its log starts with lines of the age joined.
 	joined    = 10 * time.Second
 	tellAgain = time.Minute
 )
@@ -34,19 +34,19 @@ type tailer struct {
 	pods  sync.WaitGroup
 	known map[string]*knownPod // key: the pod's uid
 
-	mu   sync.Mutex           // held while a line is printed
-	told map[string]time.Time // key: the text of a trouble; value: when it was printed last
+	mu   sync.Mutex           // guards told and the output
+	told map[string]time.Time // key: text of a problem; value: when it was last printed
 }
 
-// knownPod is a pod of any version.
+// knownPod is a pod of the app, of any version, that was seen at least once.
 type knownPod struct {
-	podHash string                // the followed revision
-	end     func()                // cancels the readers and waits for them; nil while the pod is not followed
-	left    time.Time             // when end was called
-	last    map[string]*time.Time // key: a container; value: the time of its last printed line
+	podHash string                // the revision that was last followed
+	end     func()                // stops the readers, and waits until they end; nil if there are none
+	left    time.Time             // when end was last called
+	last    map[string]*time.Time // key: container; value: time of its last printed line
 }
 
-// sourceName returns the prefix of a container's lines.
+// sourceName returns the prefix of a container's lines. A pod's only container is not named.
 func sourceName(s cluster.LogSource, containers int) string {
 	if containers == 1 {
 		return s.Pod
@@ -54,7 +54,7 @@ func sourceName(s cluster.LogSource, containers int) string {
 	return s.Pod + " " + s.Container
 }
 
-// printError is an error of the output, which ends the command.
+// printError is an error of writing to the output. It ends the command.
 type printError struct{ error }
 
 func (t *tailer) printer(p status.VersionPod, source string) func(string) error {
@@ -68,7 +68,7 @@ func (t *tailer) printer(p status.VersionPod, source string) func(string) error 
 	}
 }
 
-// trouble prints a problem that a later attempt may solve, once for all pods.
+// trouble prints a problem that a later attempt may solve. It prints the same text only once within tellAgain.
 func (t *tailer) trouble(err error) {
 	text := err.Error()
 	if e := new(cluster.Error); errors.As(err, &e) {
@@ -82,7 +82,7 @@ func (t *tailer) trouble(err error) {
 	}
 }
 
-// readPods prints the logs of pods, one container after the other. It continues after a failed request.
+// readPods prints the logs of pods, one container after the other. After a failed request, it goes on to the next pod.
 func (t *tailer) readPods(ctx context.Context, pods []status.VersionPod) (errs error) {
 	for _, p := range pods {
 		sources, err := t.logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
@@ -104,10 +104,10 @@ func (t *tailer) readPods(ctx context.Context, pods []status.VersionPod) (errs e
 	return errs
 }
 
-// isFinal reports whether no other request can succeed: a right is missing, or the output is closed.
+// isFinal reports whether further requests are useless, because a right is missing or the output is closed.
 func isFinal(err error) bool { return cluster.IsForbidden(err) || errors.As(err, new(printError)) }
 
-// followPods follows the pods of a version until ctx ends. The parameter app has the pods at the start.
+// followPods prints the logs of a version's pods until ctx ends. The parameter app has the pods at the start.
 func (t *tailer) followPods(
 	ctx context.Context, view viewer, version status.Version, app status.App, changed <-chan struct{},
 ) error {
@@ -132,8 +132,8 @@ func (t *tailer) followPods(
 	return context.Cause(following)
 }
 
-// update follows the version's pods, and stops following the pods that left the version. It keeps following a pod
-// that is missing in app, because the last lines may be unread. The range selects the lines of new pods.
+// update starts to follow new pods of the version, and stops to follow pods that now have another version. It still
+// follows a pod that app lacks, because its last lines may be unread. The range first selects the lines of new pods.
 func (t *tailer) update(ctx context.Context, version status.Version, app status.App, first cluster.LogRange) {
 	has := map[string]bool{}
 	for _, p := range version.Of(app) {
@@ -146,7 +146,7 @@ func (t *tailer) update(ctx context.Context, version status.Version, app status.
 		}
 		k = cmp.Or(k, &knownPod{})
 		t.known[p.UID] = k
-		if k.end != nil && (!has[p.UID] || k.podHash != p.PodHash) { // an update in place keeps the uid
+		if k.end != nil && (!has[p.UID] || k.podHash != p.PodHash) { // a pod that is updated in place keeps its uid
 			k.end()
 		}
 		if has[p.UID] && k.end == nil {
@@ -155,8 +155,8 @@ func (t *tailer) update(ctx context.Context, version status.Version, app status.
 	}
 }
 
-// follow starts to follow a pod's containers. It continues behind the last lines if it followed the pod recently.
-// Otherwise, the range selects the lines of the runs that have begun.
+// follow starts to follow the containers of a pod. If it followed the pod less than joined ago, it continues after the
+// last printed lines. Otherwise, the range first selects the lines of container runs that have already begun.
 func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, first cluster.LogRange) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -175,19 +175,19 @@ func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, f
 	t.pods.Go(running.Wait)
 }
 
-// pause waits for a change of the cluster, or for gitEvery. It returns false if ctx has ended.
+// pause waits for a change in the cluster, but at most for gitEvery. It returns false if ctx has ended.
 func pause(ctx context.Context, changed <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
 		return false
 	case <-time.After(gitEvery):
 		return true
-	case <-changed: // often the first of many
+	case <-changed: // more changes often follow at once
 		return sleep(ctx, changeDelay)
 	}
 }
 
-// sleep returns false if ctx has ended.
+// sleep waits for the duration d. It returns false if ctx ends earlier.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -197,7 +197,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// sources returns the pod's containers. It repeats a failed request. It returns nil if the pod or ctx has ended.
+// sources returns the containers of a pod, and repeats failed requests. It returns nil if the pod or ctx has ended.
 func (t *tailer) sources(ctx context.Context, p status.VersionPod) []cluster.LogSource {
 	for wait := firstRetry; ; wait = min(2*wait, maxRetry) {
 		all, err := t.logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
@@ -211,7 +211,7 @@ func (t *tailer) sources(ctx context.Context, p status.VersionPod) []cluster.Log
 	}
 }
 
-// failed ends the command if the error is final. Otherwise it prints the error.
+// failed handles an error of a request. A final error ends the command. Another error is printed unless ctx has ended.
 func (t *tailer) failed(ctx context.Context, err error) {
 	switch {
 	case isFinal(err):
@@ -221,8 +221,8 @@ func (t *tailer) failed(ctx context.Context, err error) {
 	}
 }
 
-// followContainer follows one run of a container after the other, until the pod or ctx ends. If a log ends before the
-// run is over, it reads the log again, because a connection may break. It skips lines up to last.
+// followContainer prints the log of each run of a container until the pod or ctx ends. If the log ends before the run
+// does, the connection may be broken, so it requests the log again. It skips lines that are not newer than last.
 func (t *tailer) followContainer(
 	ctx context.Context, p status.VersionPod, s cluster.LogSource, name string, r cluster.LogRange, last *time.Time,
 ) {
@@ -232,7 +232,7 @@ func (t *tailer) followContainer(
 	}
 	wait, run, complete, exists := firstRetry, s.Run, false, true
 	for exists {
-		if s.Run != run { // the last request may have read this run already
+		if s.Run != run { // a new run has begun; the last request may have read some of its lines
 			wait, run, complete, r = firstRetry, s.Run, false, further()
 		}
 		if run != "" && !complete {

@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// trustOptions configure what the reconciler trusts. They are flags, because an attacker may be able to change Git.
+// trustOptions configure what a reconciler trusts. They are flags, because an attacker might change settings in Git.
 type trustOptions struct {
 	commits   string
 	keyring   string
 	promoters string
 	state     string
 	allowed   []string // CIDRs
-	account   string   // the service account of apps without serviceAccount
+	account   string   // the service account for apps whose entry has no serviceAccount
 	policy    policyOptions
 }
 
@@ -43,7 +43,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	o.policy.register(cmd)
 }
 
-// reach returns the addresses that analyses may call. It skips an invalid range, because the method open refuses it.
+// reach returns additional addresses that analyses may call. It skips invalid ranges, for which open returns an error.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -61,7 +61,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the key files, so that errors show at the start. It returns nil if there are no key files.
+// open reads the key files, so that errors are found when the program starts. It returns nil if no key files are set.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -75,7 +75,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 	return keys, nil
 }
 
-// stateCheck returns the check for commits of the state branch, or nil if all commits are trusted.
+// stateCheck returns the signature check for commits of the state branch. Without --verify-state, it returns nil.
 func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 	if keys.Files().State == "" {
 		return nil

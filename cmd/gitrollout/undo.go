@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// undoCommand proposes a commit that reverts an app in Git.
+// undoCommand pushes a proposal with a commit that restores an earlier version of apps in Git.
 type undoCommand struct {
 	pushCommand
 	undo console.Undo

@@ -62,7 +62,7 @@ The exit code is 1 if there are errors; warnings do not count.`,
 	return cmd
 }
 
-// tree returns the folder or the commit from the command line. It ignores a repository in the environment.
+// tree returns the folder or the commit that the command line names. GITROLLOUT_REPO alone does not select a commit.
 func (c *validateCommand) tree(cmd *cobra.Command, args []string) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
 	switch {

@@ -105,7 +105,7 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 }
 
 func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []string, err error) {
-	home, _ := os.UserHomeDir() // without a home folder there are no logins
+	home, _ := os.UserHomeDir() // without a home folder, no logins are used
 	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}
 	for _, dir := range dirs {
 		lines, err := inFolder(dir, func(root *os.Root) ([]string, error) {
@@ -128,7 +128,7 @@ func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []strin
 	return all, nil
 }
 
-// rewrite adds a kustomization's remote sources to vendor.yaml, and rewrites the kustomization.
+// rewrite implements --from: it adds a folder's remote sources to vendor.yaml, and changes the kustomization to match.
 func (c *vendorCommand) rewrite() error {
 	said, err := inFolder(c.from, vendoring.From)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *vendorCommand) rewrite() error {
 	return c.say(strings.Join(said, "\n"))
 }
 
-// inFolder calls the function do with a folder. In an error, it adds the folder to the path of the file.
+// inFolder calls the function do with a folder. If do returns an InvalidError, inFolder adds the folder to its path.
 func inFolder(dir string, do func(*os.Root) ([]string, error)) ([]string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 const vendorBranch = "gitrollout-vendor"
 
-// vendorPull proposes the vendored files as a pull request. The working copy stays unchanged.
+// vendorPull proposes the vendored files as a pull request. It does not change the working copy.
 type vendorPull struct {
 	streams
 	at, base string
@@ -58,7 +58,7 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge returns where to open the pull request. This is the CI job's repository, or else the remote "origin".
+// forge returns where to open the pull request: in the repository of the CI job, or else of the remote "origin".
 func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
 	if err != nil {
@@ -85,7 +85,7 @@ func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, er
 	return options, config, err
 }
 
-// configured returns the forge (the Git server's API) in the working copy's configuration, or the zero value.
+// configured returns the first forge in a cluster's configuration in the working copy, or the zero value.
 func (p vendorPull) configured(ctx context.Context) (rollout.Forge, error) {
 	top, err := program.Says(ctx, "-C", p.at, "rev-parse", "--show-toplevel")
 	if err != nil {

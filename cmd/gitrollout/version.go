@@ -12,12 +12,12 @@ import (
 type versionInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // built from a working copy that had changes
+	Modified bool   `json:"modified,omitempty"` // the working copy had changes that were not committed
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// A release build sets these two variables. Other builds use the build information of the Go toolchain.
+// The linker sets these two variables in a release. Other builds use the build information of the Go toolchain.
 var released, commit string
 
 func versionOf() versionInfo {

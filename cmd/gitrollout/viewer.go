@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer provides data for "get" and "list". It reads Git and the cluster, or one of the two, or a dashboard.
+// viewer provides the data of "get", "list" and "logs". It reads Git and the cluster, one of these two, or a dashboard.
 type viewer interface {
 	// Listing returns the status of the apps in args, or of all apps.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)
@@ -23,7 +23,7 @@ type viewer interface {
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open returns the viewer that the flags select. If Git is unreachable, the viewer reads only the cluster.
+// open returns the viewer that the flags select. If Git cannot be reached or refuses access, it reads only the cluster.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {
@@ -58,7 +58,7 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	return measuredView{w, "http://" + dashAddress}, tryConnect(ctx, w, c.target, changed, c.streams)
 }
 
-// measuredView adds the measurements that are not in Git yet, if the reconciler's page at this address answers.
+// measuredView adds measurements that are not in Git yet. It reads them from the reconciler's dashboard, if it answers.
 type measuredView struct {
 	viewer
 	page string
@@ -70,7 +70,7 @@ func (v measuredView) Listing(ctx context.Context, args []string, now time.Time)
 	if err != nil || len(args) != 1 || l.Apps[0].Release == nil || len(l.Apps[0].Analyses) == 0 {
 		return l, err
 	}
-	ctx, stop := context.WithTimeout(ctx, time.Second) // another program may listen at the address
+	ctx, stop := context.WithTimeout(ctx, time.Second) // another program may listen at the address, and never answer
 	defer stop()
 	page, err := dashboard.NewClient(v.page, args)
 	if err == nil {
@@ -98,7 +98,7 @@ func openClusterView(ctx context.Context, source sourceOptions, target clusterOp
 	return &console.ClusterView{Client: w.Client, Name: name, Why: why}, nil
 }
 
-// serverView reads the apps from a reconciler's dashboard.
+// serverView is a viewer that reads a reconciler's dashboard.
 type serverView struct {
 	*dashboard.Client
 	args []string

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// vouchOptions select the commits that a new signature may vouch for. A signed commit vouches for all its ancestors.
+// vouchOptions select the commits on top of which the user may sign. A signed commit also approves all its ancestors.
 type vouchOptions struct {
 	vouch bool
 	keys  trustOptions
@@ -27,12 +27,12 @@ func (o *vouchOptions) register(cmd *cobra.Command) {
 		"with --signing-key: the allowed OpenPGP keys, in this `file` (armored)")
 }
 
-// verifier returns the check for the parent of a new signed commit. It returns nil if no check is necessary.
+// verifier returns the verifier for the parent of a new signed commit, or nil if the parent need not be checked.
 func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
 	if source.signing() == "" || o.vouch {
 		return nil, nil
 	}
-	if o.keys.commits == "" { // git has no default for this setting, so the field may stay empty
+	if o.keys.commits == "" { // git may not have this setting either; then the field stays empty
 		o.keys.commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
 	own, err := signer(source.signing()).Read()
@@ -47,7 +47,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	return either, err
 }
 
-// openToSign reads Git for a command that pushes commits. These commits may be signed.
+// openToSign opens a session for a command that pushes commits, and sets the check for commits that will be signed.
 func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.Session, error) {
 	signers, err := vouch.verifier(ctx, *from)
 	if err != nil {
@@ -60,7 +60,7 @@ func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s 
 	return w, err
 }
 
-// anyOf accepts a commit that at least one verifier accepts.
+// anyOf is a verifier that accepts a commit if at least one of the verifiers in it accepts the commit.
 type anyOf []git.Verifier
 
 // Verify implements git.Verifier.

@@ -12,21 +12,21 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// watcher prints a listing repeatedly. On a terminal it redraws the listing, and otherwise it prints changes.
+// watcher prints a listing again and again. On a terminal, it redraws the listing. Otherwise, it prints the changes.
 type watcher struct {
 	*lookCommand
 	view    viewer
-	changed <-chan struct{}  // the cluster has changed
-	resized <-chan os.Signal // the window was resized
+	changed <-chan struct{}  // gets a signal when the cluster has changed
+	resized <-chan os.Signal // gets a signal when the terminal was resized
 
 	screen  terminal.Screen
 	news    terminal.News
 	seen    status.Listing // the last listing without an error
 	looked  time.Time      // the time of the last refresh
-	trouble string         // why the last refresh failed; "" if it has not
+	trouble string         // why the last refresh failed; "" if it succeeded
 }
 
-// follow prints listings until ctx ends. After a failed refresh, it adds a note and tries again.
+// follow prints listings until ctx ends. After a failed refresh, it adds a note, and tries again at the next refresh.
 func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, isTerminal := terminalSize(c.out)
 	f := &watcher{lookCommand: c, view: v, changed: changed, screen: terminal.Screen{Out: c.out}, looked: time.Now()}
@@ -71,7 +71,7 @@ func (f *watcher) look(ctx context.Context) error {
 		return f.missing(now)
 	case err == nil:
 		f.seen = now
-	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // the app does not exist or no longer exists
+	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // nothing was read yet, or the app does not exist any more
 		return err
 	default:
 		f.trouble = "as of the last look that worked: " + err.Error()
@@ -94,7 +94,7 @@ func (f *watcher) print() error {
 	return err
 }
 
-// pause waits for the next refresh. A change of the cluster ends the wait early. A terminal waits at most 1 second.
+// pause waits for the next refresh, on a terminal at most 1 second. A change in the cluster or a resize ends the wait.
 func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	every := f.every
 	if isTerminal {

@@ -23,11 +23,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loop holds a reconciler with its clients and workers.
+// loop holds a reconciler, and the clients and workers that it uses.
 type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
-	remote   string // without credentials
+	remote   string // the URL of the repository, without credentials
 	server   string // the address of the Kubernetes API
 	kube     *rest.Config
 	stop     context.CancelFunc
@@ -64,10 +64,10 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
-// writer has the name under which a reconciler writes, and says when the reconciler stops.
+// writer has the name under which a reconciler writes records, and the conditions under which the reconciler stops.
 type writer struct {
 	id        string
-	exclusive bool // the reconciler stops when another writer takes over
+	exclusive bool // the reconciler stops if another writer takes over
 	ends      bool // the reconciler stops after one pass
 }
 
@@ -100,7 +100,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	}); err != nil {
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
-	// The watches outlive ctx, because the last pass still needs them.
+	// The watches continue after ctx ends, because the pass in progress still needs them.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	if l.notifier, err = newNotifier(l, who.id, log); err != nil {
@@ -132,7 +132,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	return l, nil
 }
 
-// readySource checks the flags, and returns the source and its Git options with the trusted keys.
+// readySource checks the flags. It returns the source with missing flags set, and the options for Git.
 func readySource(
 	ctx context.Context, source sourceOptions, keys trustOptions, s streams,
 ) (sourceOptions, git.Options, error) {
@@ -164,7 +164,7 @@ func readySource(
 	return source, options, err
 }
 
-// kubectl returns the client configuration that kubectl would use.
+// kubectl returns the client configuration that kubectl would use with the same flags.
 func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
@@ -172,7 +172,7 @@ func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// ownNamespaces returns the namespace of the kubeconfig's context, or none on an error.
+// ownNamespaces returns the namespace of the kubeconfig's context. After an error, it returns nil.
 func (o clusterOptions) ownNamespaces() []string {
 	name, _, err := o.kubectl().Namespace()
 	if err != nil {
@@ -181,7 +181,7 @@ func (o clusterOptions) ownNamespaces() []string {
 	return []string{name}
 }
 
-// config returns the configuration from the kubeconfig or the pod's service account.
+// config returns the client configuration from the kubeconfig, or else from the pod's service account.
 func (o clusterOptions) config() (*rest.Config, error) {
 	config, err := o.kubectl().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -198,7 +198,7 @@ func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {
 	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 
-// startBackground starts the workers that run in parallel to passes. The function stop ends these workers.
+// startBackground starts the forge worker and the notifier, which run in parallel to passes. Call stop to end them.
 func (l *loop) startBackground() (stop func()) {
 	stopForge, stopNotifier := adapters.Start(l.forge), adapters.Start(l.notifier)
 	return func() {

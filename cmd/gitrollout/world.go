@@ -44,7 +44,7 @@ func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) cons
 	}
 }
 
-// dashRecords returns the dashboard's access to Git, for reading and for writing.
+// dashRecords returns the Records by which the dashboard reads Git and pushes users' actions.
 func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *console.Records {
 	o := worldOptions(from, repo, s)
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {
@@ -53,16 +53,16 @@ func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *cons
 	return &console.Records{Options: o}
 }
 
-// dashActor carries out actions that users request on the dashboard.
+// dashActor performs the actions that users request on the dashboard.
 type dashActor struct{ *console.Records }
 
 // Act implements dashboard.Actor.
 func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
-	ctx, cancel := adapters.Outlive(ctx) // a push that has begun continues after the user closes the page
+	ctx, cancel := adapters.Outlive(ctx) // the push continues if the user closes the page
 	defer cancel()
 	said, err := d.Records.Act(ctx, who, app, a)
 	if err != nil {
-		return "", errors.New(message(err)) // the commands print the same text
+		return "", errors.New(message(err)) // show the same text as the commands print
 	}
 	return said, nil
 }

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Change returns the change for an action on one app. A non-nil check can refuse the action.
+// Change returns the change that performs an action on one app. The function check, unless nil, can refuse the action.
 func (w *Session) Change(ctx context.Context, name string, a propose.Action, check func(strategies.Input) error) (
 	o propose.Change, err error,
 ) {
@@ -39,8 +39,8 @@ func (w *Session) Change(ctx context.Context, name string, a propose.Action, che
 	return o, nil
 }
 
-// Push pushes a change of one app, or of several apps, and returns a text for the user. A change without edits pushes
-// nothing. A proposal replaces an existing proposal.
+// Push pushes a change of one or several apps, and returns a text for the user. It pushes nothing if the change has no
+// edits. A pushed proposal replaces an existing proposal on the same branch.
 func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Change) (said string, err error) {
 	switch {
 	case len(o.Edits) == 0:
@@ -48,7 +48,7 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	case o.Branch != w.Branch:
 		return w.pushProposal(ctx, who, o)
 	}
-	// The commit cannot approve newer releases on the branch, because the edits contain the hashes of these releases.
+	// Newer commits on the branch are no problem: the edits name release hashes, so they approve no newer release.
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		again, id := o, now.Commit().ID
 		if o.Again != nil && id != w.Tip.Tree.Commit().ID {
@@ -74,13 +74,13 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	return w.warned(said), nil
 }
 
-// mostUnsigned limits the search for a signed commit. mostListed limits the commits in the error.
+// mostUnsigned limits the commits that are searched for a signature. mostListed limits the commits in the error.
 const (
 	mostUnsigned = 1000
 	mostListed   = 20
 )
 
-// mayBuildOn returns an error if head is unsigned, because a signed commit on top would also approve unsigned commits.
+// mayBuildOn returns an error if head is unsigned, because a signed commit on top of head would also approve head.
 func (w *Session) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if w.Signers == nil || head.Commit().ID == "" {
 		return nil

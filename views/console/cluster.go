@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// ClusterView shows the cluster's apps without Git.
+// ClusterView lists the apps from the objects in the cluster alone, without Git.
 type ClusterView struct {
 	Client *cluster.Client
-	Name   string // the cluster's name in Git; "" for any
-	Why    string // why Git is not shown
+	Name   string // the cluster's name in Git; "" for any name
+	Why    string // why the view has no data from Git
 }
 
-// Refresh does nothing, because watches keep the caches current.
+// Refresh does nothing, because the watches of Client keep its caches current.
 func (v *ClusterView) Refresh(context.Context) (bool, error) { return false, nil }
 
 // Listing returns the app named in args, or all apps if args is empty.

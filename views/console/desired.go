@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Desired returns the objects that the cluster should hold, with gitrollout's label and annotation.
+// Desired returns the objects of an app that should be in the cluster now, with gitrollout's label and annotation.
 func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	objects, err := w.gatherer(ctx, in.Head.Render, true, new(error)).Desired(ctx, in, time.Time{})
 	if err != nil {
@@ -18,7 +18,7 @@ func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.In
 	return w.marked(app, objects), nil
 }
 
-// Wanted returns the desired objects of an app. Before the app's first record, these are the objects at the app's head.
+// Wanted returns the desired objects of an app. If the record has no commit yet, it returns the objects at the head.
 func (w *Session) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	switch {
 	case in.State.Source != "":

@@ -7,7 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEventsOfAnApp checks which objects' events are of an app. Their names may begin with the name of another app's object.
+// TestEventsOfAnApp checks which objects belong to an app, so that their events are shown. An object of another app does not belong to it,
+// although its name may begin with the name of one of the app's objects.
 func TestEventsOfAnApp(t *testing.T) {
 	web := rollout.Workload{Namespace: "shop", Name: "web"}
 	of := titlesOf(rollout.State{

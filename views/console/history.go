@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History returns at most limit releases of an app, newest first. It reads the last depth commits of the state branch.
+// History returns at most limit releases of an app, newest first. It reads at most depth commits of the state branch.
 func (w *Session) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	if w.State == nil {
 		return status.History{}, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s",
@@ -43,7 +43,7 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	return h, nil
 }
 
-// nameAuthors adds the commits' authors to releases whose records have no author, such as early rejections.
+// nameAuthors adds the commit's author and subject to each release without an author, such as an early rejection.
 func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {
@@ -51,7 +51,7 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 			commits = append(commits, p.Commit)
 		}
 	}
-	_, _ = w.Repo.Bring(ctx, commits) // a release whose commit is unreadable stays without an author
+	_, _ = w.Repo.Bring(ctx, commits) // a release stays without an author if its commit cannot be read
 	for i, p := range releases {
 		if s, held := w.Repo.Held(p.Commit); held && p.Author == "" {
 			releases[i].Author, releases[i].Subject = s.Commit().Author, s.Commit().Subject
@@ -59,7 +59,7 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	}
 }
 
-// Events returns an app's newest release. Its transitions include the events in the cluster since the release began.
+// Events returns an app's newest release, with the cluster's events since the release began among its transitions.
 func Events(ctx context.Context, w *Session, app string) (status.History, error) {
 	h, err := w.History(ctx, app, 1, 10*historyDepth)
 	s, invalid := w.States.Of(app)
@@ -71,13 +71,13 @@ func Events(ctx context.Context, w *Session, app string) (status.History, error)
 	}
 	p := &h.Releases[0]
 	since := p.Started
-	if len(p.Transitions) > 0 { // hooks may have run before the release began
+	if len(p.Transitions) > 0 { // hooks may have run before the release began, so the first transition may be older
 		since = rollout.Soonest(since, p.Transitions[0].At)
 	}
 	own := titlesOf(s, w.Client.Observe(app, s.Workloads(), nil))
 	for _, namespace := range Namespaces(map[string]rollout.App{app: w.Apps[app]}, w.States) {
 		if w.Within != nil && !slices.Contains(w.Within, namespace) {
-			continue // Note says so
+			continue // Note names the namespaces that are read
 		}
 		events, err := cluster.EventsOf(ctx, w.Client, namespace, since)
 		if err != nil {
@@ -98,8 +98,8 @@ func isIn(own map[string]bool, title string) bool {
 	return own[title] || own[title[:strings.LastIndex(title, "-")+1]]
 }
 
-// titlesOf returns the titles of an app's objects, of their ReplicaSets, and of hooks' Jobs. For the pods of an object,
-// which may be gone, it returns the common start of their titles, such as "Pod shop/web-".
+// titlesOf returns the titles of an app's objects, of their ReplicaSets, and of the hooks' Jobs. Pods may already be
+// deleted. So it returns only the common prefix of the titles of an object's pods, such as "Pod shop/web-".
 func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	own := map[string]bool{}
 	add := func(kind, namespace, name string) {

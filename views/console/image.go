@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// edited is a commit with edits of files.
+// edited is the tree of a commit with edited files. Its method Commit returns that commit.
 type edited struct {
 	rollout.Tree
 	commit rollout.Commit
@@ -18,7 +18,7 @@ type edited struct {
 
 func (e edited) Commit() rollout.Commit { return e.commit }
 
-// SetImages returns the change that sets images of an app. The default of the branch is the users' branch.
+// SetImages returns the change that sets images of an app. If branch is "", the change is for the users' branch.
 func SetImages(w *Session, name string, orders []images.Order, branch string) (propose.Change, error) {
 	o := propose.Change{App: name, Branch: cmp.Or(branch, w.Branch), Edits: map[string][]byte{}, When: w.Now()}
 	app, err := w.App(name)

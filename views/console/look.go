@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxWorkers is the number of apps that are rendered and inspected in parallel.
+// maxWorkers is the maximum number of apps whose status is determined in parallel.
 const maxWorkers = 4
 
-// Listing returns the status of the selected apps.
+// Listing returns the status of the apps that args select. It returns an error if no app can be read.
 func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
 	apps, err := w.Selected(args)
 	if err != nil {
@@ -34,16 +34,16 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	l := status.Listing{Cluster: w.Cluster, Note: strings.Join(notes, "; "), Apps: make([]status.App, len(apps))}
 	errs := make([]error, len(apps))
 	source.Each(len(apps), maxWorkers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
-	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app does not show the listing's note
+	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app shows warnings, but not the listing's note
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
-	if slices.Contains(errs, nil) { // the rows show the errors
+	if slices.Contains(errs, nil) { // at least one app was read; the other apps' rows show their errors
 		return l, nil
 	}
 	return l, errors.Join(errs...)
 }
 
-// look returns an app's status. It caches a healthy app's status until a call of Touch, or until a branch changes.
+// look returns an app's status. It caches the status of a healthy app until Touch is called, or a branch changes.
 func (w *Session) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
 	w.mu.Lock()
 	a, known := w.seen[app.Name]
@@ -69,7 +69,7 @@ func (w *Session) Touch(app string) {
 	w.touched[app]++
 }
 
-// status returns an app's status. An unreadable state file or a panic becomes a status, so that other apps are shown.
+// status returns an app's status. A panic or an invalid state file is no error, but a status with the phase Unknown.
 func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
 	unknown := func(reason rollout.HeldReason, why string) status.App {
 		return status.App{App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: status.Unknown, Note: w.Note,
@@ -114,13 +114,13 @@ func Polling(w *Session) string {
 		w.Config().Interval)
 }
 
-// isUnseen reports whether the newest commit changes the app, but not the record yet.
+// isUnseen reports whether a decision on the newest commit would change the recorded commit or release of the app.
 func isUnseen(in strategies.Input) bool {
 	s := strategies.Decide(in).State
 	return s.Source != in.State.Source || s.Release != nil && !s.Release.Same(in.State.Release)
 }
 
-// proposals returns the proposal branches. If w.Detail is set, it omits outdated proposals for the app.
+// proposals returns all proposal branches. If w.Detail is set, it omits the app's proposals that are outdated.
 func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
@@ -138,7 +138,7 @@ func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string
 	return all
 }
 
-// restores reports whether a merge restores the stable version. If it cannot compare, the merge must only be clean.
+// restores reports whether a merge restores the stable version. If no comparison is possible, any clean merge counts.
 func (w *Session) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantedBy(in).Revert || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean

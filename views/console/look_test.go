@@ -9,7 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPanicOfALookIsShown checks that each app's row shows the panic that a Session without dependencies causes.
+// TestPanicOfALookIsShown checks that a panic while an app's status is determined is shown in the app's row. The Session has no
+// dependencies, so each app causes a panic.
 func TestPanicOfALookIsShown(t *testing.T) {
 	w := &Session{
 		Options: Options{Cluster: "test"}, Tip: &source.Branch{},

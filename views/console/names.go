@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Hashes returns a line for each hash of an app's releases: the hash, a tab, and a text such as "stable: SUBJECT".
+// Hashes returns a line for each release in an app's record: the hash, a tab, and a text such as "stable: SUBJECT".
 func (w *Session) Hashes(app string) []string {
 	s, err := w.States.Of(app)
 	if err != nil {
@@ -39,7 +39,7 @@ func (w *Session) Hashes(app string) []string {
 	return hashes
 }
 
-// StepNames returns the name or number of each step of an app, with the step's text after a tab.
+// StepNames returns a line for each step of an app: the name, or the number if it has no name, a tab, and the text.
 func (w *Session) StepNames(ctx context.Context, name string) []string {
 	app, err := w.App(name)
 	if err != nil {

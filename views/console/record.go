@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. The function "change" returns the edits, and runs again after a conflict.
+// Record commits edits to the state branch. The function "change" returns the edits. Record calls it for each attempt.
 func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -24,8 +24,8 @@ func (w *Session) Record(
 	})
 }
 
-// Repaired reads an app's record from the state branch, or from the commit "from". It checks the record, and then sets
-// a new checksum and a serial above the cluster's serial. It returns nil if no repair is needed and "sign" is false.
+// Repaired reads and checks an app's record on the state branch, or in the commit "from". It returns the record with a
+// new checksum and a serial above the cluster's. It returns nil if "from" is "", no repair is needed and sign is false.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State
@@ -60,10 +60,10 @@ func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*r
 	return state, data, err
 }
 
-// removeWithin limits how long Remove waits for pods that use an app's configuration.
+// removeWithin is the timeout of Remove, which waits until no pod uses the app's configuration.
 const removeWithin = 3 * time.Minute
 
-// Remove deletes objects of an app: first the workloads, then the objects that the workloads used.
+// Remove deletes objects of an app: first the workloads, and then the objects that the workloads' pods used.
 func (w *Session) Remove(ctx context.Context, app string, refs []rollout.Ref) error {
 	ctx, stop := context.WithTimeout(ctx, removeWithin)
 	defer stop()

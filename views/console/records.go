@@ -15,21 +15,21 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// Records reads Git for the dashboard and pushes users' actions. Repo.Beside avoids a delay of the reconciler.
+// Records reads Git for the dashboard, and pushes users' actions. It does not delay the reconciler (see Repo.Beside).
 type Records struct {
-	Options // Repo is the reconciler's mirror; open uses Repo.Beside
+	Options // Repo is the reconciler's mirror; the session uses Repo.Beside()
 
 	mu    sync.Mutex
 	world *Session // nil until the first open
 }
 
-// historyReleases is the number of shown releases. historyDepth is the number of searched state commits.
+// historyReleases limits the releases that a page shows. historyDepth limits the state commits that are searched.
 const (
 	historyReleases = 20
 	historyDepth    = 2000
 )
 
-// open returns the Session after a fetch from Git. The caller holds mu.
+// open fetches from Git, and returns the Session. The caller must hold mu.
 func (r *Records) open(ctx context.Context) (*Session, error) {
 	w := r.world
 	if w == nil {
@@ -44,7 +44,7 @@ func (r *Records) open(ctx context.Context) (*Session, error) {
 	return w, err
 }
 
-// Diff implements dashboard.Records. It compares stable with the release in flight or the rejected version.
+// Diff implements dashboard.Records. It compares the stable version with the release in flight or the rejected version.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	}
 	release := state.Release
 	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
-		// Use the rejected commit. The branch's newest commit may be a change of another app.
+		// Use the commit that was rejected. The branch's newest commit may have changed only other apps.
 		if r, is := state.IsRejected(head.Render.Release()); is {
 			release = &rollout.Release{Commit: r.Commit}
 		}
@@ -106,7 +106,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	pages := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
-		// Pull has escaped the braces of the placeholder {}.
+		// Pull escapes the braces of the placeholder {}, so unescape them.
 		Branch: strings.ReplaceAll(pages.Pull(w.Branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.Heads.State == "" {
@@ -121,7 +121,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	return h, nil
 }
 
-// Act implements dashboard.Actor for the signed-in user. It refuses an action that was meant for another release.
+// Act implements dashboard.Actor. It refuses an action if the app's release has changed since the user saw it.
 func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,8 +31,8 @@ func TestDiffMasksSecrets(t *testing.T) {
 	}
 }
 
-// TestDiffOfARejectedRelease checks that the diff compares stable with the rejected release's commit, although a newer commit has changed
-// another app.
+// TestDiffOfARejectedRelease checks that the diff compares the stable commit with the commit of the rejected release, although the newest
+// commit is about another app.
 func TestDiffOfARejectedRelease(t *testing.T) {
 	const app = `apiVersion: apps/v1
 kind: Deployment

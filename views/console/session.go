@@ -19,35 +19,35 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Options select a cluster and hold a Session's dependencies.
+// Options hold the cluster's name and the dependencies of a Session.
 type Options struct {
 	Cluster  string           // the cluster's folder below .gitrollout/
 	Branch   string           // the users' branch
 	Repo     *git.Repo        // a mirror of the repository
-	Renderer *render.Renderer // the apps' renderer
-	Own      string           // gitrollout's own namespace, forbidden to apps; "" if it has none
+	Renderer *render.Renderer // renders the apps
+	Own      string           // gitrollout's own namespace, to which apps may not write; "" for none
 	Now      func() time.Time
-	Command  func(line string) string // completes a command line so that users can copy it
-	// Detail reads the commits of an app's record even if no decision needs these commits. It is slow for many apps.
+	Command  func(line string) string // adds the flags to a command line, so that users can copy the command
+	// If Detail is set, the commits in an app's record are read even if no decision needs them. It is slow for many apps.
 	Detail bool
 
-	Signers  git.Verifier // verifies that a new commit has a signed parent; nil for no check
-	Unsigned string       // the last line of the error about unsigned commits, with the fix
+	Signers  git.Verifier // verifies the parent of a new commit; nil for no check
+	Unsigned string       // the fix, which is the last line of the error about unsigned commits
 }
 
-// Session is a user's view of the users' branch, the state branch and, if reachable, the cluster.
+// Session is a user's view of the users' branch, of the state branch and, if Client is set, of the cluster.
 type Session struct {
 	Options
 	Heads  rollout.Heads
 	Tip    *source.Branch  // the newest commit of the users' branch
-	State  source.Snapshot // nil while there is no state branch
+	State  source.Snapshot // nil if there is no state branch
 	States *source.States
-	UID    string                 // the cluster's uid on the state branch, "" if unknown
-	Apps   map[string]rollout.App // apps in Git or with a record
+	UID    string                 // the cluster's uid on the state branch, "" if not recorded
+	Apps   map[string]rollout.App // key: name; the apps in the configuration, and apps that only have a record
 
-	Client *cluster.Client // nil if the cluster is not read
+	Client *cluster.Client // nil if the session does not read the cluster
 	Within []string        // the namespaces that are read; nil for all
-	Note   string          // tells users why the cluster is not read, or only in part
+	Note   string          // tells users why the cluster is not read, or why only a part is read
 
 	reader  *source.Reader
 	mu      sync.Mutex
@@ -55,12 +55,12 @@ type Session struct {
 	touched map[string]int        // key: app; value: number of calls of Touch
 }
 
-// New returns a Session before its first Refresh.
+// New returns a Session. Call Refresh before the other methods.
 func New(o Options) *Session {
 	return &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer).In(o.Own, nil)}
 }
 
-// Refresh fetches from Git and reports whether a head has changed.
+// Refresh fetches from Git. It reports whether the users' branch, the state branch or a proposal has changed.
 func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	heads, err := w.Repo.Fetch(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	return true, w.At(ctx, heads.Main)
 }
 
-// At sets Tip to a commit, and Apps to the apps of that commit and of the state branch.
+// At sets Tip to a commit, and Apps to the apps in that commit's configuration and on the state branch.
 func (w *Session) At(ctx context.Context, commit string) error {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -118,7 +118,7 @@ func (w *Session) At(ctx context.Context, commit string) error {
 	return nil
 }
 
-// configBefore returns the newest readable configuration at or before commit. It reads at most 1000 commits.
+// configBefore returns the newest valid configuration in a commit or its ancestors. It reads at most 1000 commits.
 func (w *Session) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.Repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
 		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
@@ -129,7 +129,7 @@ func (w *Session) configBefore(ctx context.Context, commit string) (last *rollou
 	return last, err
 }
 
-// Warning returns why an older configuration is in force, and the fix. It returns "" if the newest is in force.
+// Warning returns why an older configuration is in force. It returns "" if the newest configuration is in force.
 func (w *Session) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
@@ -141,10 +141,10 @@ func (w *Session) warned(text string) string {
 	return strings.TrimSuffix(text+"\nwarning: "+w.Warning(), "\nwarning: ")
 }
 
-// Config returns the cluster's configuration, or the last readable configuration.
+// Config returns the cluster's configuration. If the newest is invalid, it returns the last valid configuration.
 func (w *Session) Config() *rollout.Config { return w.Tip.Config }
 
-// Names lists the apps.
+// Names returns the sorted names of the apps.
 func (w *Session) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
 // Selected returns the app named in args, and sets w.Detail to true. If args is empty, it returns all apps.
@@ -157,7 +157,7 @@ func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	return []rollout.App{app}, err
 }
 
-// Namespaces returns the sorted namespaces from the apps' configurations and records. It omits patterns.
+// Namespaces returns the sorted namespaces that the apps' entries and records name. It omits patterns with "*".
 func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
 	for name, app := range apps {
 		state, _ := states.Of(name) // an unreadable record is reported later
@@ -196,7 +196,7 @@ func (w *Session) App(name string) (rollout.App, error) {
 	return rollout.App{}, NoAppError(text)
 }
 
-// Input gathers the input of an app's decision as the reconciler does. Without a Client, it reads no cluster.
+// Input gathers the input of an app's decision as the reconciler does. If Client is nil, Input reads only Git.
 func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	s, err := w.States.Of(app.Name)
 	if err != nil {
@@ -211,13 +211,13 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 	}
 	head := w.Head(app)
 	if h := s.Held; w.Detail && h != nil && head.Render != nil && promotion.Err == nil {
-		at, err := w.RenderAt(ctx, app, h.Commit) // the record has the commit that changed the app
+		at, err := w.RenderAt(ctx, app, h.Commit) // the record names the commit that changed the app
 		if err == nil && at.Digest == head.Render.Digest {
 			head.Commit, head.Render = at.Commit, at
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// If a release is held or rejected, the head may have workloads that must not exist. So read the recorded commit.
+	// If the head is held or rejected, it may have workloads that must not be applied. So read the recorded commits.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
@@ -225,11 +225,11 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 	return in, errors.Join(err, failed)
 }
 
-// errNotNeeded is the error for a commit that no decision needs.
+// errNotNeeded is the error for a commit that is not read because no decision needs it.
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer returns the Gatherer of one app. The Gatherer has the newest render (head). If "needed" is false, it refuses
-// other commits. It stores an error of Git or the cluster in *failed, but no error for a missing or invalid commit.
+// gatherer returns the Gatherer of one app, whose newest render is head. If "needed" is false, the Gatherer reads no
+// other commit. It stores errors of Git and of the cluster in *failed, unless a commit is only missing or invalid.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {
@@ -263,7 +263,7 @@ func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed boo
 	return g
 }
 
-// Head returns the app's head on the users' branch.
+// Head returns the app's render at the newest commit of the users' branch, or the error.
 func (w *Session) Head(app rollout.App) strategies.Head {
 	commit := w.Tip.Tree.Commit()
 	if _, listed := w.Tip.Find(app.Name); !listed {
@@ -273,7 +273,7 @@ func (w *Session) Head(app rollout.App) strategies.Head {
 	return strategies.Head{Commit: commit, Render: built, Err: err}
 }
 
-// RenderAt returns the render of an app at a commit. It renders the app's folder at that commit.
+// RenderAt renders an app as of a commit, with the app's folder and settings at that commit.
 func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -282,7 +282,7 @@ func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) 
 	return w.reader.Render(tree, app)
 }
 
-// Unlisted returns the apps that have a record but are not in the configuration.
+// Unlisted returns the names of the apps that have a record, but are not in the configuration.
 func (w *Session) Unlisted() []string {
 	return slices.DeleteFunc(w.Names(), func(name string) bool {
 		_, listed := w.Tip.Find(name)

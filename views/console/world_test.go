@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// must ends the test if there is an error.
+// must fails the test and ends it if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -24,7 +24,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// record commits an app's record to the state branch. checkout are the arguments of git checkout.
+// record commits an app's record to the state branch. The parameter checkout has the arguments of the first git checkout.
 func record(t *testing.T, repo *gittest.Repo, state rollout.State, checkout ...string) {
 	t.Helper()
 	data, err := state.Encode()
@@ -35,7 +35,7 @@ func record(t *testing.T, repo *gittest.Repo, state rollout.State, checkout ...s
 	repo.Git("checkout", "-q", "main")
 }
 
-// worldOf returns a session on a repository with one app on record, before the session's first Refresh.
+// worldOf writes an app's record to the state branch, and returns a session that has not called Refresh yet.
 func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
 	t.Helper()
 	record(t, repo, state, "--orphan", "state")
@@ -44,7 +44,7 @@ func worldOf(t *testing.T, repo *gittest.Repo, state rollout.State) *Session {
 	return New(Options{Cluster: "prod", Branch: "main", Repo: mirror, Renderer: render.New(render.InProcess{}), Detail: true})
 }
 
-// inputOf fetches Git and returns the input of an app's decision.
+// inputOf fetches from Git, and returns the input for a decision about an app.
 func (w *Session) inputOf(t *testing.T, name string) strategies.Input {
 	t.Helper()
 	_, err := w.Refresh(t.Context())
@@ -61,7 +61,7 @@ const (
 	configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
 )
 
-// TestAHeldAppIsAtTheCommitThatChangedIt checks that a held app shows the commit of its record while no newer commit changes the app.
+// TestAHeldAppIsAtTheCommitThatChangedIt checks that a held app is shown at the commit in State.Held, until a newer commit changes the app.
 func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 	repo := gittest.New(t)
 	held := repo.CommitFiles("app", map[string]string{
@@ -84,7 +84,8 @@ func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 	compare.CheckNamed(t, "it is at the newest commit", tip, commit())
 }
 
-// TestUnreadableAppIsShown checks that an app whose commit cannot be read has a row with the error, beside the rows of other apps.
+// TestUnreadableAppIsShown checks that a listing shows an app whose commit cannot be read, with the error, beside the other apps. For this
+// app alone, Listing returns the error.
 func TestUnreadableAppIsShown(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("apps", map[string]string{
@@ -110,8 +111,8 @@ func TestUnreadableAppIsShown(t *testing.T) {
 	compare.CheckError(t, "get shop", err, "app shop: ")
 }
 
-// TestAContestedApp checks that an app's input and decision keep the recorded reason HeldContested, although no other app is rendered. A
-// commit that changes the app removes the reason.
+// TestAContestedApp checks an app that is held because another app owns its object (HeldContested). The session renders only this app, so
+// it takes the reason from the record. A commit that changes the app removes the reason.
 func TestAContestedApp(t *testing.T) {
 	repo := gittest.New(t)
 	held := repo.CommitFiles("two apps", map[string]string{

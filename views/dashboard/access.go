@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Access is the file with the users' rights. Each request reads it, so that a revoked right ends with the next request.
+// Access is the file with the users' rights. Each check of rights reads the file, so that changes take effect at once.
 type Access struct{ File string }
 
-// rules are the contents of the file.
+// rules are the contents of the file of rights. An example:
 //
 //	apiVersion: gitrollout.dev/v1alpha1
 //	kind: DashboardAccess
@@ -43,7 +43,7 @@ type rules struct {
 }
 
 type right struct {
-	Apps  []string       `json:"apps"`  // globs; * matches any number of characters
+	Apps  []string       `json:"apps"`  // patterns of app names; * matches any number of characters
 	Verbs []rollout.Verb `json:"verbs"` // a subset of propose.Verbs
 }
 
@@ -62,13 +62,13 @@ type groupRule struct {
 
 const tokenPrefix = "sha256:"
 
-// Check reads the file, so that mistakes are found at the start.
+// Check returns an error if the file is invalid, so that errors are found when the program starts.
 func (a *Access) Check() error {
 	_, err := a.read()
 	return err
 }
 
-// read parses the file strictly. An error is a rollout.InvalidError or an error of the file system.
+// read parses the file. Unknown fields are errors. An error is a rollout.InvalidError or an error of the file system.
 func (a *Access) read() (*rules, error) {
 	data, err := os.ReadFile(a.File)
 	if err != nil {
@@ -139,24 +139,24 @@ func (r right) on(app string) []rollout.Verb {
 	return nil
 }
 
-// NewToken returns a token of 160 random bits, and its digest for the file.
+// NewToken returns a sign-in token of 160 random bits, and the token's digest for the file of rights.
 func NewToken() (token, digest string) {
 	token = "gitrollout_" + rand.Text() + rand.Text()[:6]
 	return token, digestOf(token)
 }
 
-// digestOf returns a token's SHA-256. A fast hash suffices because tokens are long and random.
+// digestOf returns the SHA-256 of a token. A slow password hash is not needed, because tokens are long and random.
 func digestOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return tokenPrefix + hex.EncodeToString(sum[:])
 }
 
-// Person is a signed-in user, the author of commits.
+// Person is a signed-in user. Commits of the user's actions have this author.
 type Person struct {
 	Name   string   `json:"name"`
 	Email  string   `json:"email"`
 	Token  string   `json:"token,omitempty"`  // digest of the sign-in token, "" for OIDC
-	Claims []string `json:"claims,omitempty"` // claim=value, only claims in the rules
+	Claims []string `json:"claims,omitempty"` // "claim=value" of each OIDC claim that a rule names
 }
 
 func (r *rules) byToken(token string) (found Person, is bool) {
@@ -169,7 +169,7 @@ func (r *rules) byToken(token string) (found Person, is bool) {
 	return found, is
 }
 
-// may returns the user's verbs for an app. A token that was removed from the file grants no verb.
+// may returns the verbs that a user may use for an app. A user whose token is no longer in the file has no verbs.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	var granted []rollout.Verb
 	for _, rule := range r.People {
@@ -185,7 +185,7 @@ func (r *rules) may(p Person, app string) []rollout.Verb {
 	return slices.DeleteFunc(propose.Verbs(), func(verb rollout.Verb) bool { return !slices.Contains(granted, verb) })
 }
 
-// known returns a user's claims that the rules contain.
+// known returns the claims of a user that a rule names, each as "claim=value".
 func (r *rules) known(claims map[string]any) []string {
 	var found []string
 	for _, rule := range r.Groups {

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// office is a dashboard where Ann may promote and hold shops, and release managers may do everything.
+// office is a dashboard with a file of rights: Ann may promote and hold apps named shop*, and release managers may do everything.
 type office struct {
 	*httptest.Server
 	t     *testing.T
@@ -63,7 +63,7 @@ func (o *office) write(rules string) {
 	must(o.t, os.WriteFile(o.file, []byte(rules), 0o600))
 }
 
-// visitor is a browser with cookies.
+// visitor sends requests to an office like a browser that keeps cookies.
 type visitor struct {
 	o      *office
 	client *http.Client
@@ -100,7 +100,7 @@ func (v *visitor) send(method, path, body string, headers map[string]string) (co
 	return res.StatusCode, answer
 }
 
-// wants reports an error unless the response has the given status code.
+// wants sends a request, and fails the test unless the response has the given status code.
 func (v *visitor) wants(code int, what, method, path, body string) {
 	v.o.t.Helper()
 	if got, answer := v.send(method, path, body, nil); got != code {
@@ -108,7 +108,7 @@ func (v *visitor) wants(code int, what, method, path, body string) {
 	}
 }
 
-// promotes reports an error unless a promotion of the shop gets the given status code.
+// promotes requests a promotion of the app shop, and fails the test unless the response has the given status code.
 func (v *visitor) promotes(code int, what string) {
 	v.o.t.Helper()
 	v.wants(code, "a promotion, "+what+",", http.MethodPost, "/api/v1/apps/shop/actions", promoteShop)
@@ -124,7 +124,8 @@ func (v *visitor) signIn() *visitor {
 	return v
 }
 
-// TestSignOutEndsTheSession checks that a copied cookie is invalid after signing out, and that other sessions continue.
+// TestSignOutEndsTheSession checks that, after a user has signed out, a copy of the session's cookie is refused, and other sessions remain
+// valid.
 func TestSignOutEndsTheSession(t *testing.T) {
 	o := newOffice(t, nil)
 	v, other := o.visitor().signIn(), o.visitor().signIn()

@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 )
 
-// Actor performs a user's actions. Users see the result or the error.
+// Actor performs the actions of users. The page shows the returned text or the error to the user.
 type Actor interface {
 	Act(ctx context.Context, who Person, app string, a propose.Action) (said string, err error)
 }
 
-// act handles POST /api/v1/apps/{app}/actions. A browser's request must come from this page: ServeHTTP checks Origin,
-// receive checks the content type, and act checks the session's token in X-CSRF-Token.
+// act handles POST /api/v1/apps/{app}/actions. It refuses requests from other sites: ServeHTTP checks the header
+// Origin, receive checks the content type, and act compares the header X-CSRF-Token with the session's token.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	var a propose.Action
 	if !receive(w, r, &a) {

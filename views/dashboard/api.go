@@ -7,12 +7,12 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// listApps handles GET /api/v1/apps, with a status.Listing.
+// listApps handles GET /api/v1/apps. It responds with a status.Listing.
 func (s *Server) listApps(w http.ResponseWriter, _ *http.Request) {
 	send(w, http.StatusOK, s.Board.Listing())
 }
 
-// ofApp returns a handler that reads the app's name from the path. The handler calls "answer", or responds with 404.
+// ofApp returns a handler that calls "answer" with the app in the URL's path. If there is no such app, it responds 404.
 func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app Detail)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d, _, found := s.Board.app(r.PathValue("app"))
@@ -24,7 +24,7 @@ func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app D
 	}
 }
 
-// showApp handles GET /api/v1/apps/{app}, with a status.App and the page's data.
+// showApp handles GET /api/v1/apps/{app}. It responds with a Detail.
 func (s *Server) showApp(w http.ResponseWriter, _ *http.Request, app Detail) {
 	send(w, http.StatusOK, app)
 }

@@ -14,18 +14,18 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds each app's status, and gives each change a number. A watcher asks for all changes after its last number.
+// Board holds the status of each app, and numbers the changes. A watcher gets all changes after a number that it has.
 type Board struct {
 	cluster string
-	epoch   string // this process's id: numbers of other processes are invalid
+	epoch   string // a random id of this process; a number from another process is invalid
 
 	mu      sync.Mutex
 	number  int64
 	note    string
-	noted   int64 // number of the change that set note
+	noted   int64 // number of the last change of note
 	apps    map[string]*shown
-	gone    map[string]int64 // key: removed app; value: number of the removal
-	forgot  int64            // removals up to this number are no longer in gone
+	gone    map[string]int64 // key: a removed app; value: the number of the removal
+	forgot  int64            // removals up to this number were deleted from gone
 	changed chan struct{}    // closed at the next change
 }
 
@@ -33,16 +33,16 @@ type shown struct {
 	app         status.App
 	row         Row
 	json        []byte // app as JSON
-	number      int64  // number of the last change
+	number      int64  // number of the last change of app
 	rowNumber   int64  // number of the last change of row
-	moves       *moves // nil without samples
+	moves       *moves // nil if there are no samples
 	rowAsBefore []byte
 }
 
-// maxGone limits the remembered removals. A watcher that may have missed a forgotten removal gets all apps.
+// maxGone limits the removals in Board.gone. If a watcher may have missed a deleted removal, it gets all apps.
 const maxGone = 1000
 
-// NewBoard returns a cluster's empty board. The note tells users why the board is empty.
+// NewBoard returns an empty board for a cluster. The note tells users why the board has no apps yet.
 func NewBoard(cluster, note string) *Board {
 	return &Board{
 		cluster: cluster, epoch: rand.Text()[:8], note: note, number: 1, noted: 1,
@@ -53,7 +53,7 @@ func NewBoard(cluster, note string) *Board {
 // Cluster returns the cluster's name.
 func (b *Board) Cluster() string { return b.cluster }
 
-// Show adds or updates apps, removes the apps in "gone", and replaces the note. New samples have the time "now".
+// Show adds or updates apps, removes the apps named in "gone", and sets the note. New samples get the time "now".
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	type update struct {
 		app       status.App
@@ -132,14 +132,14 @@ func (b *Board) tidy() {
 	}
 }
 
-// Names lists the apps.
+// Names returns the sorted names of all apps.
 func (b *Board) Names() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Sorted(maps.Keys(b.apps))
 }
 
-// Listing returns all apps.
+// Listing returns the status of all apps, sorted by name.
 func (b *Board) Listing() status.Listing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,7 +148,7 @@ func (b *Board) Listing() status.Listing {
 		Apps: rollout.Mapped(names, func(name string) status.App { return b.apps[name].app })}
 }
 
-// Rows returns all apps' rows of the fleet view.
+// Rows returns the row of each app for the fleet view, sorted by name.
 func (b *Board) Rows() []Row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -163,7 +163,7 @@ type Detail struct {
 	Board   string              `json:"boardNote,omitempty"` // the note about the whole cluster
 }
 
-// app returns the data of an app's page, and the number of its last change.
+// app returns the data of an app's page, and the number of the last change of the app or of the board's note.
 func (b *Board) app(name string) (d Detail, number int64, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,7 +191,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after a number, and the newest number. If the number is too old, f is the whole fleet.
+// since returns the changes after a number, and the newest number. If the number is too old or invalid, f has all apps.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,7 +211,7 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	return f, b.number, whole, whole || len(f.Apps)+len(f.Gone) > 0 || b.noted > number
 }
 
-// wake returns a channel that is closed at the next change.
+// wake returns a channel that Show closes at the next change.
 func (b *Board) wake() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

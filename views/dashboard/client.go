@@ -14,11 +14,11 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Client reads a reconciler's dashboard. The dashboard also has measurements that are not recorded in Git yet.
+// Client reads apps from a reconciler's dashboard, including measurements that are not recorded in Git yet.
 type Client struct {
 	base   *url.URL
 	client *http.Client
-	args   []string // one app, or empty for all
+	args   []string // the name of one app; empty for all apps
 	seen   status.Listing
 }
 
@@ -27,11 +27,11 @@ const (
 	maxAnswer     = 256 << 20 // bytes
 )
 
-// ErrNoSuchApp is Refresh's error for an unknown app.
+// ErrNoSuchApp is the error of Refresh if the dashboard does not have the app.
 var ErrNoSuchApp = errors.New("there is no such app")
 
-// NewClient returns a Client before its first Refresh. It reads the app named in args, or all apps if args is empty. An
-// error is about the address.
+// NewClient returns a Client that reads the app named in args, or all apps if args is empty. Call Refresh before
+// Listing. NewClient returns an error if the address is invalid.
 func NewClient(address string, args []string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
@@ -73,7 +73,7 @@ func (v *Client) Names(ctx context.Context) ([]string, error) {
 // Listing returns the data of the last Refresh.
 func (v *Client) Listing() status.Listing { return v.seen }
 
-// get requests and decodes one resource. It ignores unknown fields, which a newer server may send.
+// get requests one resource and decodes it. It ignores unknown fields, because a newer server may send more fields.
 func (v *Client) get(ctx context.Context, into any, path ...string) error {
 	address := v.base.JoinPath(path...)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)

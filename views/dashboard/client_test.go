@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// TestClientOfAPageThatFails checks that the client returns an error, and no apps, for the answer of a foreign server or
-// of a failing reconciler.
+// TestClientOfAPageThatFails checks that Refresh returns an error if the server is no reconciler, or if the reconciler fails. If a later
+// Refresh fails, Listing still returns the last data.
 func TestClientOfAPageThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int

@@ -1,5 +1,5 @@
 // Package dashboard serves web pages and JSON about a cluster's releases: a page for all apps and a page for each app.
-// Server-sent events keep the pages current. The package decides nothing.
+// Server-sent events keep the pages current. The package makes no decisions about releases.
 package dashboard
 
 import (
@@ -20,16 +20,16 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records reads page data that the Board does not hold. The pages show the errors of these reads.
+// Records reads the data of an app's page that the Board does not have. The page shows the error if this fails.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	History(ctx context.Context, app string) (History, error)
 }
 
-// Diff holds a release's changes by object. Values of Secrets are masked.
+// Diff holds the changes of a release, with one Object for each changed object. Values of Secrets are masked.
 type Diff struct {
 	From    string   `json:"from,omitempty"` // the stable commit
-	To      string   `json:"to,omitempty"`   // the release's commit; "" if there is none to compare
+	To      string   `json:"to,omitempty"`   // the release's commit; "" if there is nothing to compare
 	Objects []Object `json:"objects"`
 }
 
@@ -46,10 +46,10 @@ type History struct {
 	Links Links `json:"links"`
 }
 
-// Links are URL patterns of the forge, with {} for the commit id or branch name. They are "" without a forge.
+// Links are URL patterns of the forge, in which {} stands for a commit id or a branch. They are "" without a forge.
 type Links struct {
 	Commit string `json:"commit,omitempty"`
-	Branch string `json:"branch,omitempty"` // the pull requests of a branch
+	Branch string `json:"branch,omitempty"` // page with the pull requests of a branch
 }
 
 // Options are a Server's dependencies and settings.
@@ -57,11 +57,11 @@ type Options struct {
 	Board   *Board
 	Records Records
 	Now     func() time.Time
-	// Secure restricts cookies to https.
+	// If Secure is set, browsers send the cookies only over https.
 	Secure bool
-	Access *Access // nil: read-only
-	Actor  Actor   // nil: read-only
-	OIDC   *OIDC   // nil: people sign in with tokens only
+	Access *Access // nil for a read-only dashboard
+	Actor  Actor   // nil for a read-only dashboard
+	OIDC   *OIDC   // nil if users sign in only with tokens
 }
 
 // Server serves the pages and the API.
@@ -73,7 +73,7 @@ type Server struct {
 	origin   *http.CrossOriginProtection
 }
 
-// New returns a Server. It starts nothing.
+// New returns a Server. It opens no port: the caller passes the Server as a handler.
 func New(o Options) (*Server, error) {
 	pages, err := template.New("").Funcs(template.FuncMap{"symbol": symbol}).ParseFS(embedded, "assets/*.html")
 	if err != nil {
@@ -113,11 +113,11 @@ func New(o Options) (*Server, error) {
 
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy is the Content-Security-Policy. It allows only the page's own files.
+// policy is the Content-Security-Policy of all responses. Pages may load only files of this server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP serves a request.
+// ServeHTTP sets the security headers, and serves a request, unless another site has caused it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -134,7 +134,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// assets serves files, but no listings of folders.
+// assets returns a handler that serves files, and responds with 404 instead of the listing of a folder.
 func assets(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "" || r.URL.Path[len(r.URL.Path)-1] == '/' {
@@ -148,7 +148,7 @@ func assets(next http.Handler) http.Handler {
 func (s *Server) page(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		app, known := r.PathValue("app"), s.Board.Names()
-		missing := app != "" && len(known) > 0 && !slices.Contains(known, app) // an empty board is still being filled
+		missing := app != "" && len(known) > 0 && !slices.Contains(known, app) // an empty board may not be filled yet
 		var near []string
 		if missing {
 			near = rollout.Closest(app, known)
@@ -163,7 +163,7 @@ func (s *Server) page(name string) http.HandlerFunc {
 	}
 }
 
-// plain serves the fleet for browsers without scripts.
+// plain serves a page of all apps for browsers without JavaScript.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	q, phase := r.FormValue("q"), r.FormValue("phase")
 	rows := slices.DeleteFunc(s.Board.Rows(), func(row Row) bool {
@@ -178,20 +178,20 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) render(w http.ResponseWriter, name string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = s.pages.ExecuteTemplate(w, name, data) // fails only if the browser is gone
+	_ = s.pages.ExecuteTemplate(w, name, data) // fails only if the browser has closed the connection
 }
 
 func send(w http.ResponseWriter, code int, data any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(data) // fails only if the browser is gone
+	_ = json.NewEncoder(w).Encode(data) // fails only if the browser has closed the connection
 }
 
 func fail(w http.ResponseWriter, code int, message string) {
 	send(w, code, map[string]string{"error": message})
 }
 
-// failed responds with an error of Git, unless the browser has cancelled its request.
+// failed responds with 502 and the error, unless the browser has cancelled the request.
 func failed(w http.ResponseWriter, err error) {
 	if errors.Is(err, context.Canceled) {
 		return

@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// evil is hostile text in a commit.
+// evil is the text of a commit that tries to inject HTML.
 const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>`
 
 func appOf(name string, phase rollout.Phase, weight int) status.App {
@@ -61,7 +61,7 @@ func (f *fakeActor) Act(_ context.Context, who Person, app string, a propose.Act
 	return "pushed", f.err
 }
 
-// must ends the test if there is an error.
+// must fails the test and ends it if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -92,7 +92,7 @@ func show(t *testing.T, b *Board, apps []status.App, gone ...string) {
 	must(t, b.Show(time.Now(), "", apps, gone))
 }
 
-// boardOf returns the address of a dashboard that shows apps.
+// boardOf returns a board with the given apps, and the URL of a dashboard that shows this board.
 func boardOf(t *testing.T, apps ...status.App) (url string, board *Board) {
 	t.Helper()
 	server, board := serve(t, Options{})
@@ -170,7 +170,7 @@ func TestTextFromGitIsNoMarkup(t *testing.T) {
 	compare.Contains(t, list, "&lt;script&gt;alert(1)")
 }
 
-// stream reads server-sent events.
+// stream reads the server-sent events of a dashboard.
 type stream struct {
 	t    *testing.T
 	read *bufio.Scanner
@@ -194,7 +194,7 @@ func open(t *testing.T, url, last string) *stream {
 	return &stream{t: t, read: scanner, stop: stop}
 }
 
-// next returns one event: its ID, its name, and the names of its apps.
+// next reads one event. It returns the event's id and name, and the names of the apps and of the removed apps in it.
 func (s *stream) next() (id, event string, apps, gone []string) {
 	s.t.Helper()
 	for s.read.Scan() {
@@ -220,7 +220,7 @@ func (s *stream) next() (id, event string, apps, gone []string) {
 	return "", "", nil, nil
 }
 
-// told reads one event and returns its ID and a description.
+// told reads one event. It returns the event's id, and a text that describes the event.
 func (s *stream) told() (id, text string) {
 	s.t.Helper()
 	id, event, apps, gone := s.next()
@@ -270,7 +270,7 @@ func TestStreamOfOneApp(t *testing.T) {
 	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // a is unchanged
 	show(t, board, nil, "a")
 	told("a is gone", "gone")
-	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // a is still gone, which is reported once
+	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // a is still gone, but the event "gone" is sent only once
 	show(t, board, []status.App{appOf("a", rollout.Healthy, 0)})
 	told("a is there again", "app")
 }
@@ -289,7 +289,7 @@ func TestManyRemovedAppsAreForgotten(t *testing.T) {
 	compare.CheckNamed(t, "a client that was away for long gets the whole list", true, whole)
 }
 
-// TestSamplesAreOfChanges checks that a poll without changes adds no sample, and that a change of any number adds one.
+// TestSamplesAreOfChanges checks that a sample is added if a number differs from the last sample, and otherwise no sample is added.
 func TestSamplesAreOfChanges(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	list := appended(nil, Sample{At: noon})
@@ -376,7 +376,7 @@ func TestPlainListFilters(t *testing.T) {
 	}
 }
 
-// TestRows checks an app's summary: its most important fact, and the progress of the workload that is furthest behind.
+// TestRows checks the row of an app in the fleet view: its text, and the progress of the least advanced workload.
 func TestRows(t *testing.T) {
 	due := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	moving := func(step, of, weight, full int) status.Workload {
@@ -458,7 +458,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestSamples checks that samples count the ready pods of both versions. The end of a release adds one sample.
+// TestSamples checks that samples count the ready pods of the new and of the stable version. After a release ends, one sample is added.
 func TestSamples(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	a := appOf("shop", rollout.Progressing, 250)
@@ -485,7 +485,7 @@ func TestSamples(t *testing.T) {
 	compare.CheckNamed(t, "samples of the next release", 1, len(m.add(at.Add(3*time.Second), a).copy()["shop/shop"]))
 }
 
-// TestUnknownApp checks that the page of an unknown app is a 404 with a way back and the similar names.
+// TestUnknownApp checks that the page of an unknown app has status 404, a link to all apps, and links to apps with similar names.
 func TestUnknownApp(t *testing.T) {
 	url, _ := boardOf(t, appOf("shop", rollout.Paused, 25), appOf("shopping", rollout.Paused, 25), appOf("pay", rollout.Paused, 25))
 	for name, want := range map[string][]string{
@@ -503,7 +503,7 @@ func TestUnknownApp(t *testing.T) {
 	compare.CheckNamed(t, "a known app is missing", false, strings.Contains(page, "missing"))
 }
 
-// TestFirstPaint bounds the bytes that a browser loads before it shows 500 apps.
+// TestFirstPaint checks that a browser loads only a limited number of bytes before it shows the list of 500 apps.
 func TestFirstPaint(t *testing.T) {
 	apps := make([]status.App, 500)
 	for i := range apps {

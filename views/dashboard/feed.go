@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Feed copies the reconciler's reports to a board, and never delays the reconciler. It keeps each app's newest report.
+// Feed copies the reconciler's reports to a board without delaying the reconciler. It queues each app's last report.
 type Feed struct {
 	board *Board
 	warn  func(what string, facts ...any)
@@ -25,13 +25,13 @@ type Feed struct {
 	news  chan struct{}
 }
 
-// NewFeed returns a Feed. The Feed logs an error with the function "warn", and a recovered panic with "fail".
+// NewFeed returns a Feed. The Feed logs errors with the function "warn", and recovered panics with "fail".
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}
 }
 
-// Tell takes a report of the reconciler. It does not block.
+// Tell queues a report of the reconciler for Run. It does not wait for the board.
 func (f *Feed) Tell(r report.Report) {
 	if len(r.Apps)+len(r.Gone) == 0 {
 		return
@@ -52,7 +52,7 @@ func (f *Feed) Tell(r report.Report) {
 	}
 }
 
-// Run fills the board until ctx ends.
+// Run copies queued reports to the board until ctx ends.
 func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 	for {
 		select {
@@ -71,7 +71,7 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// statusOf returns a report's status. A panic becomes a note in the status, because a panic must not end the process.
+// statusOf returns the status in a report. It recovers a panic, and returns a status with a note instead.
 func (f *Feed) statusOf(l report.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {

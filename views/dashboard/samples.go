@@ -9,30 +9,30 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Sample is a workload's progress at one moment of its release.
+// Sample is the progress of a workload at one time during a release.
 type Sample struct {
 	At     time.Time `json:"at"`
-	Weight int       `json:"weight"` // desired percent
-	Real   int       `json:"real"`   // actual percent
-	New    int       `json:"new"`    // Ready pods of the new version
-	Old    int       `json:"old"`    // Ready pods of the stable version
-	Want   int       `json:"want"`   // desired pods
+	Weight int       `json:"weight"` // desired percent of the new version
+	Real   int       `json:"real"`   // actual percent of the new version
+	New    int       `json:"new"`    // number of ready pods of the new version
+	Old    int       `json:"old"`    // number of ready pods of the stable version
+	Want   int       `json:"want"`   // number of desired pods
 }
 
-// maxSamples limits the samples of a workload. maxDrawn limits the apps with samples. All samples need about 3 MB.
+// maxSamples limits the samples of one workload, and maxDrawn the apps that have samples. All samples need about 3 MB.
 const (
 	maxSamples = 240
 	maxDrawn   = 200
 )
 
-// moves holds the samples of a release until the next release begins.
+// moves holds the samples of an app's release. They are kept until the next release begins.
 type moves struct {
 	release rollout.Hash
 	last    time.Time
 	of      map[string][]Sample
 }
 
-// add records a sample of an app while a release is in flight, and one last sample afterwards. m may be nil.
+// add records a sample of an app during a release, and one sample after the release. The receiver may be nil.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {
@@ -42,7 +42,7 @@ func (m *moves) add(now time.Time, a status.App) *moves {
 		return m
 	}
 	if !moving {
-		m.release = "" // this sample is the last sample
+		m.release = "" // record one last sample, and none in later calls
 	}
 	m.last = now
 	for _, w := range a.Workloads {
@@ -68,7 +68,7 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 	return s
 }
 
-// appended adds s unless it equals the last sample. A full list drops every second sample, and still spans the release.
+// appended adds s, unless only its time differs from the last sample. From a full list, it drops every second sample.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
 		last := list[n-1]
@@ -86,7 +86,7 @@ func appended(list []Sample, s Sample) []Sample {
 	return append(list, s)
 }
 
-// copy returns a copy that callers can read while the method "add" runs.
+// copy returns a copy of the samples, so that the caller can read it while the method "add" runs.
 func (m *moves) copy() map[string][]Sample {
 	if m == nil {
 		return nil

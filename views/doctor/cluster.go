@@ -28,15 +28,15 @@ import (
 )
 
 // oldestKubernetes is the minor number of the oldest supported version of Kubernetes. From this version on, server-side
-// apply is stable and keeps other managers' fields.
+// apply is stable and keeps the fields of other managers.
 const oldestKubernetes = 25
 
-// App is an app in Git, with its record.
+// App is an app that is in Git or has a record on the state branch.
 type App struct {
 	Name   string
-	Known  bool            // the app has a record, because gitrollout has adopted it
-	Render *rollout.Render // nil if it cannot be rendered
-	Has    []rollout.Ref   // the app's recorded objects in the cluster
+	Known  bool            // the app's record has a stable version, because gitrollout has adopted the app
+	Render *rollout.Render // nil if the app cannot be rendered
+	Has    []rollout.Ref   // the objects in the app's record, which gitrollout has applied
 
 	Encrypted map[string][]byte // key: file in Render.Unopened; value: content
 }
@@ -51,9 +51,9 @@ type Cluster struct {
 	Wait   time.Duration
 
 	Namespaces   []string // the namespaces that gitrollout may use; empty for the whole cluster
-	IdentifiedBy string   // the namespace whose uid is on the state branch
+	IdentifiedBy string   // the namespace whose uid identifies the cluster on the state branch
 
-	// OtherOwners returns signs of other controllers that manage the objects. It is nil if the signs cannot be read.
+	// OtherOwners returns signs that other controllers manage the objects. It is nil if the signs cannot be read.
 	OtherOwners func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
@@ -79,7 +79,7 @@ func newClients(config *rest.Config) (c clients, err error) {
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
-	if c.As != "" { // otherwise the kubeconfig's impersonation applies
+	if c.As != "" { // if As is empty, the kubeconfig's own impersonation stays
 		config.Impersonate = rest.ImpersonationConfig{UserName: c.As}
 	}
 	client, err := newClients(config)
@@ -174,14 +174,14 @@ type rightsExam struct {
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
-		// A watch serves all apps, so it needs rights in the whole cluster or in each of Cluster.Namespaces.
+		// A watch serves all apps. So it needs rights in the whole cluster, or in each namespace of Cluster.Namespaces.
 		places := []string{namespace}
 		switch {
 		case len(x.namespaces) == 0 || resource == "nodes":
 		case namespace == "":
 			places = x.namespaces
 		case !slices.Contains(x.namespaces, namespace):
-			return // the app is held, because gitrollout may not use the namespace
+			return // gitrollout holds the app (phase Held), because it may not use the namespace
 		}
 		for _, verb := range verbs {
 			for _, place := range places {
@@ -208,7 +208,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp adds the rights that an app needs. It adds kinds that the cluster does not know to the map "missing".
+// needsOfApp adds the rights that an app needs. If the cluster lacks a kind, it adds the kind to the map "missing".
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -219,7 +219,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 		namespace := ref.Namespace
 		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 			if namespace = ""; len(x.namespaces) > 0 {
-				return nil // the app is held
+				return nil // gitrollout holds the app (phase Held)
 			}
 		}
 		as("", "", ref.Group, mapping.Resource.Resource, "list", "watch")
@@ -248,12 +248,12 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 			needsOfRelease(spec, account, as)
 		}
 	}
-	for _, ref := range app.Has { // if the kind is gone, there is nothing to prune
+	for _, ref := range app.Has { // an error means that the kind is gone, so there is nothing to prune
 		_ = writes(ref)
 	}
 }
 
-// needsOfRelease adds the rights that a workload's releases need besides the rights to write objects.
+// needsOfRelease adds the rights that releases of a workload need, except for the rights to write the app's objects.
 func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
@@ -263,7 +263,7 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 		as("", "", "", "nodes", "list", "watch")
 	}
 	p := spec.Partition
-	// Controllers of these workloads do not replace unready pods, and a restart deletes pods of any workload.
+	// gitrollout deletes pods for a restart, and unready pods of workloads whose controllers do not replace such pods.
 	if spec.Workload.Kind != "" && (p == nil || p.Ordered) || !spec.RestartAt.IsZero() {
 		as("", namespace, "", "pods", "delete")
 	}
@@ -277,7 +277,7 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	}
 }
 
-// ask asks the API server for each right, and reports missing rights by resource.
+// ask asks the API server whether the account has each right. It reports the missing rights by namespace and resource.
 func (x *rightsExam) ask(ctx context.Context) {
 	wanted := map[right]bool{}
 	for r := range x.wanted {
@@ -328,7 +328,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	}
 }
 
-// examineSecrets checks that the Secrets of analyses have the needed label and keys. It keeps no values.
+// examineSecrets checks that the Secrets that analyses use exist, with the needed label and keys. It keeps no values.
 func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clients) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}

@@ -1,4 +1,4 @@
-// Package doctor has the checks of two commands. "validate" checks a tree. "doctor" checks Git, the cluster and clocks.
+// Package doctor has the checks of two commands: "validate" checks a tree, and "doctor" checks Git, cluster and clocks.
 package doctor
 
 import (
@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Examination holds the findings about Git and the cluster, as JSON.
+// Examination holds the findings about Git and the cluster. It is the JSON output of the command "doctor".
 type Examination struct {
 	Cluster  string    `json:"cluster"`
 	Problems int       `json:"problems"`
@@ -29,12 +29,12 @@ type Health string
 // The outcomes of a check.
 const (
 	Healthy Health = "ok"
-	Warning Health = "warning" // works, but may be a mistake
-	Problem Health = "problem" // a release would be held, or not begin
-	Unknown Health = "unknown" // could not be checked from this machine
+	Warning Health = "warning" // the checked setting works, but may be a mistake
+	Problem Health = "problem" // gitrollout would hold an app (phase Held), or begin no release
+	Unknown Health = "unknown" // the check was not possible from this machine
 )
 
-// Add records a check's result. The parameter "fix" is "" if there is nothing to do.
+// Add records the result of a check. The parameter "fix" is "" if the user need do nothing, or if the fix is unknown.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
 	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})

@@ -11,7 +11,7 @@ import (
 // right is one permission. The account is an app's service account, or "" for gitrollout's own account.
 type right struct{ account, namespace, group, resource, verb string }
 
-// asked converts the right for an access review.
+// asked converts the right to the attributes of an access review.
 func (r right) asked() *authorizationv1.ResourceAttributes {
 	resource, part, _ := strings.Cut(r.resource, "/")
 	return &authorizationv1.ResourceAttributes{
@@ -21,10 +21,10 @@ func (r right) asked() *authorizationv1.ResourceAttributes {
 
 type wants func(account, namespace, group, resource string, verbs ...string)
 
-// jobs records the rights to get, create and delete Jobs, which are not watched.
+// jobs records the rights to get, create and delete Jobs. No right to watch is needed.
 func (as wants) jobs(account, namespace string) {
 	as(account, namespace, "batch", "jobs", "get", "create", "delete")
-	if account != "" { // gitrollout already lists all pods
+	if account != "" { // gitrollout's own account already has the right to list pods
 		as(account, namespace, "", "pods", "list")
 	}
 }

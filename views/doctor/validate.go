@@ -14,20 +14,20 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Report holds a tree's problems, as JSON.
+// Report holds the problems of a tree. It is the JSON output of the command "validate".
 type Report struct {
 	Clusters []ClusterReport `json:"clusters"`
 	Errors   int             `json:"errors"`
 	Warnings int             `json:"warnings"`
 }
 
-// ClusterReport holds the problems of a cluster's part of a tree.
+// ClusterReport holds the problems in one cluster's part of a tree.
 type ClusterReport struct {
 	Cluster  string                  `json:"cluster"`
 	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // errors of the configuration and of promotion files
 	Warnings []string                `json:"warnings,omitempty"`
 	Apps     []AppReport             `json:"apps,omitempty"`
-	Allow    []string                `json:"allow,omitempty"` // entries that would allow the forbidden objects, as YAML
+	Allow    []string                `json:"allow,omitempty"` // YAML lines that would allow the forbidden objects
 }
 
 // AppReport is the summary of an app's render, or the render's error.
@@ -54,8 +54,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. The parameter "own" is gitrollout's namespace. The policy "rules", unless
-// nil, restricts apps further than the configuration. Check returns an error only if the tree cannot be read.
+// Check checks a cluster's part of a tree. The parameter "own" is gitrollout's namespace. If "rules" is not nil, this
+// policy restricts apps in addition to the configuration. Check returns an error only if the tree cannot be read.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 ) (ClusterReport, error) {
@@ -110,7 +110,7 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-// checkStrictly adds the errors that the API server would have for apps without other errors.
+// checkStrictly checks the apps that have no error yet. It adds the errors that the API server would return for them.
 func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollout.Render) error {
 	strict := render.Strict(slices.Collect(maps.Values(known)))
 	for i := range r.Apps {
@@ -125,7 +125,7 @@ func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollo
 	return nil
 }
 
-// unmatched warns about each path without wildcards that matches no folder, or once if no path matches a folder.
+// unmatched returns a warning for each path without wildcards that matches no folder, or one if no path matches.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
 	if len(folders) == 0 {
@@ -157,7 +157,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. It refuses a second owner, except for an equal object with users' data.
+// claim makes an app the owner of its objects. A second owner is an error, except for an equal object with users' data.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()
@@ -184,7 +184,7 @@ func (a *AppReport) refuse(err error) {
 	}
 }
 
-// allowing returns YAML that allows the forbidden objects: the path of each entry, and the lines to add to the entry.
+// allowing returns YAML lines that would allow the forbidden objects: for each entry, its path and the lines to add.
 func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Violations) (lines []string) {
 	for i := range config.Apps {
 		entry := &config.Apps[i]

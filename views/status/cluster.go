@@ -6,18 +6,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Live is one workload in the cluster, with gitrollout's annotations.
+// Live is one workload in the cluster, with the values of gitrollout's annotations.
 type Live struct {
 	Workload rollout.Workload
 	Observed rollout.ObservedWorkload
 	Commit   string // the commit of the workload's template
-	Held     string // the step and release at which the workload is held, "" if none
+	Held     string // text about the release in flight and its step; "" if no release waits
 }
 
-// Unknown is the phase of an app whose record is not available.
+// Unknown is the phase that is shown for an app whose record cannot be read.
 const Unknown rollout.Phase = "Unknown"
 
-// OfCluster describes an app without Git. The target, later steps, measurements and the author are unknown.
+// OfCluster describes an app from its live workloads alone. The steps, the measurements and the author are unknown.
 func OfCluster(app, cluster string, live []Live) App {
 	a := App{App: app, Cluster: cluster, Phase: Unknown,
 		Reason: "all pods have one version; whether Git has a newer version is not known"}
@@ -34,7 +34,7 @@ func OfCluster(app, cluster string, live []Live) App {
 			} else if l.Held != "" && a.Stable == nil {
 				a.Stable = &Release{Hash: r.Hash}
 			} else if l.Held == "" && !r.Current {
-				role = "" // scaling down
+				role = "" // an old revision, which is scaled down
 			}
 			w.Ready += r.Ready()
 			w.Revisions = append(w.Revisions, revisionOf(r, role))

@@ -7,14 +7,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Goal is a condition to wait for. Hash is empty for an app without releases. An empty Digest matches any content.
+// Goal is a condition to wait for. For an app without releases, Hash is empty. If Digest is empty, any content matches.
 type Goal struct {
-	Until  string // among GoalNames
+	Until  string // one of GoalNames()
 	Hash   rollout.Hash
 	Digest string // digest of the render
 }
 
-// GoalNames lists the values of Until.
+// GoalNames returns the possible values of Goal.Until.
 func GoalNames() []string { return []string{"healthy", "paused", "started", "degraded"} }
 
 // Ending is the outcome of a wait for a Goal.
@@ -25,16 +25,16 @@ const (
 	NotYet  Ending = iota
 	Reached        // the goal is reached
 	Missed         // the goal cannot be reached: rejected, reverted, or overtaken by a newer push
-	Stuck          // the app is held until a user acts
+	Stuck          // a user must act: the app is held, or it serves but is unhealthy
 )
 
-// Verdict is the result of Judge, with a text.
+// Verdict is the result of Judge, with a text for the user.
 type Verdict struct {
 	Ending Ending
 	Text   string
 }
 
-// Judge compares a goal with the app's state.
+// Judge determines from the app's state whether the goal is reached or can no longer be reached.
 func (g Goal) Judge(in strategies.Input) Verdict {
 	s := in.State
 	ours := s.Release != nil && (g.Hash == "" || s.Release.Hash == g.Hash)
@@ -66,7 +66,7 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 	return Verdict{}
 }
 
-// serves reports whether the goal's version runs and is healthy.
+// serves reports whether the goal's version is the stable or applied version of a Healthy app.
 func (g Goal) serves(in strategies.Input) bool {
 	s := in.State
 	if s.Phase != rollout.Healthy || (s.Held != nil && !s.Held.Waits()) {
@@ -78,7 +78,7 @@ func (g Goal) serves(in strategies.Input) bool {
 	return s.Stable != nil && s.Stable.Hash == g.Hash
 }
 
-// overtaken reports whether the app follows the head, but the head is not the goal's version.
+// overtaken reports whether the app runs or releases the version at the head, and this is not the goal's version.
 func (g Goal) overtaken(in strategies.Input) bool {
 	head, s := in.Head.Render, in.State
 	if head == nil || s.Source == "" || (g.Digest != "" && head.Digest == g.Digest) ||
@@ -89,7 +89,7 @@ func (g Goal) overtaken(in strategies.Input) bool {
 	return isFollowed || s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
 }
 
-// held reports whether the app waits for a user. It ignores State.Held of an older commit, which may be outdated.
+// held reports whether the app is held until a user acts. It ignores a State.Held that an older commit caused.
 func (g Goal) held(in strategies.Input) bool {
 	h := in.State.Held
 	return in.Head.Err != nil || h != nil && !h.Waits() && (h.Commit == "" || h.Commit == in.Head.Commit.ID)

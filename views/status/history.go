@@ -13,7 +13,7 @@ import (
 type Event struct {
 	Commit string
 	At     time.Time
-	State  rollout.State // as of the commit
+	State  rollout.State // the app's record in the commit
 }
 
 // Outcome is the result of a release.
@@ -23,11 +23,11 @@ type Outcome string
 const (
 	InFlight   Outcome = "inFlight"
 	Succeeded  Outcome = "healthy"    // it became stable
-	Refused    Outcome = "rejected"   // it was aborted or failed, and is not retried automatically
-	Reverted   Outcome = "reverted"   // Git was reverted, and stable serves
-	Superseded Outcome = "superseded" // a newer release took its place
-	Applied    Outcome = "applied"    // an app without stages follows a commit
-	Recorded   Outcome = "recorded"   // it was stable before the first record
+	Refused    Outcome = "rejected"   // it was aborted, or it failed; it is not retried automatically
+	Reverted   Outcome = "reverted"   // it was reverted in Git, and the stable version serves
+	Superseded Outcome = "superseded" // a newer release replaced it
+	Applied    Outcome = "applied"    // an app without stages was updated to a commit
+	Recorded   Outcome = "recorded"   // it was the stable version in the first record
 )
 
 // History is the JSON or YAML output of the commands "history" and "events".
@@ -38,7 +38,7 @@ type History struct {
 	Note     string `json:"note,omitempty"` // why older releases or events are missing
 }
 
-// Past is a release and its records.
+// Past is one release in an app's history, with the transitions from its records.
 type Past struct {
 	Images      []string              `json:"images,omitempty"`
 	Hash        rollout.Hash          `json:"hash,omitempty"`
@@ -46,34 +46,34 @@ type Past struct {
 	Author      string                `json:"author,omitempty"`
 	Subject     string                `json:"subject,omitempty"`
 	Started     time.Time             `json:"started"`
-	Ended       *time.Time            `json:"ended,omitempty"` // absent while it is in flight
+	Ended       *time.Time            `json:"ended,omitempty"` // absent while the release is in flight
 	Outcome     Outcome               `json:"outcome"`
 	Reason      string                `json:"reason,omitempty"`
 	Fast        bool                  `json:"fast,omitempty"`
-	Step        int                   `json:"step"`                 // completed steps of the least advanced workload
+	Step        int                   `json:"step"`                 // steps that the least advanced workload has completed
 	Of          int                   `json:"of,omitempty"`         // number of steps
-	Skipped     int                   `json:"skipped,omitempty"`    // completed steps that a full promotion skipped
-	PromotedBy  []string              `json:"promotedBy,omitempty"` // the users who promoted it, in order
+	Skipped     int                   `json:"skipped,omitempty"`    // steps in Step that a full promotion skipped
+	PromotedBy  []string              `json:"promotedBy,omitempty"` // the users who promoted the release, in order
 	Hooks       []rollout.HookRun     `json:"hooks,omitempty"`      // oldest first
 	Analyses    []rollout.AnalysisRun `json:"analyses,omitempty"`
 	Transitions []Transition          `json:"transitions,omitempty"` // oldest first
-	progress    []rollout.Progress    // from the newest record
+	progress    []rollout.Progress    // from the newest record of the release
 }
 
 // Transition is one record of a release or, if Object is set, an event in the cluster during the release.
 type Transition struct {
 	At     time.Time     `json:"at"`
-	Phase  rollout.Phase `json:"phase,omitempty"` // of a record
+	Phase  rollout.Phase `json:"phase,omitempty"` // the app's phase in a record
 	Text   string        `json:"text"`
 	Commit string        `json:"commit,omitempty"` // the state commit of a record
 	Object string        `json:"object,omitempty"` // kind, namespace and name
-	Type   string        `json:"type,omitempty"`   // of an event: Normal or Warning
-	Reason string        `json:"reason,omitempty"` // of an event
-	Count  int           `json:"count,omitempty"`  // of an event: how often it happened until At
-	back   Outcome       // the release's outcome if the rollback completes; "" without a rollback
+	Type   string        `json:"type,omitempty"`   // the type of an event: Normal or Warning
+	Reason string        `json:"reason,omitempty"` // the reason of an event
+	Count  int           `json:"count,omitempty"`  // how often an event happened until At
+	back   Outcome       // the release's outcome after the rollback in the record; "" if there is no rollback
 }
 
-// Releases returns the releases, newest first. The oldest event comes first. If "whole" is true, no event is missing.
+// Releases returns the releases, newest first. Its events must be oldest first. Set "whole" if no event is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -87,7 +87,7 @@ func Releases(events []Event, whole bool) []Past {
 type chronicle struct {
 	past    []Past
 	last    rollout.State // from the previous event
-	waiting *Past         // the release whose hooks run before it begins
+	waiting *Past         // a release that has not begun, because its hooks still run
 }
 
 func (h *chronicle) take(e Event, first, whole bool) {
@@ -125,7 +125,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // if the Job has ended, Since is the end time
+		for _, run := range was.Hooks { // Since is the end time of an ended Job
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -134,15 +134,15 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		p.ended(r.At)
 		h.past = append(h.past, p)
 	}
-	if n := len(h.past); flying || n > before { // otherwise the event concerns the app at rest
+	if n := len(h.past); flying || n > before { // other events happened while no release was in flight
 		if flying && n > before {
-			h.past[before-1].note(e) // the event has also ended the previous release
+			h.past[before-1].note(e) // the same event ended the previous release
 		}
 		h.past[n-1].note(e)
 	}
 }
 
-// refusedAtRest returns a new rejection of a release that had not begun. A hook or a user rejected the release.
+// refusedAtRest returns a new rejection of a release that a hook or a user rejected before the release began.
 func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	if was.App == "" || s.Release != nil || len(s.Rejected) == 0 ||
 		len(was.Rejected) > 0 && was.Rejected[0] == s.Rejected[0] {
@@ -151,7 +151,7 @@ func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	return s.Rejected[0], true
 }
 
-// open returns the release in flight, nil if there is none.
+// open returns the release in flight, or nil if there is none.
 func (h *chronicle) open() *Past {
 	if n := len(h.past); n > 0 && h.past[n-1].Outcome == InFlight {
 		return &h.past[n-1]
@@ -159,7 +159,7 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// is reports whether p is the release r. It also compares the start, because a retry has the same hash.
+// is reports whether p is the release r. It compares the start times too, because a retried release has the same hash.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) {
@@ -185,7 +185,7 @@ func (p *Past) end(e Event) {
 	}
 }
 
-// back returns the outcome of the release's last rollback. Without a rollback, it returns the argument.
+// back returns the outcome of the release's last rollback. If there was no rollback, back returns its argument.
 func (p *Past) back(without Outcome) Outcome {
 	for _, t := range p.Transitions {
 		without = cmp.Or(t.back, without)
@@ -193,7 +193,7 @@ func (p *Past) back(without Outcome) Outcome {
 	return without
 }
 
-// backOf returns a rollback's outcome. It is Superseded if the rollback goes to stable's commit, otherwise Reverted.
+// backOf returns the outcome of the rollback in a record: Superseded if its target is stable's commit, else Reverted.
 func backOf(s rollout.State) Outcome {
 	switch {
 	case s.Phase != rollout.Aborting:
@@ -211,7 +211,7 @@ func (p *Past) note(e Event) {
 		back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
-		return // the record of a newer release, which has ended p
+		return // the record is about a newer release, which ended p
 	}
 	if len(s.Analyses) > 0 {
 		p.Analyses = s.Analyses
@@ -221,7 +221,7 @@ func (p *Past) note(e Event) {
 	}
 	for i, pr := range s.Progress {
 		was, known := rollout.Find(p.progress, func(was rollout.Progress) bool { return was.Workload == pr.Workload })
-		if known && pr.Opened != "" && pr.Of == was.Of { // only a full promotion advances by several steps
+		if known && pr.Opened != "" && pr.Of == was.Of { // only a full promotion can complete several steps at once
 			p.Skipped = max(p.Skipped, pr.Step-was.Step-1)
 		}
 		if i == 0 || pr.Step*p.Of < p.Step*pr.Of {
@@ -237,7 +237,7 @@ func (p *Past) note(e Event) {
 	}
 }
 
-// Took returns a release's duration. A release in flight lasts until now.
+// Took returns the duration of a release. For a release in flight, it is the time from the start until now.
 func (p Past) Took(now time.Time) time.Duration {
 	if p.Ended != nil {
 		return p.Ended.Sub(p.Started)
@@ -245,7 +245,7 @@ func (p Past) Took(now time.Time) time.Duration {
 	return now.Sub(p.Started)
 }
 
-// Standing describes a record in one line.
+// Standing describes a record in one line: the phase, steps, and the hashes of the release and of stable.
 func Standing(s rollout.State) string {
 	text := string(s.Phase)
 	for _, p := range s.Progress {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minute returns a time on the test's day.
+// minute returns the time n minutes after noon on the day of the tests.
 func minute(n int) time.Time { return time.Date(2026, 11, 20, 12, n, 0, 0, time.UTC) }
 
 func version(hash string, at int) *rollout.Release {
@@ -23,7 +23,7 @@ func moving(phase rollout.Phase, stable, release *rollout.Release, step int, ope
 	return rollout.State{Phase: phase, Stable: stable, Release: release, Progress: []rollout.Progress{{Step: step, Of: 4, Opened: opened}}}
 }
 
-// TestStepsLeftOut checks that the steps after a full promotion count as skipped.
+// TestStepsLeftOut checks that Past.Skipped counts the steps that a full promotion skipped.
 func TestStepsLeftOut(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	for want, states := range map[int][]rollout.State{
@@ -40,7 +40,7 @@ func TestStepsLeftOut(t *testing.T) {
 	}
 }
 
-// TestNoStepDone checks that the JSON has the number of completed steps even if it is 0.
+// TestNoStepDone checks that the JSON of a release has the field step even if no step is completed.
 func TestNoStepDone(t *testing.T) {
 	data, err := json.Marshal(Past{Of: 4})
 	if err != nil || !strings.Contains(string(data), `"step":0,"of":4`) {
@@ -48,7 +48,7 @@ func TestNoStepDone(t *testing.T) {
 	}
 }
 
-// inWords prints a release on one line.
+// inWords formats a release as one line.
 func inWords(p Past) string {
 	text := fmt.Sprintf("%s %s %d-", p.Hash, p.Outcome, p.Started.Minute())
 	if p.Ended != nil {
@@ -122,7 +122,7 @@ func TestReleases(t *testing.T) {
 			at(14, moving(rollout.Progressing, one, two, 2, "Bob")),
 			at(15, moving(rollout.Promoting, one, two, 4, "Bob")),
 			at(16, healthy(*two, 16)),
-			at(30, healthy(*two, 16)), // the app follows a commit that changes nothing
+			at(30, healthy(*two, 16)), // a newer commit, which does not change the app, is recorded
 		}, true, []string{"h1-2 healthy 10-16 4/4 by Bob (5)", "h1-1 healthy 0-2 (2)"}},
 		"rejected, and tried again": {[]Event{
 			at(10, moving(rollout.Progressing, one, two, 0, "")), at(12, aborting), at(13, rejectedAt(12)),
@@ -180,8 +180,8 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestWhatWasMeasuredStays checks that a finished release has the measurements of the last record with measurements. Later records have
-// no measurements.
+// TestWhatWasMeasuredStays checks that an ended release keeps its measurements. They come from the last record that has any, because later
+// records have none.
 func TestWhatWasMeasuredStays(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	measured := moving(rollout.Progressing, one, two, 1, "")
@@ -196,7 +196,7 @@ func TestWhatWasMeasuredStays(t *testing.T) {
 	}
 }
 
-// TestTransitions checks the texts of transitions, and that their times are in UTC.
+// TestTransitions checks the texts of a release's transitions, and that the times of the transitions are in UTC.
 func TestTransitions(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	s := moving(rollout.Paused, one, two, 1, "")
@@ -220,7 +220,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestHistoryHasTheLogsOfEarlierRuns checks that logs come from earlier records: a record has only the log of the newest run.
+// TestHistoryHasTheLogsOfEarlierRuns checks that a release has the logs of all its hook Jobs. A record has only the log of the newest Job,
+// so the other logs come from earlier records.
 func TestHistoryHasTheLogsOfEarlierRuns(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	failed := moving(rollout.Progressing, one, two, 0, "")

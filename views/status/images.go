@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// releaseOf returns a release for display, or nil. A record of an older program has no images. Then they are the images
-// of the rendered commit, if the release is of that commit.
+// releaseOf returns a release for display, or nil. Records of older programs have no images. Then releaseOf takes the
+// images from a render of the release's commit, if there is such a render.
 func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 	if r == nil {
 		return nil
@@ -24,8 +24,8 @@ func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 		Fast: r.Fast}
 }
 
-// imagesText returns a version's images in short form, separated by commas. If the other version has another tag of an
-// image, the text has both tags: "web:v1 → v2". It is "" if the images are unknown.
+// imagesText returns a version's images in short form, separated by commas. If another version has the same image with
+// another tag, the text has both tags: "web:v1 → v2". The text is "" if the images are unknown.
 func imagesText(images, other []string) string {
 	names := rollout.Mapped(rollout.ShownImages(other, images), rollout.ShortImage)
 	return strings.Join(rollout.Mapped(rollout.ShownImages(images, other), func(image string) string {
@@ -40,7 +40,7 @@ func imagesText(images, other []string) string {
 	}), ", ")
 }
 
-// cutTag cuts a short image before its tag or digest.
+// cutTag splits a short image into its name and its tag or digest.
 func cutTag(image string) (name, tag string) {
 	if i := strings.IndexAny(image, ":@"); i >= 0 {
 		return image[:i], image[i+1:]
@@ -48,7 +48,7 @@ func cutTag(image string) (name, tag string) {
 	return image, ""
 }
 
-// Newest returns the release in flight, the stable version or, without stages, the applied commit. It may be nil.
+// Newest returns the release in flight, else the stable version, else (for an app without stages) the applied commit.
 func (a App) Newest() *Release {
 	newest := cmp.Or(a.Release, a.Stable)
 	if c := a.Source; newest == nil && c != nil {
@@ -57,7 +57,7 @@ func (a App) Newest() *Release {
 	return newest
 }
 
-// ImagesText returns the images of the app's newest version. During a release, it has the stable version's tags, too.
+// ImagesText returns the images of the app's newest version. During a release, it also shows the stable version's tags.
 func (a App) ImagesText() string {
 	if newest := a.Newest(); newest != nil {
 		return a.ImagesBeside(newest.Images)
@@ -65,7 +65,7 @@ func (a App) ImagesText() string {
 	return ""
 }
 
-// ImagesBeside returns a version's images in short form, with the stable version's tags where the tags differ.
+// ImagesBeside returns a version's images in short form. If the stable version has another tag, it shows both tags.
 func (a App) ImagesBeside(images []string) string {
 	if a.Stable == nil {
 		return imagesText(images, nil)

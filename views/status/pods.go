@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Version selects pods: New, Stable, or "" for all pods of an app.
+// Version selects the pods of one version of an app: New or Stable. The value "" selects all pods.
 type Version string
 
 const (
@@ -17,14 +17,14 @@ const (
 	Stable Version = "stable" // the stable version
 )
 
-// includes reports whether a role belongs to a version.
+// includes reports whether the version includes pods of a revision with this role.
 func (v Version) includes(role string) bool {
 	switch role {
 	case "canary", "preview":
 		return v != Stable
 	case "stable", "active":
 		return v != New
-	default: // an older version, or a workload without a Rollout
+	default: // a revision of an older version, or of a workload without a Rollout
 		return v == ""
 	}
 }
@@ -35,7 +35,7 @@ type VersionPod struct {
 	Namespace, Role, PodHash string
 }
 
-// Of returns an app's pods of the version, sorted by workload, and then by the revision's and the pod's name.
+// Of returns the pods of the version of an app. It keeps the order of workloads and pods, and sorts revisions by name.
 func (v Version) Of(a App) (pods []VersionPod) {
 	for _, w := range a.Workloads {
 		var name rollout.Workload
@@ -54,7 +54,7 @@ func (v Version) Of(a App) (pods []VersionPod) {
 	return pods
 }
 
-// Missing explains why an app has no pods of the version. It names the versions that run.
+// Missing returns a text about why an app has no pods of the version, with the versions that run.
 func (v Version) Missing(a App) string {
 	text := "app " + a.App + " has no pods"
 	if v != "" {

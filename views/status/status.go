@@ -1,6 +1,6 @@
-// Package status describes an app's state for the commands "get" and "list" and for the dashboard. The types define the
-// JSON output. A new version can add fields, but never changes or removes a field. The package has no side effects.
-// Package strategies explains decisions. cmd/gitrollout and views/dashboard show the App.
+// Package status describes an app's state for the commands "get" and "list" and for the dashboard. Its types define the
+// JSON output: new releases of gitrollout may add fields, but never change or remove a field. The package has no side
+// effects. Package strategies explains decisions. cmd/gitrollout and views/dashboard show the App.
 package status
 
 import (
@@ -18,40 +18,40 @@ import (
 // Listing is the JSON or YAML output of the commands "list" and "get" (without a name).
 type Listing struct {
 	Cluster string `json:"cluster"`
-	Note    string `json:"note,omitempty"` // why the cluster is not shown
+	Note    string `json:"note,omitempty"` // what is missing or outdated, and why
 	Apps    []App  `json:"apps"`
 }
 
-// App is one app's state, and the JSON or YAML output of the command "get". It has no ages and countdowns, so that it
-// changes only if something happens. The views compute ages and countdowns.
+// App is one app's state, and the JSON or YAML output of the command "get". It has no ages or countdowns, so it changes
+// only if the app's state changes. The terminal and the dashboard compute ages and countdowns from the times.
 type App struct {
 	App       string            `json:"app"`
 	Cluster   string            `json:"cluster"`
 	Path      string            `json:"path"`
-	Namespace string            `json:"namespace,omitempty"` // of objects that set no namespace
-	Labels    map[string]string `json:"labels,omitempty"`    // of the workloads in the newest commit
+	Namespace string            `json:"namespace,omitempty"` // the namespace of objects that name none
+	Labels    map[string]string `json:"labels,omitempty"`    // the labels of the workloads in the newest commit
 	Phase     rollout.Phase     `json:"phase"`
 	Reason    string            `json:"reason,omitempty"`
 	Held      *rollout.Held     `json:"held,omitempty"`
 	Release   *Release          `json:"release,omitempty"`
 	Stable    *Release          `json:"stable,omitempty"`
-	Coming    *Release          `json:"coming,omitempty"`   // a release that waits for its hooks and has not begun
-	Rejected  *Rejected         `json:"rejected,omitempty"` // the head's version, if it was rejected
+	Coming    *Release          `json:"coming,omitempty"`   // a release that has not begun, because its hooks still run
+	Rejected  *Rejected         `json:"rejected,omitempty"` // the version at the newest commit, if it was rejected
 	Source    *rollout.Commit   `json:"source,omitempty"`   // the commit whose objects are in the cluster
 	Images    []string          `json:"images,omitempty"`   // the images of Source, for an app without stages
 	Workloads []Workload        `json:"workloads,omitempty"`
-	// Analyses belong to the release in flight or last rejected. The reconciler adds measurements that are not in Git yet.
+	// Analyses are from the release in flight or last rejected. In the reconciler, they have measurements not yet in Git.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
-	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // Jobs of the newest release with Jobs
+	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // the hook Jobs of the newest release that had any
 	Waiting  string                `json:"waiting,omitempty"` // the condition for which the app waits
 	Due      *time.Time            `json:"due,omitempty"`     // when a timed wait ends
 	Next     []Next                `json:"next,omitempty"`    // suggested commands
-	Actions  []propose.Action      `json:"actions,omitempty"` // the actions that fit the app's state
+	Actions  []propose.Action      `json:"actions,omitempty"` // the actions that are possible in the app's state
 	Warnings []string              `json:"warnings,omitempty"`
-	Note     string                `json:"note,omitempty"` // why the cluster is not shown
+	Note     string                `json:"note,omitempty"` // what is missing or outdated, and why
 }
 
-// Release is a version with its author.
+// Release is a version of an app, with its commit and author.
 type Release struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
@@ -62,18 +62,18 @@ type Release struct {
 	Fast    bool         `json:"fast,omitempty"`
 }
 
-// Rejected is a rejected version, which is not retried automatically.
+// Rejected is a version that was rejected. The reconciler does not retry it automatically.
 type Rejected struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
 	Commit  string       `json:"commit"`
-	Author  string       `json:"author,omitempty"` // with Subject; absent if Git has a newer commit with this version
+	Author  string       `json:"author,omitempty"` // like Subject, absent if a newer commit has the same version
 	Subject string       `json:"subject,omitempty"`
 	Reason  string       `json:"reason"`
 	At      time.Time    `json:"at"`
 }
 
-// Of returns the state of an app. proposals are the existing proposal branches.
+// Of returns the state of an app. The keys of proposals are the existing proposal branches.
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
 	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Namespace: in.App.Namespace, Phase: s.Phase,
@@ -128,7 +128,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth sets the phase of an unhealthy app at rest: Degraded if the record has the problem, otherwise Progressing.
+// showHealth sets the phase of an unhealthy app to Degraded, or to Progressing if the record lacks the problem yet.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {
@@ -146,10 +146,10 @@ func heldOf(in strategies.Input) *rollout.Held {
 	return in.State.Held
 }
 
-// Waits reports whether the app waits only for a time or a Job.
+// Waits reports whether the app is held only until a time or the end of a Job.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// NeedsPerson reports whether a user must act: the app is held by a problem, is Degraded, or waits for a promotion.
+// NeedsPerson reports whether a user must act: a problem holds the app, or it is Degraded, or it waits for a promotion.
 func (a App) NeedsPerson() bool {
 	if a.Held != nil {
 		return !a.Waits()
@@ -157,7 +157,7 @@ func (a App) NeedsPerson() bool {
 	return a.Phase == rollout.Degraded || (a.Phase == rollout.Paused && a.Due == nil)
 }
 
-// WhyHeld explains in one line why the app is held. It names the Job or condition for which the app waits now.
+// WhyHeld explains in one line why the app is held. If the record's text is outdated, it names the current condition.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -167,7 +167,7 @@ func (a App) WhyHeld() string {
 	return a.Held.Message
 }
 
-// HeldText returns a held app's short label.
+// HeldText returns a short label for a held app: "running hooks", "waiting" or "held".
 func (a App) HeldText() string {
 	switch {
 	case a.Held != nil && a.Held.Reason == rollout.HeldHook:
@@ -178,7 +178,7 @@ func (a App) HeldText() string {
 	return "held"
 }
 
-// waitingOf returns the condition for which the app waits, and the due time. It returns "" if the app does not wait.
+// waitingOf returns the condition for which the app waits, or "". It also returns when a timed wait ends, or nil.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	isUnread := in.Observed.Workloads == nil || len(in.Observed.Unread) > 0
@@ -191,32 +191,32 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	switch {
 	case in.State.Held.Waits():
 		if d := strategies.Decide(in); d.State.Held.Waits() {
-			if d.State.Held.Reason == rollout.HeldHook { // gitrollout polls Jobs, so d.Requeue is no due time
+			if d.State.Held.Reason == rollout.HeldHook { // d.Requeue is the next poll of the Job, and not a due time
 				return d.Waiting, nil
 			}
 			return d.Waiting, timeOrNil(d.Requeue)
 		}
 		return "", nil
 	case a.Held != nil && in.State.Phase != rollout.Aborting:
-		return "", nil // the held message has the reason; neither a promotion nor time ends the hold
+		return "", nil // Held.Message has the reason, and no time or promotion ends this
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && isUnread && !isBusy): // only a wait for a Job is known
+		(in.State.Release != nil && isUnread && !isBusy): // without the cluster, only a wait for a Job is known
 		return "", nil
 	}
 	d := strategies.Decide(in)
 	switch {
 	case d.Subject != "":
 		return "", nil
-	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, every new commit is tried
+	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // of an app without stages, each new commit is applied
 	case in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
 		return d.Waiting + "; until then, a push can only change replicas", nil
 	}
 	return d.Waiting, nil
 }
 
-// stepsWait returns the conditions of the workloads' steps. If the conditions differ, it adds the workloads' names.
+// stepsWait returns the conditions for which the workloads' steps wait. If they differ, it adds the workloads' names.
 func stepsWait(all []Workload) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return w.Waiting == "" })
 	if same := slices.Compact(rollout.Mapped(all, func(w Workload) string { return w.Waiting })); len(same) < 2 {
@@ -225,7 +225,7 @@ func stepsWait(all []Workload) string {
 	return strings.Join(rollout.Mapped(all, func(w Workload) string { return w.Workload + ": " + w.Waiting }), "; ")
 }
 
-// SetNote sets the note of the listing and of each app: why the cluster is not shown.
+// SetNote sets the note of the listing and of each app. The note tells which data is missing or outdated, and why.
 func (l *Listing) SetNote(note string) {
 	l.Note = note
 	for i := range l.Apps {

@@ -20,7 +20,7 @@ var (
 	noon = minute(0)
 )
 
-// paused returns an app whose release waits at the second of three steps.
+// paused returns the input of an app whose release is paused at the second of three canary steps.
 func paused() strategies.Input {
 	weight := func(n int) *int { return &n }
 	spec := rollout.Spec{
@@ -64,7 +64,7 @@ func paused() strategies.Input {
 	}
 }
 
-// reject rejects the release in flight, whose commit is still the head.
+// reject changes the input as after a rejection of the release in flight. The rejected commit is still the head.
 func reject(in *strategies.Input) {
 	in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil
 	in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "too many errors", At: minute(3)}}
@@ -72,7 +72,7 @@ func reject(in *strategies.Input) {
 	in.State.Release, in.Source = nil, nil
 }
 
-// inLines prints the important fields of an App.
+// inLines formats the important fields of an App, each on its own line.
 func inLines(a App) string {
 	var lines []string
 	add := func(label, text string) {
@@ -272,7 +272,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestWaysOnAndBack checks that each phase of a release in flight has a way on and a way back.
+// TestWaysOnAndBack checks that, in each phase of a release in flight, a command to go on and a command to go back are suggested.
 func TestWaysOnAndBack(t *testing.T) {
 	crashes := func(in *strategies.Input) { in.State.Progress[0].Step = 2 }
 	for name, c := range map[string]struct {
@@ -322,7 +322,7 @@ func TestWaysOnAndBack(t *testing.T) {
 	}
 }
 
-// TestOfFields checks the fields of App that each change of the input affects.
+// TestOfFields checks, for several changes of the input, the values of the fields of App that the change affects.
 func TestOfFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*strategies.Input)
@@ -350,7 +350,7 @@ func TestOfFields(t *testing.T) {
 			func(a *App, _ *Workload) { a.Source = &rollout.Commit{ID: "c2"} }},
 		"nothing of an app that was never applied": {func(in *strategies.Input) { in.Source, in.State.Source = nil, "" },
 			func(a *App, _ *Workload) { a.Source = nil }},
-		// An older commit than the head may be the cause.
+		// The error is not recorded yet, and an older commit than the head may have caused it.
 		"no commit of an unrecorded error": {func(in *strategies.Input) {
 			in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
 		}, func(a *App, _ *Workload) { a.Held.Commit = "" }},
@@ -363,8 +363,8 @@ func TestOfFields(t *testing.T) {
 	}
 }
 
-// TestOfSaysHowManyPodsAreAsked checks that a setCanaryScale step without a router is described by its number of pods, and every other step
-// by its weight.
+// TestOfSaysHowManyPodsAreAsked checks that the number of desired pods is shown at a setCanaryScale step without a router. At every other
+// step, the weight is shown.
 func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	for want, step := range map[string]rollout.Step{
 		"1 pod":  {SetCanaryScale: &rollout.CanaryScale{Replicas: new(1)}},
@@ -379,14 +379,14 @@ func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	}
 }
 
-// TestShare checks that weights are formatted in percent, or with the weight of all requests.
+// TestShare checks that a weight is formatted in percent, or, if trafficRouting sets the weight of all requests, as a fraction of that.
 func TestShare(t *testing.T) {
 	for want, w := range map[string]Workload{"20%": {}, "20/1000": {FullWeight: 1000}} {
 		compare.Check(t, want, w.Share(20))
 	}
 }
 
-// TestWarnings checks the warnings about the render, about kept objects, and about a promotion without effect.
+// TestWarnings checks the warnings of the render, about objects that were not deleted, and about a promotion file without an effect.
 func TestWarnings(t *testing.T) {
 	in := paused()
 	compare.CheckNamed(t, "warnings", "[]", fmt.Sprint(Of(in, "prod", nil).Warnings))
@@ -400,7 +400,8 @@ func TestWarnings(t *testing.T) {
 	compare.CheckNamed(t, "warnings of the render", 1, len(in.Head.Render.Warnings))
 }
 
-// TestPlainWorkloads checks that workloads are sorted, their pods are counted, and revisions that no longer run are omitted.
+// TestPlainWorkloads checks that workloads without a Rollout are sorted, that their ready pods are counted, and that old revisions without
+// pods are omitted.
 func TestPlainWorkloads(t *testing.T) {
 	in := paused()
 	in.Head.Render.Specs = nil
@@ -429,7 +430,8 @@ func TestPlainWorkloads(t *testing.T) {
 	compare.CheckNamed(t, "workloads without a render", 4, len(Of(in, "prod", nil).Workloads))
 }
 
-// TestWaitingOfSeveral checks that the text has each workload with its condition, and that the earliest due time is returned.
+// TestWaitingOfSeveral checks an app whose workloads wait for different conditions. The text names each workload with its condition. The
+// due time is the earliest of the workloads' due times.
 func TestWaitingOfSeveral(t *testing.T) {
 	in := strategies.Input{State: rollout.State{Phase: rollout.Paused}}
 	soon, late := minute(1), minute(2)
@@ -450,8 +452,8 @@ func TestWaitingOfSeveral(t *testing.T) {
 	compare.Check(t, "a until <nil>", waits([]Workload{{Waiting: "a"}}))
 }
 
-// TestOfWhatWasNotRead checks that the JSON has nothing about pods or requests if the cluster or the namespace was not read. If the cluster
-// was read, the JSON has the number of ready pods, even 0.
+// TestOfWhatWasNotRead checks that the JSON has no fields about ready pods or requests if the cluster or the namespace was not read. If it
+// was read, the JSON has the number of ready pods, even if this is 0.
 func TestOfWhatWasNotRead(t *testing.T) {
 	of := func(change func(*strategies.Input)) string {
 		in := paused()
@@ -493,7 +495,7 @@ func TestNotesAndHeldTexts(t *testing.T) {
 	}
 }
 
-// TestOfCluster checks the status of an app without Git.
+// TestOfCluster checks the status of an app that is read from the cluster alone.
 func TestOfCluster(t *testing.T) {
 	since := func(n int) []time.Time { return make([]time.Time, n) }
 	old := rollout.Revision{Name: "old", Hash: "h1-1", Pods: 3, ReadySince: since(3)}
@@ -549,7 +551,7 @@ func TestOfCluster(t *testing.T) {
 	}
 }
 
-// TestOfShowsHooks checks that App has the hooks of the newest release with hooks, and no due time for them.
+// TestOfShowsHooks checks that App.Hooks has the hook Jobs of the newest release that had any. A wait for a Job has no due time.
 func TestOfShowsHooks(t *testing.T) {
 	run := func(release rollout.Hash, phase rollout.HookPhase) rollout.HookRun {
 		return rollout.HookRun{Name: "shop/migrate", When: rollout.HookBefore, Release: release, Job: "migrate-1", Phase: phase, Attempt: 1}

@@ -12,37 +12,37 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Workload is one workload. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain (without a
-// Rollout document) or experiment (created for a step of another workload).
+// Workload is the state of one workload. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain
+// (a workload without a Rollout document), experiment (created for a step of another workload), or "" if unknown.
 type Workload struct {
 	Workload   string     `json:"workload"`
 	Strategy   string     `json:"strategy"`
 	Replicas   int        `json:"replicas"`
 	Ready      int        `json:"ready"`
-	Step       int        `json:"step,omitempty"`   // the current step, from 1; the last if all are done; 0 at rest
-	Unread     bool       `json:"unread,omitempty"` // the cluster was not read: ready and realWeight are omitted
+	Step       int        `json:"step,omitempty"`   // current step, from 1; the last step if all are done; else 0
+	Unread     bool       `json:"unread,omitempty"` // the workload was not observed, so ready and realWeight are omitted
 	Moving     bool       `json:"moving"`
 	Entered    *time.Time `json:"entered,omitempty"` // time at which the step began
 	Opened     string     `json:"opened,omitempty"`  // the user who opened the last gate
 	Weight     int        `json:"weight"`            // desired weight of the new version; at most fullWeight
 	Pods       int        `json:"pods,omitempty"`    // desired pods of the new version, if set by setCanaryScale
-	FullWeight int        `json:"fullWeight"`        // weight of all requests, 100 unless trafficRouting sets it
-	RealWeight int        `json:"realWeight"`        // percent of requests, or of ready pods without a router
-	Routed     bool       `json:"routed,omitempty"`  // requests are split, not only pods
+	FullWeight int        `json:"fullWeight"`        // weight that means all requests: 100, unless trafficRouting sets it
+	RealWeight int        `json:"realWeight"`        // actual percent of requests, or of ready pods if there is no router
+	Routed     bool       `json:"routed,omitempty"`  // a router splits the requests
 	Surplus    string     `json:"surplus,omitempty"` // why the new version has more pods than desired
-	Routes     []string   `json:"routes,omitempty"`  // names of managed routes in force; "match" for a match step's routes
+	Routes     []string   `json:"routes,omitempty"`  // names of the managed routes in force; "match" for a match step
 	Steps      []Step     `json:"steps,omitempty"`
 	Waiting    string     `json:"waiting,omitempty"`
 	Due        *time.Time `json:"due,omitempty"`
 	Revisions  []Revision `json:"revisions,omitempty"`
 }
 
-// Step is a release's step with its status.
+// Step is a step of a workload's release, with its status.
 type Step struct {
 	Name   string `json:"name,omitempty"`
 	Text   string `json:"text"`
 	Weight int    `json:"weight"`
-	Status string `json:"status,omitempty"` // done, current or pending; "" at rest and in a rollback
+	Status string `json:"status,omitempty"` // done, current or pending; "" without a release, and after a rollback's step
 }
 
 // Revision is one ReplicaSet or ControllerRevision. Role is stable, canary, active, preview or "".
@@ -51,7 +51,7 @@ type Revision struct {
 	Role    string       `json:"role,omitempty"`
 	Hash    rollout.Hash `json:"hash,omitempty"`
 	PodHash string       `json:"podHash"`
-	Current bool         `json:"current,omitempty"` // it has the workload's current template
+	Current bool         `json:"current,omitempty"` // the revision has the workload's current template
 	Desired int          `json:"desired"`
 	Ready   int          `json:"ready"`
 	Problem string       `json:"problem,omitempty"`
@@ -76,7 +76,7 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 		Due: timeOrNil(e.Due),
 	}
 	if w.Unread {
-		w.RealWeight = 0 // the recorded routes may not be applied
+		w.RealWeight = 0 // the recorded routes may not be in force yet
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
@@ -153,12 +153,12 @@ func timeOrNil(t time.Time) *time.Time {
 // Full returns the weight of all requests.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// MarshalJSON omits numbers that are unknown, because the cluster or Git was not read.
+// MarshalJSON omits the numbers that are unknown because the cluster or Git was not read.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	shown := struct {
 		all
-		Replicas   *int `json:"replicas,omitempty"` // an autoscaler's number is only in the cluster
+		Replicas   *int `json:"replicas,omitempty"` // unknown without the cluster if an autoscaler sets it
 		Ready      *int `json:"ready,omitempty"`
 		Weight     *int `json:"weight,omitempty"`
 		RealWeight *int `json:"realWeight,omitempty"`
@@ -186,7 +186,7 @@ func (w Workload) Current() *Step {
 	return nil
 }
 
-// Desired returns the number of desired pods of both versions. In blue-green, the number is twice the replicas.
+// Desired returns the number of desired pods of all revisions. During a blue-green release, it is twice the replicas.
 func (w Workload) Desired() int {
 	total := 0
 	for _, r := range w.Revisions {
@@ -195,10 +195,10 @@ func (w Workload) Desired() int {
 	return cmp.Or(total, w.Replicas)
 }
 
-// Share formats a weight.
+// Share formats a weight as a share of all requests.
 func (w Workload) Share(weight int) string { return rollout.Share(weight, w.Full()) }
 
-// Asked formats the new version's desired pods or weight.
+// Asked formats the desired number of pods of the new version, or else its desired weight.
 func (w Workload) Asked() string {
 	if w.Pods > 0 {
 		return rollout.Count(w.Pods, "pod")

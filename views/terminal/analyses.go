@@ -19,7 +19,7 @@ var verdicts = map[rollout.AnalysisPhase]span{
 
 func verdictMark(p rollout.AnalysisPhase) span { return cmp.Or(verdicts[p], span{"○", dim}) }
 
-// drawAnalyses draws a line per metric of each run. A line has measurements as bars, the last value and verdict counts.
+// drawAnalyses draws a line for each metric of each analysis run: the measurements as bars, the last value, and counts.
 func drawAnalyses(a status.App, k Look) string {
 	var b strings.Builder
 	for _, r := range a.Analyses {
@@ -69,7 +69,7 @@ func lastValue(m rollout.MetricProgress) string {
 	return value
 }
 
-// metricCounts returns the counts of a metric's verdicts, such as "12 ok" and "1 failed".
+// metricCounts counts a metric's measurements by verdict, for example "12 ok" and "1 failed".
 func metricCounts(m rollout.MetricProgress) []string {
 	var counts []string
 	for _, c := range []struct {
@@ -94,7 +94,7 @@ const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
 
-// sparkline draws the last measurements as scaled bars in the verdicts' colours. × is an error, and · is no number.
+// sparkline draws the last measurements as scaled, coloured bars. Without a number, it draws × for an error, else ·.
 func sparkline(all []rollout.Measurement) []span {
 	all = all[max(0, len(all)-sparkBars):]
 	values := make([]float64, len(all))
@@ -121,7 +121,7 @@ func sparkline(all []rollout.Measurement) []span {
 		case high == low:
 			bars[i].text = "▄"
 		default:
-			// Halved values avoid an overflow of high - low.
+			// The values are halved, because high - low can overflow.
 			share := (v/2 - low/2) / (high/2 - low/2)
 			bars[i].text = string(levels[int(math.Round(share*float64(len(levels)-1)))])
 		}

@@ -28,7 +28,7 @@ func mark(a status.App) span {
 	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
-// Apps draws apps in full. If there are several apps, it draws healthy apps in one line each, unless Wide is set.
+// Apps draws each app in full. If there are several apps and Wide is not set, it draws a line for each healthy app.
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {
@@ -72,7 +72,7 @@ func drawCalm(a status.App, names int, k Look) string {
 	return k.line(spans...)
 }
 
-// App draws one app: state, workloads with progress and pods, and suggested commands.
+// App draws one app: its state, suggested commands, workloads with progress and pods, analyses, and hooks.
 func App(a status.App, k Look) string {
 	var b strings.Builder
 	b.WriteString(drawHead(a, k))
@@ -87,7 +87,7 @@ func App(a status.App, k Look) string {
 	return b.String()
 }
 
-// drawNext draws the suggested commands. A proposal's URL replaces its command. For copying, commands are never cut.
+// drawNext draws the suggested commands, or a proposal's URL instead. It cuts no command, so that users can copy it.
 func drawNext(a status.App, k Look) string {
 	var b strings.Builder
 	last := ""
@@ -146,7 +146,7 @@ func drawHead(a status.App, k Look) string {
 			by := strings.TrimSuffix(" by "+person(a.Held.Author), " by ")
 			text += " (commit " + rollout.ShortID(a.Held.Commit) + by + ")"
 		}
-		label, _, _ := strings.Cut(a.HeldText(), " ") // the label has room only for the first word of "running hooks"
+		label, _, _ := strings.Cut(a.HeldText(), " ") // the label has room for only one word, for example of "running hooks"
 		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
 	}
 	if a.Waiting != "" {
@@ -167,7 +167,7 @@ func drawRelease(label string, r *status.Release, a status.App, k Look) string {
 		return ""
 	}
 	by := ""
-	if !r.Since.IsZero() { // zero if Git was not read
+	if !r.Since.IsZero() { // Since is zero if Git was not read
 		by = strings.TrimPrefix(fmt.Sprintf("%s, %s ago", person(r.Author), age(k.Now.Sub(r.Since))), ", ")
 	}
 	if r.Fast {
@@ -176,7 +176,7 @@ func drawRelease(label string, r *status.Release, a status.App, k Look) string {
 	return drawVersion(label, a.ImagesBeside(r.Images), by, *r, k)
 }
 
-// drawVersion draws a version: images, author and age, then its subject. Commit and hash are at the right edge.
+// drawVersion draws a version's images, author and age, with commit and hash at the right edge, and its subject below.
 func drawVersion(label, images, by string, r status.Release, k Look) string {
 	if images != "" && by != "" {
 		images += "  "
@@ -228,7 +228,7 @@ func readyColor(ready, desired int) paint {
 	return green
 }
 
-// drawWeight draws a bar of 30 cells: the actual share, the missing part of the desired share, and the rest.
+// drawWeight draws a bar of 30 cells: the new version's actual share, then what its desired share lacks, then the rest.
 func drawWeight(w status.Workload, k Look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
@@ -249,7 +249,7 @@ func drawWeight(w status.Workload, k Look) string {
 		span{strings.Repeat("░", cells-asked), dim}, span{text, plain})
 }
 
-// drawSteps draws a list of steps for a release in flight, and otherwise one line.
+// drawSteps draws the steps of a workload: as a list while a release is in flight, otherwise in one line.
 func drawSteps(w status.Workload, k Look) string {
 	if len(w.Steps) == 0 {
 		return ""
@@ -277,7 +277,7 @@ func drawSteps(w status.Workload, k Look) string {
 		}
 		weight := span{padLeft(w.Share(s.Weight), 2+len(w.Share(w.Full()))), dim}
 		if w.Strategy == "blueGreen" {
-			weight = span{} // blue-green has no weights: the switch is a separate step
+			weight = span{} // blue-green steps have no weights, because a separate step switches all requests
 		}
 		b.WriteString(k.line(span{"    " + mark.text + " ", mark.color},
 			span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim}, title, weight, span{note, plain}))
@@ -285,7 +285,7 @@ func drawSteps(w status.Workload, k Look) string {
 	return b.String()
 }
 
-// stepTitle describes a step. It omits the name of a step that blue-green generates.
+// stepTitle returns a step's name and text. It omits the name if blue-green generated it, or if it repeats the text.
 func stepTitle(w status.Workload, s status.Step) string {
 	if w.Strategy == "blueGreen" || s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
 		return s.Text

@@ -16,14 +16,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// at is the time at which all views are drawn; before returns an earlier time.
+// at returns the time at which all views are drawn. before returns the time that is d earlier.
 func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 func before(d time.Duration) time.Time { return at().Add(-d) }
 
 func ptr[T any](v T) *T { return &v }
 
-// golden compares a text with a file under testdata.
+// golden fails the test if a text differs from the file testdata/NAME.txt. With -update, it rewrites the file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".txt")
@@ -54,7 +54,7 @@ func revision(role, deployment, podHash string, ready, desired int, since time.D
 		Pods: pods(deployment+"-"+podHash, "Running", ready, since)}
 }
 
-// steps returns four steps. The one with index current is in progress.
+// steps returns four steps of a canary. The step with the index current is in progress.
 func steps(current int) []status.Step {
 	list := []status.Step{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60},
 		{Name: "soak", Text: "pause 10m0s", Weight: 60}}
@@ -255,7 +255,7 @@ func gitOnly() status.App {
 	return a
 }
 
-// measured returns a paused canary whose last gate was opened by hand, with analyses of every verdict.
+// measured returns an app with a paused canary. A user has opened its last gate, and its analyses have metrics with every verdict.
 func measured() status.App {
 	a := canaryPaused()
 	a.Workloads[0].Opened = "Carl Fey <carl@example.com>"
@@ -337,7 +337,7 @@ func TestViewsOfSeveralApps(t *testing.T) {
 	golden(t, "list-git-only", List(l, Look{Now: at()}))
 }
 
-// TestOneAppInDetail checks the view of one app in rare cases: releases with missing fields, and pods in unusual states.
+// TestOneAppInDetail checks the detail view of one app in rare cases: releases with missing fields, and pods in unusual states.
 func TestOneAppInDetail(t *testing.T) {
 	a := canaryPaused()
 	a.Held = &rollout.Held{Reason: rollout.HeldClosed, Message: "the windows are shut"}
@@ -373,7 +373,7 @@ func TestOneAppInDetail(t *testing.T) {
 	golden(t, "measured-more", drawAnalyses(m, Look{Width: 80, Color: true, Now: at()}))
 }
 
-// TestHooks checks the view of a succeeded, a failed and a running hook, with the reason of the failure.
+// TestHooks checks the view of three hook Jobs: one has succeeded, one has failed (with the reason), and one is running.
 func TestHooks(t *testing.T) {
 	a := plainApp()
 	a.Hooks = []rollout.HookRun{

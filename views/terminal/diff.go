@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// Diff colours a unified diff by line.
+// Diff colours the lines of a unified diff. It drops the lines that begin with "diff".
 func Diff(text string, k Look) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -12,7 +12,7 @@ func Diff(text string, k Look) string {
 		color := plain
 		switch {
 		case strings.HasPrefix(line, "diff "):
-			continue // the lines --- and +++ have the names
+			continue // the lines "---" and "+++" repeat the names
 		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
 			color = bold
 		case strings.HasPrefix(line, "@@"):

@@ -1,2 +1,2 @@
-// Package terminal draws the commands' output as text. Each function draws data with a Look. A Screen redraws the text.
+// Package terminal draws the commands' output as text. A Look has the drawing options. A Screen redraws changed text.
 package terminal

@@ -14,17 +14,17 @@ import (
 
 // Filter selects and sorts the apps of a list.
 type Filter struct {
-	Names     []string                     // patterns; an app's name has to match at least one
+	Names     []string                     // patterns, of which an app's name must match at least one; empty for all apps
 	Namespace string                       // "" for all
-	Labels    func(map[string]string) bool // whether the labels of an app's workloads match; nil for all
+	Labels    func(map[string]string) bool // reports whether the labels of an app's workloads match; nil for all apps
 	Phases    []string
-	Held      bool   // only apps held by a problem
-	Waiting   bool   // only apps that wait for a user
-	Text      string // part of a name, image, commit, author, subject or reason
-	Sort      string // "" or one of orders
+	Held      bool   // only apps that gitrollout holds because of a problem (phase Held)
+	Waiting   bool   // only apps for which a user must act
+	Text      string // a part of an app's name, image, commit, author, subject or reason
+	Sort      string // a key of orders, or ""
 }
 
-// Apply removes apps that do not match, and sorts the rest.
+// Apply returns the listing without the apps that do not match, and sorts the remaining apps.
 func (f *Filter) Apply(l status.Listing) status.Listing {
 	l.Apps = slices.DeleteFunc(append([]status.App{}, l.Apps...), func(a status.App) bool { return !f.matches(a) })
 	if order := orders[f.Sort]; order != nil {
@@ -33,7 +33,7 @@ func (f *Filter) Apply(l status.Listing) status.Listing {
 	return l
 }
 
-// orders has the orders of a list. A listing is sorted by name already.
+// orders maps the name of each order to its comparison. The order "name" is nil, because a listing is sorted by name.
 var orders = map[string]func(a, b status.App) int{
 	"name":      nil,
 	"urgency":   func(a, b status.App) int { return cmp.Compare(urgency(a), urgency(b)) },
@@ -41,7 +41,7 @@ var orders = map[string]func(a, b status.App) int{
 	"namespace": func(a, b status.App) int { return strings.Compare(a.Namespace, b.Namespace) },
 }
 
-// Missed returns the patterns without an app in the listing.
+// Missed returns the patterns that match no app of the listing.
 func (f *Filter) Missed(l status.Listing) []string {
 	return slices.DeleteFunc(slices.Clone(f.Names), func(pattern string) bool {
 		one := Filter{Names: []string{pattern}}
@@ -82,11 +82,11 @@ func searchText(a status.App) string {
 	return strings.Join(parts, "\n")
 }
 
-// byUrgency lists the phases, most urgent first. The value "held" is for apps that a problem holds in any phase.
+// byUrgency lists the phases, most urgent first. Apps that gitrollout holds because of a problem count as "held".
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 
-// urgency returns an app's rank from 0: failing, waiting for a user, moving, healthy.
+// urgency returns an app's index in byUrgency. An app in an unlisted phase gets the last index before Healthy.
 func urgency(a status.App) int {
 	phase := a.Phase
 	if a.Held != nil && !a.Waits() {
@@ -98,7 +98,7 @@ func urgency(a status.App) int {
 	return len(byUrgency) - 2
 }
 
-// fleetLine counts the apps by phase, for example "prod-eu  1000 apps: 2 Degraded, 998 Healthy".
+// fleetLine draws the number of apps in each phase, for example "prod-eu  1000 apps:  ✖ 2 Degraded  ✔ 998 Healthy".
 func fleetLine(l status.Listing, k Look) string {
 	counts, held := map[rollout.Phase]int{}, 0
 	for _, a := range l.Apps {
@@ -127,7 +127,7 @@ func PhaseNames() []string {
 	return rollout.Mapped(append(rollout.Phases(), status.Unknown), func(p rollout.Phase) string { return string(p) })
 }
 
-// Check refuses unknown phases, invalid patterns and unknown orders. It corrects the case of phases.
+// Check returns an error for an unknown phase, an invalid pattern or an unknown order. It corrects the case of phases.
 func (f *Filter) Check() error {
 	for i, p := range f.Phases {
 		known := slices.IndexFunc(PhaseNames(), func(name string) bool { return strings.EqualFold(name, p) })

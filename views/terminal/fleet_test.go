@@ -61,13 +61,13 @@ func TestFleetFilter(t *testing.T) {
 	}
 }
 
-// TestMissed checks that patterns without an app are reported.
+// TestMissed checks that Missed returns the patterns that match no app.
 func TestMissed(t *testing.T) {
 	f := Filter{Names: []string{"shop", "api-*", "shp", "x?"}, Phases: []string{"Degraded"}}
 	compare.Check(t, []string{"shp", "x?"}, f.Missed(fleet()))
 }
 
-// TestListInAWindow checks that a list shows as many urgent apps as fit, and counts the rest.
+// TestListInAWindow checks that a list for a small window has as many apps as fit, most urgent first, and the number of all other apps.
 func TestListInAWindow(t *testing.T) {
 	f := Filter{Sort: "urgency"}
 	l := f.Apply(fleet())
@@ -86,7 +86,7 @@ func TestListInAWindow(t *testing.T) {
 	}
 }
 
-// TestUrgency checks that an unknown phase is sorted just before the healthy apps.
+// TestUrgency checks that an app in an unknown phase is sorted just before the healthy apps.
 func TestUrgency(t *testing.T) {
 	held := rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Apps: []status.App{{App: "well", Phase: "Healthy"}, {App: "odd", Phase: "Odd"}, {App: "pending", Phase: "Pending"},

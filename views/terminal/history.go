@@ -10,13 +10,13 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History draws a few lines per release.
+// History draws a few lines for each release.
 func History(h status.History, k Look) string {
 	var b strings.Builder
 	b.WriteString(k.apart(span{h.Cluster, dim}, span{h.App, bold},
 		span{"  " + rollout.Count(len(h.Releases), "release"), dim}))
 	for i, p := range h.Releases {
-		var older []string // images
+		var older []string // images of the previous release
 		if i+1 < len(h.Releases) {
 			older = h.Releases[i+1].Images
 		}
@@ -34,7 +34,7 @@ var outcomes = map[status.Outcome]span{
 	status.InFlight: {"◐", cyan},
 }
 
-// drawPast draws a release. The images that the older release does not have come first.
+// drawPast draws a release. Images that the previous release ("older") did not have come first.
 func drawPast(p status.Past, older []string, k Look) string {
 	var b strings.Builder
 	mark := outcomes[p.Outcome]

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// drawHooks draws a line per Job of a release, with the message and log of a failed Job.
+// drawHooks draws a line for each Job of a release, with the Job's message below, and with the log if the Job failed.
 func drawHooks(a status.App, k Look) string {
 	var b strings.Builder
 	names := widest(a.Hooks, func(h rollout.HookRun) string { return h.Name })

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Line describes an app in one line, without ages and countdowns.
+// Line describes an app in one line. The line has no ages and countdowns, so it changes only with the app.
 func Line(a status.App) string {
 	text := a.App + " " + string(a.Phase)
 	if release := cmp.Or(a.Release, a.Stable); release != nil {
@@ -35,7 +35,7 @@ func Line(a status.App) string {
 	return Clean(text)
 }
 
-// watchLine returns the text of Line, with ready pods and analyses.
+// watchLine returns the text of Line, followed by the number of ready pods and the phases of the analyses.
 func watchLine(a status.App) string {
 	line := Line(a)
 	_, _, _, ready := summary(a)
@@ -50,13 +50,13 @@ func watchLine(a status.App) string {
 	return Clean(line)
 }
 
-// News prints a changing listing without redrawing. It prints everything first, and then a line per changed app.
+// News returns the changes of a listing, for output that is not redrawn. It keeps the last printed line of each app.
 type News struct {
 	lines map[string]string // the last line of each app
 	note  string
 }
 
-// Of returns a line per change. The first call returns the whole listing instead, as does a change if k.Wide is set.
+// Of returns a line for each changed app. The first call, and each change if k.Wide is set, returns the whole listing.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

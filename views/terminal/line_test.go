@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestLine checks an app's state as logs and --watch print it.
+// TestLine checks the line that describes an app's state.
 func TestLine(t *testing.T) {
 	moving := status.Workload{
 		Workload: "shop/web", Moving: true, Step: 2, Weight: 20, FullWeight: 100,
@@ -49,7 +49,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestListTellsOfWarnings checks that a list counts the warnings of a healthy app, which the list shows nowhere else.
+// TestListTellsOfWarnings checks that a list shows the number of a healthy app's warnings in the column for waits.
 func TestListTellsOfWarnings(t *testing.T) {
 	a := status.App{App: "shop", Phase: rollout.Healthy, Warnings: []string{"hook shop/migrate failed"}}
 	if text := List(status.Listing{Apps: []status.App{a}}, Look{}); !strings.HasSuffix(text, "  1 warning\n") {
@@ -57,7 +57,7 @@ func TestListTellsOfWarnings(t *testing.T) {
 	}
 }
 
-// TestNews checks that News returns everything first and then each change once.
+// TestNews checks that News returns the whole listing at the first call, and later each change once.
 func TestNews(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	stamp := "2026-11-22T12:00:00Z "

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Plans draws plans.
+// Plans draws each plan: its commits, the changed apps, and the number of unchanged apps.
 func Plans(all []plan.Plan, k Look) string {
 	var b strings.Builder
 	for i, p := range all {
@@ -41,7 +41,7 @@ func changing(n int) string {
 	return fmt.Sprintf("%d apps change", n)
 }
 
-// changeColors has the colour of each change that needs attention.
+// changeColors has the colour of each kind of change. Kinds that are not listed need no attention, and are plain.
 var changeColors = map[plan.Change]paint{
 	plan.Invalid: red, plan.Rejected: red, plan.Release: cyan, plan.Fast: cyan, plan.Rollback: yellow, plan.First: green,
 	plan.Gone: yellow,
@@ -118,7 +118,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 		if n == 0 {
 			color = dim
 		}
-		if n > 0 && w.Stages[n-1].Shut != "" { // the stage's condition is drawn above the stage
+		if n > 0 && w.Stages[n-1].Shut != "" { // the condition of a stage is drawn above the stage's row
 			b.WriteString(k.below(4+widths[0]+2, "waits for "+w.Stages[n-1].Shut, yellow))
 		}
 		b.WriteString(k.line(span{"    " + strings.Join(cells, "  "), color}))

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxPods is the number of pods that are drawn for a revision. Failing pods come first.
+// maxPods is the maximum number of pods drawn for a revision, unless Look.Wide is set. Failing pods are drawn first.
 const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) string {
@@ -50,7 +50,7 @@ func drawRevision(r status.Revision, k Look) string {
 	return b.String()
 }
 
-// trouble ranks pods: 2 if failing, 1 with restarts, else 0.
+// trouble ranks a pod: 2 if the pod is not ready (and not terminating), 1 if the pod has restarted, and otherwise 0.
 func trouble(p status.Pod) int {
 	switch {
 	case !p.Ready && p.Status != "Terminating":
@@ -62,7 +62,7 @@ func trouble(p status.Pod) int {
 	}
 }
 
-// podText returns a pod's status. A running pod that is not ready is shown as not ready.
+// podText returns a pod's status, but "not ready" instead of "Running" for a pod that is not ready.
 func podText(p status.Pod) string {
 	if !p.Ready && p.Status == "Running" {
 		return "not ready"
@@ -88,7 +88,7 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
-// truncateMiddle cuts a pod's name in the middle, because the end is unique.
+// truncateMiddle shortens a pod's name in the middle, because the end tells pods of a workload apart.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
 		return Truncate(s, n)

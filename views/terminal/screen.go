@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Screen replaces a text by rewriting changed lines, so that the terminal neither flickers nor loses its scroll-back.
+// Screen shows a changing text. It rewrites only changed lines, so that nothing flickers and the scroll-back stays.
 type Screen struct {
 	Out io.Writer
 
@@ -17,7 +17,7 @@ type Screen struct {
 	last    []string
 }
 
-// Draw calls the function text, and draws the returned text. If the terminal is too small, Draw omits pods first.
+// Draw draws the text that the function "text" returns. If the text is too long for the terminal, Draw omits pods.
 func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	k.Rows = rows - 1
 	var drawn string
@@ -34,7 +34,7 @@ func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 func (s *Screen) show(text string, columns, rows int) error {
 	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
-	if (columns != s.columns || rows != s.rows) && s.last != nil { // the terminal has moved the old lines
+	if (columns != s.columns || rows != s.rows) && s.last != nil { // a resized terminal has moved the old lines
 		b.WriteString("\x1b[H\x1b[2J")
 		s.last = nil
 	}
@@ -42,7 +42,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	if n := height(s.last, columns); n > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(n) + "A\r")
 	}
-	same, cleared := true, false // same: no line so far has moved up or down
+	same, cleared := true, false // same: all lines so far are at their old rows
 	for i, line := range lines {
 		same = same && i < len(s.last) && height(s.last[i:i+1], columns) == height([]string{line}, columns)
 		if same && s.last[i] == line {
@@ -50,7 +50,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 			continue
 		}
 		if !same && !cleared {
-			b.WriteString("\x1b[J") // clears everything below; all further lines are written again
+			b.WriteString("\x1b[J") // clears the rows below, so all further lines are written again
 			cleared = true
 		}
 		b.WriteString("\x1b[2K" + line + "\n")
@@ -63,7 +63,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	return err
 }
 
-// fit cuts the last lines that do not fit, and adds a line with their number.
+// fit removes lines at the end until the text fits into the rows, and adds a line with the number of removed lines.
 func fit(lines []string, columns, rows int) []string {
 	if rows < 2 || height(lines, columns) <= rows {
 		return lines

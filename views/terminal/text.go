@@ -17,7 +17,7 @@ type Look struct {
 	Wide  bool // show everything
 	Rows  int  // available lines; 0 for unlimited
 
-	fewer int // maxPods is lowered by this number if rows are scarce
+	fewer int // number of pods by which maxPods is lowered for a small terminal
 }
 
 // paint is a colour as an SGR code.
@@ -33,7 +33,7 @@ const (
 	cyan   paint = "36"
 )
 
-// paint returns a text in a colour. All drawn text passes through paint, so that no text controls the terminal.
+// paint returns a text in a colour. All drawn text goes through paint, which removes control characters from the text.
 func (l Look) paint(p paint, text string) string {
 	text = visible(text)
 	if !l.Color || p == plain || text == "" {
@@ -47,7 +47,7 @@ type span struct {
 	color paint
 }
 
-// line paints spans on one line, cut at Width.
+// line returns the painted spans as one line. It cuts the line at Width.
 func (l Look) line(spans ...span) string {
 	var b strings.Builder
 	left := l.Width
@@ -62,7 +62,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws spans on the left and one span at the right edge. It cuts the longest span to keep a gap of two spaces.
+// apart draws spans on the left, and one at the right edge. To keep a gap of two spaces, it cuts the longest left span.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -80,7 +80,7 @@ func (l Look) apart(right span, spans ...span) string {
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
 }
 
-// columns returns the width of aligned output: Width, but at most 100. If Width is unlimited, columns returns 80.
+// columns returns the width of aligned output: Width, but at most 100, or 80 if Width is unlimited.
 func (l Look) columns() int {
 	if l.Width <= 0 {
 		return 80
@@ -88,7 +88,7 @@ func (l Look) columns() int {
 	return min(l.Width, 100)
 }
 
-// field draws a label and a wrapped text beside it.
+// field draws a label, and a text at the right of the label. It wraps the text.
 func (l Look) field(label, text string, labelColor, color paint) string {
 	return l.beside(text, l.columns(), color, span{Pad("  "+label, labelWidth), labelColor})
 }
@@ -97,7 +97,7 @@ func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside draws the spans "left" and then a text. It wraps the text to fit into columns, and indents further lines.
+// beside draws the spans "left" and then a text. It wraps the text at "columns", and indents all lines after the first.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0
@@ -111,7 +111,7 @@ func (l Look) beside(text string, columns int, color paint, left ...span) string
 	return b.String()
 }
 
-// width returns a text's terminal columns. East Asian wide characters and emoji take two columns, combining marks none.
+// width returns the columns of a text. A wide East Asian character or an emoji has two columns, a combining mark none.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -131,23 +131,23 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Clean returns an untrusted text as one trimmed line that cannot control the terminal.
+// Clean returns an untrusted text as one trimmed line without control characters.
 func Clean(s string) string { return strings.TrimSpace(visible(s)) }
 
-// visible returns a text in one line. It drops control and direction characters, which move cursors or fake names.
+// visible returns a text in one line. It drops control characters and direction marks, because they can fake output.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // ZWJ joins emoji
+		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // keep the joiner of emoji
 			return -1
 		}
 		return r
 	}, s)
 }
 
-// CleanLines cleans each line of a text and keeps its indentation. The result ends with a newline.
+// CleanLines applies Clean to each line of a text, and keeps each line's indentation. The result ends with a newline.
 func CleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -157,7 +157,7 @@ func CleanLines(text string) string {
 	return b.String()
 }
 
-// Pad adds spaces on the right of a text, up to n columns. padLeft adds spaces on the left.
+// Pad adds spaces on the right of a text until the text has n columns. padLeft adds the spaces on the left.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
@@ -203,7 +203,7 @@ func wrap(s string, n int) []string {
 	return append(lines, line)
 }
 
-// cut returns a text's longest start within n columns.
+// cut returns the longest prefix of a text that fits into n columns.
 func cut(s string, n int) string {
 	used := 0
 	for i, r := range s {
@@ -230,7 +230,7 @@ func age(d time.Duration) string {
 	}
 }
 
-// countdown formats a duration to the second: 6m12s.
+// countdown formats a duration, rounded up to whole seconds: 6m12s.
 func countdown(d time.Duration) string {
 	if d <= 0 {
 		return "0s"
@@ -238,7 +238,7 @@ func countdown(d time.Duration) string {
 	return (d + time.Second - 1).Truncate(time.Second).String()
 }
 
-// person returns the name of "Ann Lee <ann@example.com>", or the address if there is no name.
+// person returns the name in an author such as "Ann Lee <ann@example.com>", or the address if there is no name.
 func person(author string) string {
 	name, address, _ := strings.Cut(author, "<")
 	if name = strings.TrimSpace(name); name != "" {
