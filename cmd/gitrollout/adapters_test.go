@@ -14,7 +14,7 @@ import (
 
 const testConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
 
-// TestDirTreeIsTheCommit checks that a folder and a commit with the same files are read alike.
+// TestDirTreeIsTheCommit checks that look-ups in a folder give the same results as look-ups in a commit with the same files.
 func TestDirTreeIsTheCommit(t *testing.T) {
 	remote := gittest.New(t)
 	remote.Write(map[string]string{"a/b/c.yaml": "c", "a/d.yaml": "d", "e": ""})

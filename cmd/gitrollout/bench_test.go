@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	polls  = 20 // polls by gitrollout, and as many by the pipeline
+	polls  = 20 // the number of polls by gitrollout, and also by the pipeline
 	pushes = 12
 )
 
@@ -32,7 +32,7 @@ const (
 //
 //	git pull && kubectl kustomize DIR | kubectl apply --server-side -f -
 //
-// The benchmark sets no time limit. docs/performance.md explains the table.
+// No measured time makes the benchmark fail. docs/performance.md explains the table.
 func BenchmarkAgainstPlainPipeline(b *testing.B) {
 	kube := testcluster.Shared(b)
 	for _, n := range []int{1, 100, 1000} {
@@ -59,7 +59,7 @@ func BenchmarkAgainstPlainPipeline(b *testing.B) {
 	}
 }
 
-// idle measures polls of Git that find no changes.
+// idle measures polls of Git that find no changes, by gitrollout (ours) and by the pipeline (plain).
 func (w *benchWorld) idle() (ours, plain series) {
 	for range polls {
 		ours = append(ours, w.measure(func() { w.loop.pass(w.b) }))
@@ -68,8 +68,8 @@ func (w *benchWorld) idle() (ours, plain series) {
 	return ours, plain
 }
 
-// change measures the time from a push that changes one app until the API server has the new template. floor is the lower bound for every
-// program that records a release before applying it.
+// change measures the time from a push that changes one app until the API server has the new template. floor is the least time that a
+// program needs if it records a release before applying it.
 func (w *benchWorld) change() (ours, plain, floor series) {
 	apply := fmt.Sprintf("git pull -q --ff-only && $KUBECTL kustomize %s | $KUBECTL apply --server-side -f - >/dev/null", w.plain.folder)
 	requests := w.kubectlRequests(apply)
@@ -92,7 +92,7 @@ func (w *benchWorld) change() (ours, plain, floor series) {
 	return ours, plain, floor
 }
 
-// floor measures the least cost of recording and then applying a push, without rendering or decisions. It fetches with its own mirror,
+// floor measures the least cost of recording a push and then applying it, without rendering or decisions. It fetches with its own mirror,
 // dry-runs a Deployment, pushes to its own branch, and applies the Deployment.
 func (w *benchWorld) floor() sample {
 	w.b.Helper()
@@ -120,7 +120,7 @@ func (w *benchWorld) floor() sample {
 	return sample{wall: time.Since(began)}
 }
 
-// restart measures the start and the first pass of a new process, after all apps were released.
+// restart measures the start and the first pass of a new process, at a time when all apps are already released.
 func (w *benchWorld) restart() sample {
 	w.loop.close()
 	s := w.measure(func() {
@@ -144,7 +144,7 @@ func (s sample) String() string {
 		s.wall.Seconds(), s.cpu.Seconds(), s.git, s.api, s.builds)
 }
 
-// series has the cost of each repetition of an action.
+// series has one sample for each repetition of an action.
 type series []sample
 
 func (s series) wall() time.Duration { _, m, _ := s.spread(); return m }
@@ -158,7 +158,7 @@ func (s series) spread() (low, median, high time.Duration) {
 	return walls[0], walls[len(walls)/2], walls[len(walls)-1]
 }
 
-// String returns four columns of the table.
+// String returns four columns of the table: the time, the CPU time, and the requests to Git and to the API server.
 func (s series) String() string {
 	low, mid, high := s.spread()
 	middle := func(of func(sample) int) int {
@@ -176,7 +176,8 @@ func (s series) String() string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// benchWorld has a repository of n released apps, and another app for the pipeline. The benchmark changes one of the n apps.
+// benchWorld has a repository of n apps that gitrollout releases, and one app that the pipeline deploys. The pushes change the apps app and
+// plain.
 type benchWorld struct {
 	b          *testing.B
 	kube       *testcluster.Cluster
@@ -189,15 +190,15 @@ type benchWorld struct {
 	version    int
 	first      sample // the cost of the first release of all apps
 	arrivals   chan arrival
-	mirror     *git.Repo // the mirror that floor uses
-	recorded   string    // the last commit that floor has pushed
+	mirror     *git.Repo // the mirror that the method floor uses
+	recorded   string    // the last commit that the method floor pushed
 }
 
 type benchApp struct {
 	folder, name, ns string
 }
 
-// arrival is the image of a new template, with the time when the watch received the template.
+// arrival is the image of a new pod template, and the time at which the watch received the template.
 type arrival struct {
 	image string
 	at    time.Time
@@ -271,7 +272,7 @@ spec: {selector: {app: %[1]s}, ports: [{port: 80, targetPort: 8080}]}
 	}
 }
 
-// watch records when the API server has a new template of an app.
+// watch sends an arrival each time the API server has a Deployment of the app with another image.
 func (w *benchWorld) watch(app benchApp) {
 	named := metav1.ListOptions{FieldSelector: "metadata.name=" + app.name}
 	events, err := w.kube.Kube.AppsV1().Deployments(app.ns).Watch(w.b.Context(), named)
@@ -287,7 +288,7 @@ func (w *benchWorld) watch(app benchApp) {
 	}()
 }
 
-// arrival waits until the API server has a template with the image, and returns the time.
+// arrival waits until the watch has received a template with the given image, and returns the time of its arrival.
 func (w *benchWorld) arrival(image string) time.Time {
 	w.b.Helper()
 	for late := time.After(time.Minute); ; {
@@ -302,7 +303,7 @@ func (w *benchWorld) arrival(image string) time.Time {
 	}
 }
 
-// push pushes a change of one app. It returns the new image, and the time at the end of the push.
+// push pushes a change of the given app. It returns the new image, and the time at which the push ended.
 func (w *benchWorld) push(app benchApp) (image string, at time.Time) {
 	w.version++
 	tag := fmt.Sprintf("v%d", w.version)
@@ -310,7 +311,7 @@ func (w *benchWorld) push(app benchApp) (image string, at time.Time) {
 	return app.name + ":" + tag, time.Now()
 }
 
-// measure returns the cost of an action of the program.
+// measure runs do, an action of gitrollout in this process, and returns its cost.
 func (w *benchWorld) measure(do func()) sample {
 	git, before, cpu, start := len(w.server.Requests()), w.loop.costs(), ownCPU(), time.Now()
 	do()
@@ -321,14 +322,14 @@ func (w *benchWorld) measure(do func()) sample {
 	}
 }
 
-// ownCPU returns the CPU time of this process. It includes the test's Git server, but not git commands.
+// ownCPU returns the CPU time of this process, which includes the test's Git server. git commands are other processes and are not included.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// shell runs a script of the pipeline in the pipeline's working copy.
+// shell runs a shell script in the working copy of the pipeline, and returns its cost.
 func (w *benchWorld) shell(script string) sample { return w.shellIn(w.clone, script) }
 
 func (w *benchWorld) shellIn(dir, script string) sample {
@@ -345,8 +346,8 @@ func (w *benchWorld) shellIn(dir, script string) sample {
 	}
 }
 
-// kubectlRequests counts the requests that a script sends to the API server, in kubectl's log at level 6. It first pushes a version for the
-// script to deploy.
+// kubectlRequests counts the requests that kubectl sends to the API server when a script runs. The requests are in kubectl's log at level
+// 6. First it pushes a version that the script can deploy.
 func (w *benchWorld) kubectlRequests(script string) int {
 	w.push(w.plain)
 	log := filepath.Join(w.b.TempDir(), "requests")

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// realRemote is a Git server over HTTP, for the tests of the repository contract.
+// realRemote is a real Git server over HTTP, on which the tests of the repository contract run.
 type realRemote struct {
 	repo   *gittest.Repo
 	server *gittest.Server
@@ -61,7 +61,7 @@ func (r *realRemote) Down(down bool) {
 
 func (r *realRemote) LoseAnswer() { r.server.Fault(gittest.Faults{DropAfter: 1}) }
 
-// TestGitKeepsTheContract runs the contract's tests on a real Git server. The simulator must pass the same tests.
+// TestGitKeepsTheContract runs the tests of the repository contract on a real Git server. The simulator must pass the same tests.
 func TestGitKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	contract.Repository(t, func(t *testing.T) contract.Remote {
@@ -70,7 +70,7 @@ func TestGitKeepsTheContract(t *testing.T) {
 	})
 }
 
-// realCluster is a Kubernetes control plane, for the tests of the cluster contract.
+// realCluster is a real Kubernetes control plane, on which the tests of the cluster contract run.
 type realCluster struct {
 	adapters.Applier
 	adapters.Observer
@@ -128,7 +128,7 @@ func (r *realCluster) Exists(t *testing.T, ref rollout.Ref) bool {
 	return err == nil
 }
 
-// TestClusterKeepsTheContract runs the contract's tests on a real control plane. The simulator must pass the same tests.
+// TestClusterKeepsTheContract runs the tests of the cluster contract on a real control plane. The simulator must pass the same tests.
 func TestClusterKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	contract.ClusterCases(t, openCluster)
@@ -147,7 +147,7 @@ func openCluster(t *testing.T) contract.Cluster {
 	}
 }
 
-// TestCloneSetsKeepTheContract runs the contract's tests for CloneSets, on OpenKruise's controller or the tests' model of it.
+// TestCloneSetsKeepTheContract runs the contract's tests for CloneSets, with OpenKruise's controllers or with a model that replaces them.
 func TestCloneSetsKeepTheContract(t *testing.T) { contract.CloneSets(t, openKruise("CloneSet")) }
 
 // TestAdvancedDaemonSetsKeepTheContract runs the contract's tests for Advanced DaemonSets.

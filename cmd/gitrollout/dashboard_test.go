@@ -19,7 +19,7 @@ func TestDashboardFlags(t *testing.T) {
 	const issuer, site = "https://id.example.com", "https://r.example.com"
 	for name, c := range map[string]struct {
 		options dashOptions
-		want    string // part of the error; "" for no error
+		want    string // a part of the error text; "" for no error
 	}{
 		"Defaults":           {dashOptions{address: dashAddress}, ""},
 		"Tokens":             {dashOptions{actions: true, tokens: "f"}, ""},
@@ -42,7 +42,7 @@ func TestDashboardFlags(t *testing.T) {
 	}
 }
 
-// TestDashboardPortThatIsTaken checks that a port in use causes only a warning, so that releases go on without a dashboard.
+// TestDashboardPortThatIsTaken checks that a dashboard port in use causes only a warning. The reconciler then runs without a dashboard.
 func TestDashboardPortThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -58,7 +58,7 @@ func TestDashboardPortThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestDashboardStopsWhileBrowsersWatch checks that the program can end while event streams are open.
+// TestDashboardStopsWhileBrowsersWatch checks that the dashboard's server can be stopped while a browser has an event stream open.
 func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -78,7 +78,7 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	}
 }
 
-// TestOneMirror checks that the dashboard uses the loop's mirror, and fetches nothing.
+// TestOneMirror checks that the dashboard reads the loop's Git mirror. A diff on the dashboard makes one look-up of refs and no fetch.
 func TestOneMirror(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	before := p.created.Stats()

@@ -26,10 +26,10 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// doctorConfig lets apps have objects in all namespaces.
+// doctorConfig is a configuration that allows apps to have objects in all namespaces.
 const doctorConfig = testConfig + "  namespaces: ['*']\n"
 
-// doctorRepo returns a repository with one app, whose objects are in a namespace.
+// doctorRepo returns a repository with one app, whose objects are in the given namespace, and with the files in more.
 func doctorRepo(t *testing.T, namespace string, more map[string]string) *gittest.Repo {
 	t.Helper()
 	files := map[string]string{
@@ -61,7 +61,7 @@ spec:
 	return repo
 }
 
-// wantFinding compares the status of a check's only finding, and a part of the finding's message. It returns the finding's fix.
+// wantFinding checks that a check has exactly one finding, with the status want and with says in its message. It returns the fix.
 func wantFinding(t *testing.T, found map[string][]doctor.Finding, check string, want doctor.Health, says string) (fix string) {
 	t.Helper()
 	got := found[check]
@@ -71,7 +71,7 @@ func wantFinding(t *testing.T, found map[string][]doctor.Finding, check string, 
 	return got[0].Fix
 }
 
-// examined runs gitrollout doctor and returns the exit code, and the findings by check.
+// examined runs gitrollout doctor. It returns the exit code, and the findings grouped by check.
 func examined(t *testing.T, args ...string) (code int, found map[string][]doctor.Finding) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -87,14 +87,14 @@ func examined(t *testing.T, args ...string) (code int, found map[string][]doctor
 	return code, found
 }
 
-// nowhere is a flag that names a missing kubeconfig.
+// nowhere is a flag with the path of a kubeconfig that does not exist.
 const nowhere = "--kubeconfig=/nonexistent/kubeconfig"
 
-// TestDoctorPush checks the findings for Git servers that refuse pushes in different ways. Doctor must delete its test branches if the
-// server allows deletion.
+// TestDoctorPush checks the findings about Git servers that refuse pushes in different ways. After the examination no test branch may be
+// left, unless the server refuses to delete branches.
 func TestDoctorPush(t *testing.T) {
 	tests := map[string]struct {
-		hook string // an update hook, called with REF OLD NEW
+		hook string // an update hook of the Git server, called with REF OLD NEW
 		user string
 		want doctor.Health
 		says string
@@ -139,7 +139,7 @@ func TestDoctorPush(t *testing.T) {
 	}
 }
 
-// TestDoctorFindings checks the findings for a repository with mistakes, without a cluster.
+// TestDoctorFindings checks the findings if the repository has mistakes and there is no cluster.
 func TestDoctorFindings(t *testing.T) {
 	repo := doctorRepo(t, "shop", map[string]string{"apps/broken/kustomization.yaml": "resources: [gone.yaml]\n"})
 	_, found := examined(t, "--repo", repo.Bare, nowhere)
@@ -170,7 +170,7 @@ func TestDoctorFindings(t *testing.T) {
 	}
 }
 
-// TestDoctorOwners checks the finding about code owners, and the finding's fix. The finding is Unknown if doctor cannot check.
+// TestDoctorOwners checks the finding about code owners. It is Unknown without a CODEOWNERS file, or without readable branch protection.
 func TestDoctorOwners(t *testing.T) {
 	branch, rule := "", ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -207,8 +207,8 @@ func TestDoctorOwners(t *testing.T) {
 	is(doctor.Unknown, "was not checked: there is no token for the forge's API", "")
 }
 
-// TestDoctorRights checks the findings for an account without rights on a real API server. After the test grants the rights that the fixes
-// name, the findings must be healthy.
+// TestDoctorRights checks the findings for an account that has no rights on a real API server. After the test grants the rights named in
+// the fixes, the same findings must be healthy.
 func TestDoctorRights(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)
@@ -271,7 +271,7 @@ func TestDoctorRights(t *testing.T) {
 	must(t, errorOf(rbac.ClusterRoleBindings().Create(ctx, toAll, options)))
 	toOne := &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: refTo("Role")}
 	must(t, errorOf(rbac.RoleBindings(ns).Create(ctx, toOne, options)))
-	for range 50 { // the authorizer learns roles by a watch
+	for range 50 { // the API server takes a moment to see the new roles
 		_, found = examined(t, args...)
 		if found["cluster.rights"][0].Status == doctor.Healthy && found["cluster.uid"][0].Status == doctor.Healthy {
 			return
@@ -281,7 +281,7 @@ func TestDoctorRights(t *testing.T) {
 	t.Errorf("with all that the fixes say: %+v %+v", found["cluster.rights"], found["cluster.uid"])
 }
 
-// TestDoctorSecrets checks the finding about the Secret keys that analyses use.
+// TestDoctorSecrets checks the finding about Secrets that the analyses of an app use: a missing one, an unlabelled one, and a usable one.
 func TestDoctorSecrets(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// TestLeaseOfWorkThatHangs checks that the Lease of hanging work is freed immediately, so that a waiting replica takes over. Supervised
-// ends the work between two renewals, because a renewal in progress would conflict with freeing the Lease.
+// TestLeaseOfWorkThatHangs checks that the Lease is released at once if the leader's work hangs. A waiting replica then takes over.
+// Supervised ends the work between two renewals, because a renewal in progress would conflict with the release of the Lease.
 func TestLeaseOfWorkThatHangs(t *testing.T) {
 	t.Parallel()
 	kube := testcluster.Shared(t)

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// runningWorld returns a world whose first version is deployed. The loop runs by the real clock, so that the times of records and of events
-// in the cluster are comparable.
+// runningWorld returns a world with its first version deployed. Its loop runs on the real clock, so that the times of records and of the
+// cluster's Events can be compared.
 func runningWorld(t *testing.T, interval time.Duration) (*loopWorld, *loopProcess) {
 	t.Helper()
 	w := newLoopWorld(t, version("v1", halfThenGate))
@@ -23,7 +23,7 @@ func runningWorld(t *testing.T, interval time.Duration) (*loopWorld, *loopProces
 	return w, p
 }
 
-// event records a Warning about an object, as a controller does.
+// event records a Warning about an object, as a Kubernetes controller would.
 func (w *loopWorld) event(kind, name, reason string) {
 	w.Helper()
 	now := metav1.Now()
@@ -34,7 +34,7 @@ func (w *loopWorld) event(kind, name, reason string) {
 	}, metav1.CreateOptions{})))
 }
 
-// TestEvents checks the events of a release and their order, with the ClusterRole view in one namespace, and without the right to events.
+// TestEvents checks which events of a release are printed, and their order. The second user, unlike the first, may not list Events.
 func TestEvents(t *testing.T) {
 	w, _ := runningWorld(t, 200*time.Millisecond)
 	args := func(kubeconfig string, more ...string) []string {

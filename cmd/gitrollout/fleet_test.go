@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// fleetRepo returns a repository with n apps. In the records, every hundredth app is paused and all others are healthy.
+// fleetRepo returns a repository with n apps and their records. Every hundredth app is paused, and all other apps are healthy.
 func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	t.Helper()
 	repo := gittest.New(t)
@@ -45,10 +45,10 @@ func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	return repo
 }
 
-// stateCommits builds an input for git fast-import with further commits on fleetRepo's state branch.
+// stateCommits builds the input of git fast-import for further commits on the state branch of fleetRepo.
 type stateCommits struct{ strings.Builder }
 
-// add adds a commit that changes one app's record. at is the commit's Unix time.
+// add adds a commit that changes the record of one app. at is the Unix time of the commit.
 func (c *stateCommits) add(tb testing.TB, at int64, message string, s rollout.State) {
 	tb.Helper()
 	from, data := "", encoded(tb, s)
@@ -59,7 +59,7 @@ func (c *stateCommits) add(tb testing.TB, at int64, message string, s rollout.St
 		at, len(message), message, from, rollout.StatePath(s.App), len(data), data)
 }
 
-// openFleet opens a session on fleetRepo, as a command does.
+// openFleet opens a session on the repository at url, as the commands do.
 func openFleet(b *testing.B, url string) *console.Session {
 	b.Helper()
 	source := &sourceOptions{repo: url, branch: "main", cluster: "prod"}
@@ -68,8 +68,8 @@ func openFleet(b *testing.B, url string) *console.Session {
 	return session
 }
 
-// BenchmarkFleet measures list -w for 1,000 apps, from Git alone. It reports the first read, the first screen, a redraw without changes,
-// and a poll after a push to one app.
+// BenchmarkFleet measures list -w for 1,000 apps, without a cluster. It reports the times of the first read, the first screen, a redraw
+// without changes, and a poll after a push to one app.
 func BenchmarkFleet(b *testing.B) {
 	repo := fleetRepo(b, 1000)
 	url := repo.HTTP(gittest.HTTPOptions{}).URL

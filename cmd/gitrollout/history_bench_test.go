@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// BenchmarkHistory reads 3, 10 and then all releases of one app, from 20,000 commits of 200 apps.
+// BenchmarkHistory reads the newest 3, the newest 10, and all releases of one app. The state branch has 20,000 commits for 200 apps.
 func BenchmarkHistory(b *testing.B) {
 	const apps, commits = 200, 20_000
 	repo := fleetRepo(b, apps)
 	var stream stateCommits
 	for i := range commits {
 		app := fmt.Sprintf("app-%04d", i%apps)
-		n := i / apps // each release of an app has three commits: the release, its gate, and Healthy
+		n := i / apps // each release of an app has three commits: two steps and Healthy
 		r := &rollout.Release{
 			Commit: fmt.Sprintf("%040d", n/3), Hash: rollout.Hash(fmt.Sprintf("h1-%010d", n/3)),
 			Author: "Ann <ann@example.com>", Subject: "news", Since: at().Add(time.Duration(n/3) * time.Hour),

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestHistoryIsTheRecord checks that the history lists changes of the app's record, whatever the messages of the state commits say.
+// TestHistoryIsTheRecord checks that an app's history is read from the changes of its record, and not from the messages of state commits.
 func TestHistoryIsTheRecord(t *testing.T) {
 	repo := fleetRepo(t, 2)
 	var stream stateCommits
@@ -59,8 +59,8 @@ func TestHistoryIsTheRecord(t *testing.T) {
 	}, transitions)
 }
 
-// TestHistoryNamesWhoMadeIt checks the author of a release that was rejected before its first stage, and so is in no record. If the
-// release's commit is missing, the history names no author.
+// TestHistoryNamesWhoMadeIt checks the author of a release that was rejected before its first stage. The record has no author of such a
+// release, so the author comes from the release's commit. If that commit is missing, the history shows no author.
 func TestHistoryNamesWhoMadeIt(t *testing.T) {
 	repo := fleetRepo(t, 1)
 	head := repo.CommitFiles("faster", map[string]string{"README": "faster"})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestLooking checks that init prints the folder being rendered, but at most every two seconds.
+// TestLooking checks that init prints which folder it renders, but at most once in two seconds.
 func TestLooking(t *testing.T) {
 	var out strings.Builder
 	now := time.Unix(0, 0)

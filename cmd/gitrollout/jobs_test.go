@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newJobs returns a client of a real control plane, a new namespace there, and a client for Jobs.
+// newJobs returns a client of a real control plane, a new namespace there, and the cluster client that creates Jobs.
 func newJobs(t *testing.T) (kube kubernetes.Interface, ns string, client *cluster.Client) {
 	t.Helper()
 	t.Parallel()
@@ -31,7 +31,7 @@ func newJobs(t *testing.T) (kube kubernetes.Interface, ns string, client *cluste
 	return shared.Kube, shared.Namespace(t), client
 }
 
-// measured repeats a measurement's request until the measurement has ended.
+// measured requests a measurement again and again until it has ended, and returns its result.
 func measured(t *testing.T, deps provider.Deps, request provider.Request) (got provider.Result) {
 	t.Helper()
 	await(t, "the measurement ends", func() bool {
@@ -43,8 +43,8 @@ func measured(t *testing.T, deps provider.Deps, request provider.Request) (got p
 	return got
 }
 
-// TestJobsMeasure checks Jobs as measurements on a real control plane: one completes, one fails, one exceeds its deadline, and one cannot
-// pull its image. A repeated request finds the same Job. A stopped measurement leaves no Job.
+// TestJobsMeasure checks measurements by Jobs on a real control plane. One Job completes, one fails, one exceeds its deadline, and one
+// cannot pull its image. A repeated request must find the same Job, and Stop must delete the Job.
 func TestJobsMeasure(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	deps := provider.Deps{Jobs: client, Now: time.Now}
@@ -80,7 +80,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 			if n := list(); n != 1 {
 				t.Errorf("%d Jobs were made, want 1", n)
 			}
-			for range 2 { // Stop may be repeated
+			for range 2 { // a second Stop must succeed too
 				if err := provider.Stop(t.Context(), deps, request); err != nil {
 					t.Error(err)
 				}
@@ -90,7 +90,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 	}
 }
 
-// TestJobsOfOthers checks that another measurement's Job counts as taken, and that errors name a missing or unlabelled Secret.
+// TestJobsOfOthers checks that the Job of another measurement is reported as taken. Errors name a Secret that is missing or has no label.
 func TestJobsOfOthers(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	job := func(name, spec string) map[string]any {
@@ -135,8 +135,8 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: c, im
 	}
 }
 
-// TestJobsBelongToTheirWorkload checks that a measurement's Job has its Deployment or StatefulSet as owner, and that a deleted Job is not
-// created again.
+// TestJobsBelongToTheirWorkload checks that the owner of a measurement's Job is the measured Deployment or StatefulSet. A Job that a user
+// deletes is not created again.
 func TestJobsBelongToTheirWorkload(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	pods := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}},

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAHugeFileCostsNoMemory checks a commit with 700 MB of zeros, which take only 700 kB in a pack. The program's memory must not grow,
-// and an app that uses the file must have an error.
+// TestAHugeFileCostsNoMemory checks a commit with a file of 700 MB of zeros, which are compressed to 700 kB in a Git pack. The memory of
+// the program must stay small, and an app that uses a file of 17 MB must get an error.
 func TestAHugeFileCostsNoMemory(t *testing.T) {
 	tier.All(t)
 	repo := gittest.New(t)

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// talking returns a version whose pods have an init container, and a container that prints the version.
+// talking returns a version whose pods have an init container, and a container that prints the tag of the version.
 func talking(tag string) map[string]string {
 	app := `- {name: app, image: "APP:` + tag + `"`
 	say := func(text string) string { return `, env: [{name: LOCALCLUSTER_LOG, value: "` + text + `"}]}` }
@@ -24,7 +24,7 @@ func talking(tag string) map[string]string {
 	return files
 }
 
-// appendLog sets the lines that follow the first lines in the logs of a version's running pods.
+// appendLog adds lines to the logs of a version's running pods, after the first lines. A later call replaces the added lines.
 func (w *loopWorld) appendLog(tag, text string) {
 	w.Helper()
 	pods := w.kube.Kube.CoreV1().Pods(w.ns)
@@ -52,7 +52,7 @@ func (w *loopWorld) followed(args ...string) (*safeBuffer, func() exitCode) {
 	return out, func() exitCode { stop(); return <-done }
 }
 
-// TestLogs checks the logs of each version during a release, with the ClusterRole view in one namespace.
+// TestLogs checks the logs of each version during a release. The user has the ClusterRole view in one namespace.
 func TestLogs(t *testing.T) {
 	w, p := newHealthyWorld(t, talking("v1"))
 	viewer := w.viewer()
@@ -73,13 +73,13 @@ func TestLogs(t *testing.T) {
 	count(stable, " migrate | migrated v1\n", 2)
 	count(stable, " app | old\n", 2)
 	count(stable, " app | begun v1\n", 2)
-	count(stable, "\n", 6) // no note: the rights suffice
+	count(stable, "\n", 6) // no note is printed, because the rights suffice
 	count(logs(exitOK, "--tail", "1"), " app | ", 2)
 	count(logs(exitOK, "--tail", "0"), "\n", 0)
 	w.wantText(logs(exitFailed, "--canary"), "app "+w.app+" has no pods of the new version, because no release is in flight; "+
 		"these versions run: stable h1-", "(2 pods)")
 
-	// The pods of a release are added. One log grows.
+	// While both commands follow, the release adds a pod, and one log gets another line.
 	canary, endCanary := w.followed(args(viewer, "--canary", "-f", "--tail", "0")...)
 	other, endStable := w.followed(args(viewer, "--stable", "-f")...)
 	await(t, "the note about missing pods", func() bool { return strings.Contains(canary.String(), "; waiting for pods") })
@@ -94,7 +94,7 @@ func TestLogs(t *testing.T) {
 	count(logs(exitOK), " | begun v", 3)
 	count(other.String(), "v2\n", 0)
 
-	// A promoted pod has the stable version. A crashed container's runs follow each other.
+	// After the promotion, the new pod counts as stable. A container that crashes is followed into its next run.
 	w.decide(s.Release.Hash, "promote", "")
 	p.awaitHealthy(s.Release.Commit)
 	w.appendLog("v2", "grown\npromoted")
@@ -111,7 +111,7 @@ func TestLogs(t *testing.T) {
 	}
 	text := canary.String()
 	count(text, "v1\n", 0)
-	// The second pod of v2 may be listed before the promotion is complete. No pod's line repeats.
+	// The second pod of v2 may still be listed as canary, so its lines may be present. But no line of a pod may repeat.
 	for line := range strings.Lines(text) {
 		if strings.HasSuffix(line, " v2\n") || strings.HasSuffix(line, " | grown\n") {
 			count(text, line, 1)
@@ -119,7 +119,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestLogsOverABrokenConnection checks that each line is printed once, although the connection breaks.
+// TestLogsOverABrokenConnection checks that each line is printed exactly once if the connection breaks while logs are followed.
 func TestLogsOverABrokenConnection(t *testing.T) {
 	w, p := newHealthyWorld(t, talking("v1"))
 	p.end()
@@ -147,7 +147,7 @@ func TestLogsOverABrokenConnection(t *testing.T) {
 	}
 }
 
-// TestLogsWithoutTheRight checks that the error has the API server's message and the missing right.
+// TestLogsWithoutTheRight checks that the error has the API server's message, and names the right that the user needs.
 func TestLogsWithoutTheRight(t *testing.T) {
 	w, p := newHealthyWorld(t, talking("v1"))
 	p.end()
@@ -159,7 +159,7 @@ func TestLogsWithoutTheRight(t *testing.T) {
 			"allow your user to get pods/log, as the ClusterRole view does")
 	}
 
-	// Git has the uid of kube-system, which the user cannot read. Without Git, the cluster's versions count.
+	// The record has the UID of kube-system, which the user cannot read. Without Git, the versions are read from the cluster.
 	elsewhere := rollout.Cluster{Cluster: "test", UID: "uid-of-kube-system", Source: rollout.Source{Repo: w.server.URL, Branch: "main"}}
 	w.edit(stateBranch, map[string]string{rollout.ClusterPath: encoded(t, elsewhere)})
 	viewer := w.viewer()

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAnAppIsWrittenAsItsAccount checks that an app whose account has no rights is held with the API server's message, and nothing is
-// written. With rights for its objects it is released. The entry or the command line names the account.
+// TestAnAppIsWrittenAsItsAccount checks that an app is held if its ServiceAccount has no rights. The message is the API server's, and
+// nothing is written. With rights for its objects, the app is released. The entry or the command line names the ServiceAccount.
 func TestAnAppIsWrittenAsItsAccount(t *testing.T) {
 	t.Parallel()
 	for name, entry := range map[string]string{
@@ -34,7 +34,7 @@ func TestAnAppIsWrittenAsItsAccount(t *testing.T) {
 	}
 }
 
-// grantDeployer gives the account deployer the rights to write the app's objects.
+// grantDeployer gives the ServiceAccount deployer the rights to write the app's objects.
 func (w *loopWorld) grantDeployer() {
 	w.Helper()
 	verbs := []string{"get", "create", "patch", "delete"}
@@ -42,7 +42,7 @@ func (w *loopWorld) grantDeployer() {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services", "configmaps"}, Verbs: verbs})
 }
 
-// grant creates a Role with the rules, and gives the account deployer that Role.
+// grant creates a Role with the given rules, and binds the ServiceAccount deployer to that Role.
 func (w *loopWorld) grant(name string, rules ...rbacv1.PolicyRule) {
 	w.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
@@ -50,7 +50,7 @@ func (w *loopWorld) grant(name string, rules ...rbacv1.PolicyRule) {
 	w.bind("deployer", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name})
 }
 
-// bind binds an account of the test's namespace to a role in that namespace.
+// bind binds a ServiceAccount of the test's namespace to a role, for that namespace only.
 func (w *loopWorld) bind(account string, role rbacv1.RoleRef) {
 	w.Helper()
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: role,

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// judgedVersion returns an app whose second step measures the release. The server at url answers with a number.
+// judgedVersion returns a version of the app whose second step is an analysis. The analysis reads a number from the server at url.
 func judgedVersion(tag, url string) map[string]string {
 	return with(version(tag, `    canary:
       scaling: surge
@@ -36,7 +36,7 @@ spec:
 	})
 }
 
-// serveLoad serves measurements until the test ends. It answers with the load, or with an error if the load is "", and counts requests.
+// serveLoad serves measurements until the test ends: the load, or status 403 if the load is "". asked counts the requests.
 func serveLoad(t *testing.T, load func() string) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
@@ -52,8 +52,8 @@ func serveLoad(t *testing.T, load func() string) (url string, asked *atomic.Int6
 	return server.URL, asked
 }
 
-// TestVerdictsArePeoplesToRead checks that the proposals to promote and to revert quote the measurements. After a merged promotion, the
-// record of the inconclusive analysis names the promoter.
+// TestVerdictsArePeoplesToRead checks that the proposals to promote and to revert quote the measurements. After the promotion is merged,
+// the record says who accepted the inconclusive analysis.
 func TestVerdictsArePeoplesToRead(t *testing.T) {
 	var load atomic.Value
 	load.Store("0.7") // inconclusive
@@ -81,8 +81,8 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 	w.wantText(w.repo.Message(w.revert()), "Measured: "+w.app+"/step-2 load: Failed, 1 failed; ")
 }
 
-// TestAHostileMeasurementStopsNobody checks conditions that would take hours or all memory, and control characters in a server's text. Only
-// the hostile release is rejected, and the record has no control character. Another app is released meanwhile.
+// TestAHostileMeasurementStopsNobody checks conditions that would take hours or all memory, and a server's answer with control characters.
+// Only the app with the hostile analysis is affected: its release is rejected. The record has no control character.
 func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ condition, load, reason string }{
@@ -104,7 +104,7 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 			w.pushAs(other, "another app", version("v1", halfThenGate))
 			p := w.start()
 			p.awaitOf(other, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-			// Without this wait, v2 could be the first deployment.
+			// Without this wait, v2 could become the first deployment, which has no analysis.
 			p.awaitPhase(rollout.Healthy)
 			w.push("hostile", hostile("v2"))
 			release := w.pushAs(other, "v2 of the other", version("v2", halfThenGate))
@@ -117,8 +117,8 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	}
 }
 
-// TestGatesOfWhatIsOverAreNotAsked checks that a webhook gate is queried while its release waits at the gate, but not after the rollback of
-// that release.
+// TestGatesOfWhatIsOverAreNotAsked checks that a webhook is asked while its release waits for the answer. After the rollback of that
+// release, the webhook is not asked again.
 func TestGatesOfWhatIsOverAreNotAsked(t *testing.T) {
 	url, asked := serveLoad(t, func() string { return "" })
 	gated := func(tag string) map[string]string {
@@ -143,7 +143,7 @@ spec: {metrics: [{name: gate, provider: {webhook: {url: "` + url + `", type: con
 	}
 }
 
-// TestOnceMeasures checks that repeated calls of gitrollout once suffice to complete a release with three measurements.
+// TestOnceMeasures checks that a release with three measurements gets past its analysis by repeated calls of gitrollout once.
 func TestOnceMeasures(t *testing.T) {
 	url, asked := serveLoad(t, func() string { return "0.1" })
 	thrice := func(tag string) map[string]string {

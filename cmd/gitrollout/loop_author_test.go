@@ -9,7 +9,7 @@ import (
 
 const ann, bob = "Ann Lee <ann@example.com>", "Bob Roe <bob@example.com>"
 
-// as pushes a commit of files by the given author, and returns the commit.
+// as pushes a commit of files with the given author, and returns the commit.
 func (w *loopWorld) as(author string, files map[string]string) string {
 	w.Helper()
 	w.repo.Pull()
@@ -19,14 +19,14 @@ func (w *loopWorld) as(author string, files map[string]string) string {
 	return w.repo.Push()
 }
 
-// promoted returns the promotion file that promotes a release of the app.
+// promoted returns a promotion file that promotes the given release of the app.
 func (w *loopWorld) promoted(release rollout.Hash) map[string]string {
 	w.Helper()
 	promotion := rollout.Promotion{Release: release, Decision: rollout.Promote}
 	return map[string]string{rollout.PromotionPath("test", w.app): encoded(w, promotion)}
 }
 
-// halfway returns a version of the app with a gate at a weight of 50%.
+// halfway returns the files of a version of the app, by path, with a gate at a weight of 50%.
 func (w *loopWorld) halfway(tag string) map[string]string {
 	files := map[string]string{}
 	for name, content := range version(tag, halfThenGate) {
@@ -35,8 +35,8 @@ func (w *loopWorld) halfway(tag string) map[string]string {
 	return files
 }
 
-// TestAuthorsOfOneLook checks that a release and a promotion have the author of their own commit. One poll fetches that commit together
-// with a later, unrelated one. The release names its own commit, not the head.
+// TestAuthorsOfOneLook checks the authors of a release and of a promotion if one poll also fetches a later, unrelated commit. Each must
+// have the author of its own commit, and the release must name its own commit instead of the head.
 func TestAuthorsOfOneLook(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	as, app := w.as, w.halfway
@@ -56,8 +56,8 @@ func TestAuthorsOfOneLook(t *testing.T) {
 	w.wantText(strings.Join(w.history(), "\n"), "promoted by "+bob)
 }
 
-// TestAuthorsAfterAStart pushes a release while no process runs. The next process records the author and id of the commit that changed the
-// app. If no commit has changed the app, a process reads no history.
+// TestAuthorsAfterAStart pushes a release while no process runs. The record of the next process has the author and the ID of the commit
+// that changed the app. If no commit changed the app, a process does not fetch the history.
 func TestAuthorsAfterAStart(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	p.end()
@@ -85,7 +85,7 @@ func TestAuthorsAfterAStart(t *testing.T) {
 	}
 }
 
-// TestPromoterAfterAStart pushes a promotion while no process runs. The record names the promotion's author, despite later pushes.
+// TestPromoterAfterAStart pushes a promotion, and then other commits, while no process runs. The record must name the promotion's author.
 func TestPromoterAfterAStart(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	s := p.awaitPaused(w.as(ann, w.halfway("v2")))

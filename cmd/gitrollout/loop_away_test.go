@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAggregatedAPIIsAway stops the server of an APIService while an object of its API group leaves Git. The object may still exist, so
-// neither the running process nor a new one removes it from the inventory. When the server is back, the object is pruned.
+// TestAggregatedAPIIsAway makes the server of an APIService unreachable while an object of its API group leaves Git. The object may still
+// exist, so the running process and a new one keep it in the inventory. When the API group is served again, the object is pruned.
 func TestAggregatedAPIIsAway(t *testing.T) {
 	w := newLoopWorld(t, withExtra(version("v1", halfThenGate)))
 	group := w.ns + ".example.com"
@@ -36,7 +36,7 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 	}
 	p.await("in the inventory", listed)
 
-	// Give the APIService a server that does not exist. Without the label, the API server does not restore the APIService.
+	// Give the APIService a server that does not exist. Without the label automanaged, the API server does not restore the APIService.
 	t.Cleanup(func() { _ = services.Delete(t.Context(), "v1."+group, metav1.DeleteOptions{}) })
 	away := `{"metadata": {"labels": {"kube-aggregator.kubernetes.io/automanaged": null}}, "spec": {
 		"insecureSkipTLSVerify": true, "service": {"namespace": "` + w.ns + `", "name": "nobody", "port": 443}}}`

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestClusterAlone checks that users without access to Git see the state in the cluster, and which parts are missing.
+// TestClusterAlone checks that users without access to Git see the state of the app in the cluster, and a note about the missing parts.
 func TestClusterAlone(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 

@@ -19,8 +19,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBreakGlass checks that a user aborts a release with the rights on its workload while Git is away. The rollback is recorded once Git
-// answers, and the annotation is removed. A request for another attempt is void and shown.
+// TestBreakGlass checks that a user can abort a release by an annotation on its workload while Git is unreachable. When Git answers again,
+// the rollback is recorded and the annotation is removed. A request for another attempt of a release is ignored and shown.
 func TestBreakGlass(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	recorded := w.repo.Ref(stateBranch)
@@ -49,8 +49,8 @@ func TestBreakGlass(t *testing.T) {
 	w.seen("the removal of the annotation", func() bool { _ = p.pass(); return glass() == "" })
 	w.wantText(w.command(exitOK, "history", w.app), "aborted by break glass of ", ": v2 burns")
 
-	// Requests by hand: another user's name, another attempt, another version, and no JSON. The policy refuses a request
-	// in another user's name. Without the policy, all are ignored and shown.
+	// Annotate the Deployment by hand. The admission policy refuses a request in another user's name. Without the policy, requests for
+	// another attempt or another version, and text that is not JSON, are ignored and shown.
 	s := w.state()
 	annotate := func(value string) error {
 		annotations := map[string]string{rollout.AnnotationBreakGlass: value}
@@ -64,7 +64,7 @@ func TestBreakGlass(t *testing.T) {
 	}
 	end := w.breakGlassPolicy()
 	tries := 0
-	w.seen("the policy's refusal", func() bool { // each try has another value, because the policy checks changes alone
+	w.seen("the policy's refusal", func() bool { // each try has another value, because the policy only checks changes
 		tries++
 		return apierrors.IsForbidden(annotate(request("h1-other", s.Serial+tries)))
 	})
@@ -80,7 +80,7 @@ func TestBreakGlass(t *testing.T) {
 	}
 }
 
-// breakGlassPolicy creates the admission policy of deploy/kubernetes/break-glass for the test's namespace. end deletes it.
+// breakGlassPolicy creates the admission policy in deploy/kubernetes/break-glass, for the test's namespace only. end deletes the policy.
 func (w *loopWorld) breakGlassPolicy() (end func()) {
 	w.Helper()
 	data, err := os.ReadFile("../../deploy/kubernetes/break-glass/policy.yaml")

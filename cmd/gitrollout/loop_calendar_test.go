@@ -10,8 +10,8 @@ import (
 
 const freezeText = "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: the database moves\n"
 
-// TestFreezeAndWindows checks that a release waits during a freeze, and a promotion outside of a window. The wait is recorded once. Neither
-// the running process nor a new one writes anything during the wait. An abort does not wait.
+// TestFreezeAndWindows checks that a release waits during a freeze, and that a promotion waits outside of a window. The wait is recorded
+// once. During the wait, the running process and a new one write nothing. An abort does not wait.
 func TestFreezeAndWindows(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	freeze := rollout.FreezePath("test")
@@ -30,7 +30,7 @@ func TestFreezeAndWindows(t *testing.T) {
 	w.repo.Remove(freeze).Commit("thaw")
 	p.awaitPaused(second)
 
-	// By the loop's clock, a window has just ended, so the promotion must wait.
+	// On the clock of the loops, a window has just ended, so the promotion must wait for the next one.
 	now := w.now().UTC()
 	begins := now.Add(-10 * time.Minute).Format("4 15 * * *")
 	config := w.repo.Show("main", configFile)

@@ -31,8 +31,8 @@ func (w *loopWorld) configMaps() []string {
 	return names
 }
 
-// TestPrune checks objects that leave Git with a new version. Once the version is healthy, one commit removes them from the inventory. The
-// old version's generated ConfigMap stays until that version's last pod is gone. An object with prune: disabled stays in the cluster.
+// TestPrune checks objects that leave Git with a new version. When the version is healthy, one commit removes a and b from the inventory.
+// The old version's generated ConfigMap stays until that version's last pod is gone. An object with "prune: disabled" stays in the cluster.
 func TestPrune(t *testing.T) {
 	files := func(tag string, more ...string) map[string]string {
 		files := version(tag, halfThenGate)
@@ -90,8 +90,8 @@ func TestPrune(t *testing.T) {
 	p.wantUnmoved(stateBranch, 5)
 }
 
-// TestRefusedByTheCluster checks an object without its CRD. The app is held before anything is applied, tried again at growing intervals,
-// and released once the CRD exists.
+// TestRefusedByTheCluster checks an app with an object whose CRD does not exist. The app is held before anything is applied. It is tried
+// again at growing intervals, and released when the CRD exists.
 func TestRefusedByTheCluster(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	group := w.ns + ".example.com"
@@ -121,8 +121,8 @@ func TestRefusedByTheCluster(t *testing.T) {
 	}
 }
 
-// TestForeignObject checks another owner's Ingress with the name of the canary Ingress. The app is held before anything is applied, until
-// the Ingress is deleted. If the Ingress appears during a release, gitrollout reports it, does not change it, and still rolls back.
+// TestForeignObject checks an Ingress of another owner that has the name of the canary Ingress. The app is held before anything is applied,
+// until the Ingress is deleted. If the Ingress appears during a release, gitrollout reports it, leaves it unchanged, and still rolls back.
 func TestForeignObject(t *testing.T) {
 	const routed = `    canary:
       stableService: APP
@@ -186,7 +186,7 @@ func TestForeignObject(t *testing.T) {
 	}
 }
 
-// withIngress adds a canary Service, and an Ingress whose only path leads to a port of the Service APP.
+// withIngress adds a canary Service, and an Ingress with one path to the given port of the Service APP.
 func withIngress(files map[string]string, port string) map[string]string {
 	return with(files, map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, ingress.yaml]\n",
@@ -202,7 +202,7 @@ spec: {selector: {app: APP}, ports: [{port: 80}]}
 `})
 }
 
-// createCRD defines a kind Odd in an API group until the test ends. scope is Namespaced or Cluster.
+// createCRD creates the CRD of a kind Odd in an API group, and deletes the CRD when the test ends. scope is Namespaced or Cluster.
 func (w *loopWorld) createCRD(group, scope string) {
 	w.Helper()
 	client, err := dynamic.NewForConfig(w.kube.Config)
@@ -223,7 +223,7 @@ func (w *loopWorld) createCRD(group, scope string) {
 	w.Cleanup(func() { _ = crds.Delete(context.Background(), "odds."+group, metav1.DeleteOptions{}) })
 }
 
-// TestReasonsInAnyOrder checks that a refusal is recorded only once, although the API server lists its reasons in another order each time.
+// TestReasonsInAnyOrder checks that a refusal by the API server is recorded only once, although its reasons have another order each time.
 func TestReasonsInAnyOrder(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["app.yaml"] = strings.Replace(files["app.yaml"], "metadata: {", "metadata: {labels: {a: no good, b: not good, c: bad one}, ", 1)
@@ -239,8 +239,8 @@ func TestReasonsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestApplyFails checks that failing writes for one app are repeated after pauses of 1, 2, 4 … 60 seconds. Another app must follow its
-// push.
+// TestApplyFails checks that failing writes of one app are repeated after pauses of 1, 2, 4 … 60 seconds. Meanwhile, a push to another app
+// must take effect.
 func TestApplyFails(t *testing.T) {
 	w := newLoopWorld(t, settings("1"))
 	other := w.app + "-other"
@@ -272,7 +272,7 @@ func TestApplyFails(t *testing.T) {
 		t.Errorf("tried at %v, want longer and longer pauses up to a minute", at)
 	}
 	w.api.refuse()
-	w.skew += 2 * time.Minute // the last delay is at most a minute and a pass
+	w.skew += 2 * time.Minute // the last delay is at most one minute plus one pass
 	p.passWell(2)
 	if _, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), w.app, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		t.Error("it is not there again")

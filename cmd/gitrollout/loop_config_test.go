@@ -17,12 +17,12 @@ import (
 
 const configFile = ".gitrollout/test/config.yaml"
 
-// TestTroubleAtTheStart checks a start without Git or without a valid configuration. The process reports the error and writes nothing, and
-// goes on by itself after the repair.
+// TestTroubleAtTheStart starts a process while Git is unreachable or the configuration is invalid. The process returns an error and writes
+// nothing. After the repair, it continues without a restart.
 func TestTroubleAtTheStart(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		config string // the configuration: "-" for none, "" for a valid one
+		config string // the content of the configuration; "-" for no file, "" for a valid configuration
 		want   string
 	}{
 		"Git away":      {"", "fetch"},
@@ -54,8 +54,8 @@ func TestTroubleAtTheStart(t *testing.T) {
 	}
 }
 
-// TestOneBadFolder checks a folder that cannot be an app because its name is taken or invalid. Each pass returns an error with the name,
-// and the valid app continues.
+// TestOneBadFolder checks a folder that cannot be an app, because its name is taken or invalid. Each pass returns an error with the reason,
+// and the valid app is still released and reverted.
 func TestOneBadFolder(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ folder, entry, want string }{
@@ -82,8 +82,8 @@ func TestOneBadFolder(t *testing.T) {
 	}
 }
 
-// TestConfigurationBreaksLater makes the configuration invalid during a release, for the running process or a new one. Nothing advances on
-// an outdated head, even if a timer expires, but users can abort and revert. After the repair, the app goes on.
+// TestConfigurationBreaksLater makes the configuration invalid during a release, for the running process or a new one. Until the repair,
+// the release does not advance, even if its pause ends, but users can abort and revert. After the repair, the app continues.
 func TestConfigurationBreaksLater(t *testing.T) {
 	t.Parallel()
 	abort := func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }
@@ -136,8 +136,8 @@ func TestConfigurationBreaksLater(t *testing.T) {
 	}
 }
 
-// TestAppLeavesGit removes an app from the configuration during a release, and restarts the process. The app's objects stay, and the app's
-// record has the reason. When the app is listed again, the release continues at the same step.
+// TestAppLeavesGit removes an app from the configuration during a release, and restarts the process. The app is held with the reason in its
+// record, and its objects stay. When the configuration lists the app again, the release continues at the same step.
 func TestAppLeavesGit(t *testing.T) {
 	w, p, before := newPausedWorld(t)
 	second := before.Release.Commit
@@ -165,7 +165,7 @@ func TestAppLeavesGit(t *testing.T) {
 	p.awaitHealthy(second)
 }
 
-// TestAppIsRemovedForGood checks that the record of an app that left Git may be deleted. The objects stay.
+// TestAppIsRemovedForGood checks that a user may delete the record of an app that has left Git. gitrollout does not write the record again.
 func TestAppIsRemovedForGood(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	w.repo.Remove("apps/" + w.app).Commit("no longer needed")
@@ -174,7 +174,7 @@ func TestAppIsRemovedForGood(t *testing.T) {
 	p.wantUnmoved(stateBranch, 5)
 }
 
-// TestAppThatNeverWas checks that an app gets no record if it leaves Git before the push of its first record succeeds.
+// TestAppThatNeverWas checks an app that leaves Git before its first record could be pushed. It must get no record afterwards.
 func TestAppThatNeverWas(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -189,13 +189,13 @@ func TestAppThatNeverWas(t *testing.T) {
 	w.wantRecorded("")
 }
 
-// TestFolderMoves renames the app's folder, at rest and at a release's gate, for the running process or a new one. The move restarts no
-// pod. A rollback then reads the older commit in the old folder.
+// TestFolderMoves moves the app's folder at rest, and again while a release is at its gate, for the running process or a new one. The moves
+// restart no pod. After the second move, an abort rolls back to the same pods of v1.
 func TestFolderMoves(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		glob    string // the glob of the new configuration
-		to      string // the new folder, in which APP stands for the app
+		glob    string // the glob of the new configuration; "" keeps the first one
+		to      string // the new folder of the app; APP stands for the app
 		restart bool
 	}{
 		"another pattern":                {"services/*", "services/APP", false},
@@ -260,8 +260,8 @@ func TestFolderMoves(t *testing.T) {
 	}
 }
 
-// TestNamespaceChanges moves an app to another namespace while Git refuses pushes. The app must have no objects there before the move is
-// recorded.
+// TestNamespaceChanges moves an app to another namespace while Git refuses pushes. Nothing may be written to the cluster before Git has the
+// record of the move.
 func TestNamespaceChanges(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	other := w.kube.Namespace(t)
@@ -282,8 +282,8 @@ func TestNamespaceChanges(t *testing.T) {
 	w.wantHistory(start, "APP first deployment", "APP healthy", "APP pruned")
 }
 
-// TestDeploymentIsRenamed renames the Deployment. The old one stays until the new one is available, and the next release has all stages. If
-// the app is held after a second rename, list and get count the pods of the current Deployment.
+// TestDeploymentIsRenamed renames the Deployment. The old Deployment stays until the new one is available, and the next release has all its
+// stages. While the app is held after a second rename, list and get count the pods of the Deployment that runs.
 func TestDeploymentIsRenamed(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	start := w.repo.Ref(stateBranch)
@@ -308,7 +308,7 @@ func TestDeploymentIsRenamed(t *testing.T) {
 	}
 }
 
-// TestErrorsAreJoined checks that a pass returns both an app's error and the error of the configuration in Git.
+// TestErrorsAreJoined checks that a pass returns two errors together: the error of an app, and the error of the configuration in Git.
 func TestErrorsAreJoined(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	w.configure("apps: [")

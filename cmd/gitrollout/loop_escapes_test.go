@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOthersDoNotControlTheTerminal puts control sequences (title, clear, bell) into a commit's subject and author, an app's files and a
-// promotion's reason. No command may print them to a terminal.
+// TestOthersDoNotControlTheTerminal puts control sequences for a terminal's title and screen into texts of other users: commit subjects,
+// app files and the reasons of commands. No command may print a control character.
 func TestOthersDoNotControlTheTerminal(t *testing.T) {
 	const owned = "\x1b]0;owned\a\x1b[2J"
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
@@ -19,7 +19,7 @@ func TestOthersDoNotControlTheTerminal(t *testing.T) {
 	title := `{name: app, env: [{name: TITLE, value: "\e]0;owned\a\e[2J"}],`
 	files["app.yaml"] = strings.Replace(files["app.yaml"], "{name: app,", title, 1)
 	p.awaitPaused(w.push("v2 "+owned, files))
-	// Add folders that cannot be rendered.
+	// Add the folders of two apps that cannot be rendered.
 	w.repo.Write(map[string]string{
 		"apps/broken/kustomization.yaml": `resources: ["no\e]0;owned\a\e[2J.yaml"]` + "\n",
 		"apps/fields/kustomization.yaml": `"wrong\e]0;owned\a\e[2J": 1` + "\n",

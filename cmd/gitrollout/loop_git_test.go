@@ -11,16 +11,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// never refuses more pushes than any test makes.
+// never, as the number of pushes to refuse, is larger than the number of pushes in any test.
 const never = 1 << 30
 
-// wholeRelease is the history of a first deployment, and of a release that is promoted by merging the gate's proposal.
+// wholeRelease has the subjects of the state commits for a first deployment, and for a release that is promoted by a merge of its proposal.
 var wholeRelease = []string{
 	"APP first deployment", "APP healthy", "APP release", "APP step 2/2 pause", "APP through its steps", "APP healthy",
 }
 
-// TestAdvanceIsInGitFirst refuses the push before each advance of a release. No object may be applied until Git has the record. Afterwards
-// the advance is recorded once.
+// TestAdvanceIsInGitFirst lets Git refuse the pushes before each advance of a release. Nothing may be applied until Git has the record of
+// the advance. When Git accepts pushes again, the advance is recorded once.
 func TestAdvanceIsInGitFirst(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -29,7 +29,7 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 		recorded, writes := w.repo.Ref(stateBranch), w.api.count()
 		w.server.Fault(gittest.Faults{RejectPushes: never})
 		w.wantError(p.passes(20), "record in Git")
-		w.wantNoWritesSince(writes) // nothing is applied before its record is in Git
+		w.wantNoWritesSince(writes) // nothing is applied before Git has the record
 		for tag, n := range images {
 			if got := len(w.pods()[tag]); got != n {
 				w.Errorf("%s: %d pods of %s, want %d", what, got, tag, n)
@@ -37,7 +37,7 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 		}
 		w.server.Fault(gittest.Faults{})
 		w.wantRecorded(recorded)
-		w.skew += time.Minute // the back-off is over
+		w.skew += time.Minute // the back-off ends
 	}
 	blocked("first deployment", map[string]int{"v1": 0})
 	p.awaitHealthy(w.repo.Head())
@@ -50,8 +50,8 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 	w.wantHistory("", wholeRelease...)
 }
 
-// TestLostAnswer breaks the connection after each successful push. The process reads the refs immediately, or cannot reach the server for a
-// while. In the end each transition is one commit.
+// TestLostAnswer breaks the connection after a successful push, before the process gets the answer. The process then reads the refs, either
+// immediately or after the server was unreachable. Each transition must be one commit.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]bool{"look at the refs": false, "server gone": true} {
@@ -92,7 +92,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestLostRace moves a branch between a decision and its push. The release must be recorded once, in the same pass.
+// TestLostRace moves a branch between the decision to release and its push. The release must be recorded once, in the same pass.
 func TestLostRace(t *testing.T) {
 	t.Parallel()
 	other := 0
@@ -132,7 +132,7 @@ func TestLostRace(t *testing.T) {
 	}
 }
 
-// TestRaceIsBounded checks that a pass that loses every race ends with an error and applies nothing, and that a later pass goes on.
+// TestRaceIsBounded moves the state branch before every push of a pass. The pass fails and applies nothing. A later pass continues.
 func TestRaceIsBounded(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	second := w.pushVersion("v2")
@@ -150,8 +150,8 @@ func TestRaceIsBounded(t *testing.T) {
 	p.awaitPaused(second)
 }
 
-// TestTwoInLockStep runs a whole pass of a second process between each decision of the first process and the push of that decision. With
-// equal clocks, both processes make the same commit. Otherwise the first process loses the race. Each transition is recorded once.
+// TestTwoInLockStep runs a whole pass of a second process after each decision of the first process, before the push. If both clocks are
+// equal, both processes make the same commit. Otherwise, the first process loses the race. Each transition is recorded once.
 func TestTwoInLockStep(t *testing.T) {
 	t.Parallel()
 	for name, apart := range map[string]time.Duration{"one clock": 0, "clocks apart": 5 * time.Second} {
@@ -186,11 +186,11 @@ func TestTwoInLockStep(t *testing.T) {
 	}
 }
 
-// TestGitIsBack checks that the loop tries again immediately when Git is reachable again, even if the back-off has grown.
+// TestGitIsBack checks that the loop pushes immediately when Git is reachable again, although the back-off has grown.
 func TestGitIsBack(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")
-	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // the first shows at a push, the second at each poll
+	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // the first is noticed at a push, the second at each poll
 		w.server.Fault(away)
 		if err := p.passes(10); err == nil {
 			t.Error("a pass without Git had no error")
@@ -204,7 +204,7 @@ func TestGitIsBack(t *testing.T) {
 }
 
 // TestHistoryIsRewritten replaces the users' branch by one commit with the same files during a release. The server deletes the old commits.
-// No pod changes, neither with the running process, which has the old commits in its cache, nor with a new one.
+// No pod may change, in the running process (which has cached the old commits) or in a new one.
 func TestHistoryIsRewritten(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
@@ -231,7 +231,7 @@ func TestHistoryIsRewritten(t *testing.T) {
 			_ = p.passes(5)
 			w.wantPods(pods)
 			if restart {
-				// Without the stable commit, a newer version waits with the message "history rewritten", until the head has stable's files again.
+				// The stable commit is gone. After v3, the rollback fails with "history rewritten" until the head has the files of v1.
 				w.pushVersion("v3")
 				p.awaitPhase(rollout.Aborting)
 				w.wantText(fmt.Sprint(p.passes(3))+w.log.String(), "history rewritten")
@@ -246,8 +246,8 @@ func TestHistoryIsRewritten(t *testing.T) {
 	}
 }
 
-// TestClockJumps sets the clock back and forward by a day during a timed pause. With the clock set back, the pause may be longer, but never
-// shorter than configured. With the clock set forward, the pause ends, and nothing else is skipped.
+// TestClockJumps sets the clock back and forward by a day during a pause with a duration. If the clock is set back, the pause may get
+// longer, but never shorter. If the clock is set forward, the pause ends, but the gate after the pause stays closed.
 func TestClockJumps(t *testing.T) {
 	strategy := canaryOf("setWeight: 50", "pause: {duration: 60}", "pause: {}")
 	w, p := newHealthyWorld(t, version("v1", strategy))
@@ -267,8 +267,8 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// TestAuthorOfWhatIsRecorded checks that records and proposals have the configured author, since some servers accept only known users. The
-// default author has no real address.
+// TestAuthorOfWhatIsRecorded checks that the commits of records and proposals have the configured author, because some servers only accept
+// known users. The address of the default author is not deliverable.
 func TestAuthorOfWhatIsRecorded(t *testing.T) {
 	t.Parallel()
 	for author, want := range map[string]string{

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWhatIsKeptIsSaid removes an object from Git while another app, which cannot be rendered, may contain the object. The object stays,
-// and the record and get report this with the fix. After the fix the object is pruned.
+// TestWhatIsKeptIsSaid removes an object from Git while another app cannot be rendered and so may have the same object. The object stays,
+// and the record and gitrollout get say why and how to fix it. After the fix, the object is pruned.
 func TestWhatIsKeptIsSaid(t *testing.T) {
 	w, p := newHealthyWorld(t, withExtra(version("v1", halfThenGate)))
 	broken := w.app + "-broken"
@@ -30,7 +30,7 @@ func TestWhatIsKeptIsSaid(t *testing.T) {
 	}
 }
 
-// withExtra adds a ConfigMap that the app's pods do not use.
+// withExtra adds a ConfigMap that no pod of the app uses.
 func withExtra(files map[string]string) map[string]string {
 	return with(files, map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, extra.yaml]\n",

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestHealthyIsWithdrawn checks that an app is not Healthy while gitrollout cannot correct the Deployment. Another writer changes the image
-// or the replicas again and again, or the API server refuses the correction.
+// TestHealthyIsWithdrawn checks that an app is shown as Degraded while gitrollout cannot correct its Deployment. Either another writer
+// repeatedly changes the image or the replicas, or the API server refuses the correction.
 func TestHealthyIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	set := func(ctx context.Context, w *loopWorld) error {
@@ -70,7 +70,7 @@ func TestHealthyIsWithdrawn(t *testing.T) {
 	}
 }
 
-// repeatedly calls do in a goroutine, immediately and then at intervals, until end is called.
+// repeatedly calls do in a goroutine, first immediately and then at each interval, until end is called.
 func repeatedly(ctx context.Context, every time.Duration, do func(context.Context)) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSecretMadeOnce checks that a chart's random password is generated when the app is first applied, and not again by a new process. If
-// the Secret is deleted, it gets a new password. No output shows the password, and the Secret stays when it leaves Git.
+// TestSecretMadeOnce checks a Secret whose password a chart generates at random. The password is generated once, and again only if the
+// Secret is deleted, but not by a new process. No output shows the password. The Secret stays in the cluster when it leaves Git.
 func TestSecretMadeOnce(t *testing.T) {
 	const chart = "charts/db/"
 	files := with(version("v1", halfThenGate), map[string]string{

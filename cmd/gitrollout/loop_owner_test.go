@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestUnlistedAppIsLeftAlone deletes the Deployment of an app that Git no longer lists. Neither the running process nor a new one creates
-// the Deployment again.
+// TestUnlistedAppIsLeftAlone deletes the Deployment of an app that the configuration no longer lists. Neither the running process nor a new
+// one may create the Deployment again.
 func TestUnlistedAppIsLeftAlone(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	w.configure(w.config("- path: app/*")) // a mistake
@@ -47,8 +47,8 @@ func (w *loopWorld) wantNoDeployment() {
 	}
 }
 
-// TestUnlistedAppIsPruned checks that an app with prune in its entry, such as a preview, is pruned when its folder is removed. A mistake in
-// the configuration prunes nothing.
+// TestUnlistedAppIsPruned checks an app whose entry has prune, such as a preview. When its folder is removed, its objects are pruned,
+// except the volume claim. When a mistake in the configuration drops the app, nothing is pruned.
 func TestUnlistedAppIsPruned(t *testing.T) {
 	w := newLoopWorld(t, withClaim(version("v1", halfThenGate)))
 	prunes := w.config("- path: apps/*\n  prune: true")
@@ -75,7 +75,7 @@ func TestUnlistedAppIsPruned(t *testing.T) {
 	}
 }
 
-// TestPreviewThatNeverRan removes an app with prune that was held since its first commit. The app's record is deleted.
+// TestPreviewThatNeverRan removes an app with prune that was held from its first commit on. The app's record must be deleted.
 func TestPreviewThatNeverRan(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -99,7 +99,8 @@ func withClaim(files map[string]string) map[string]string {
 	})
 }
 
-// TestRenamedAppIsNotPutBack checks that an app keeps its objects after a restart, although the record of its old name lists them too.
+// TestRenamedAppIsNotPutBack checks that a renamed app keeps its objects after a restart. The record of the old name still lists these
+// objects.
 func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	heir := w.app + "-heir"
@@ -122,8 +123,8 @@ func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w.wantPods(pods)
 }
 
-// TestAnAppTakesNothingFromAnother checks that an app with another app's Deployment is held. The Deployment stays unchanged, in this
-// process and the next.
+// TestAnAppTakesNothingFromAnother pushes an app that has the Deployment of another app in its files. The new app is held, and the
+// Deployment is not changed by this process or a new one.
 func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	pods, other := w.pods(), w.app+"-other"
@@ -154,8 +155,8 @@ func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	}
 }
 
-// TestForeignController checks that a Deployment that Kruise Rollouts manages is not adopted. A promotion with --adopt-anyway adopts the
-// Deployment, and the record says so.
+// TestForeignController checks that gitrollout does not adopt a Deployment that Kruise Rollouts manages. A promotion with --adopt-anyway
+// adopts the Deployment, and the record has the adoption.
 func TestForeignController(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	must(t, errorOf(w.kube.Kube.AppsV1().Deployments(w.ns).Create(w.Context(), &appsv1.Deployment{
@@ -183,8 +184,8 @@ func TestForeignController(t *testing.T) {
 	w.wantPods(pods)
 }
 
-// TestPortOfAnotherManagerLeaves adopts a Service that another program created, and changes its port in Git. The old port must go, and the
-// log and an Event name the removed field and its manager.
+// TestPortOfAnotherManagerLeaves adopts a Service that another program created, and then changes the port in Git. The old port must be
+// removed. The log must name the manager of the removed field, and there must be one Event.
 func TestPortOfAnotherManagerLeaves(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["service.yaml"] = strings.Replace(files["service.yaml"], "{port: 80}", "{name: http, port: 80}", 1)

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// policyOf returns a policy with one project, whose apps may have objects in one namespace. more has further rules.
+// policyOf returns a policy with one project for all apps, which allows objects in one namespace. more has further rules of the project.
 func policyOf(namespace, more string) string {
 	return "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n" +
 		"- {name: web, apps: ['*'], namespaces: [" + namespace + "]" + more + "}\n"
 }
 
-// pushPolicy pushes a policy to the branch platform. Content "" removes the policy.
+// pushPolicy pushes the text of a policy to the branch platform.
 func (w *loopWorld) pushPolicy(content string) {
 	w.Helper()
 	w.repo.Git("checkout", "-q", "-B", "platform")
@@ -28,15 +28,15 @@ func (w *loopWorld) pushPolicy(content string) {
 	w.repo.Git("checkout", "-q", "main")
 }
 
-// writePolicy writes a policy to the file that later processes read.
+// writePolicy writes a policy to a file, which processes that start later read.
 func (w *loopWorld) writePolicy(content string) {
 	w.Helper()
 	w.keys.policy.file = filepath.Join(w.TempDir(), "policy.yaml")
 	must(w, os.WriteFile(w.keys.policy.file, []byte(content), 0o600))
 }
 
-// TestPolicyOfABranch checks a policy on its own branch, with a real Git server and API server. An app or a release that breaks the policy
-// is held. Without a valid policy nothing advances, but users can revert.
+// TestPolicyOfABranch checks a policy on its own branch, with a real Git server and API server. An app or a release that violates the
+// policy is held. While the policy is invalid or missing, no release advances, but users can revert.
 func TestPolicyOfABranch(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.keys.policy.ref = "platform:policy/prod.yaml"
@@ -61,8 +61,8 @@ func TestPolicyOfABranch(t *testing.T) {
 	p.await("let again", notHeld)
 }
 
-// TestPolicyOfAKindThatOnlyTheClusterKnows checks that the policy applies to a custom cluster-scoped kind. Only the cluster knows the scope
-// of the kind, and the configuration allows all kinds.
+// TestPolicyOfAKindThatOnlyTheClusterKnows checks that the policy restricts a custom cluster-scoped kind that the configuration allows.
+// gitrollout can learn the scope of this kind only from the cluster.
 func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	files := version("v1", halfThenGate)
 	w := newLoopWorld(t, files)
@@ -128,8 +128,8 @@ func TestUnsignedPolicy(t *testing.T) {
 	p.awaitPaused(second)
 }
 
-// TestForbiddenPromotionIsShown checks that the record has the refusal of a full promotion that the policy forbids. So get can show the
-// refusal without the policy. A valid promotion of one step clears the refusal.
+// TestForbiddenPromotionIsShown promotes a release fully although the policy forbids this. The refusal is in the record, so that get can
+// show it without reading the policy. A valid promotion of one step removes the refusal.
 func TestForbiddenPromotionIsShown(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.writePolicy(policyOf(w.ns, ", rollouts: {forbid: [promoteFull]}"))
@@ -157,7 +157,7 @@ func TestForbiddenPromotionIsShown(t *testing.T) {
 	}
 }
 
-// TestPolicyFlags checks that invalid flags are refused at the start.
+// TestPolicyFlags checks the errors for invalid values of --policy and --policy-ref.
 func TestPolicyFlags(t *testing.T) {
 	for want, o := range map[string]policyOptions{
 		"--policy and --policy-ref exclude each other":            {file: "a", ref: "b:c"},
@@ -170,8 +170,8 @@ func TestPolicyFlags(t *testing.T) {
 	}
 }
 
-// TestProjectOfAnApp checks that an app is written with its project's account and obeys its project's promoters. The entry and --promoters
-// change neither. The test uses a real API server and real signatures.
+// TestProjectOfAnApp checks that the project of an app determines the ServiceAccount that writes the app and the promoters of the app. The
+// app's entry and --promoters change neither. The API server and the signatures are real.
 func TestProjectOfAnApp(t *testing.T) {
 	t.Parallel()
 	for name, theirs := range map[string]bool{"by a promoter of the project": true, "by another promoter": false} {

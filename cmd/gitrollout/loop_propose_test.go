@@ -10,10 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manyGates is a strategy with two successive gates.
+// manyGates is a strategy with two gates, one after the other.
 const manyGates = halfThenGate + "      - pause: {}\n"
 
-// TestPromotionProposal checks the proposal's branch during a release with two gates.
+// TestPromotionProposal checks the branch with the proposal to promote, during a release with two gates.
 func TestPromotionProposal(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", manyGates))
 	branch, file := w.promotion(), rollout.PromotionPath("test", w.app)
@@ -38,14 +38,14 @@ func TestPromotionProposal(t *testing.T) {
 		t.Errorf("its times are %s, want when the step was entered: %s", at, entered)
 	}
 
-	// The user deletes the branch. Other changes at the same gate must not create the branch again.
+	// A user deletes the branch. Other changes of the app at the same gate must not create the branch again.
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	w.push("more pods", map[string]string{
 		"app.yaml": strings.ReplaceAll(version("v2", "")["app.yaml"], "replicas: 2", "replicas: 4"),
 	})
 	p.await("the change followed", func(s rollout.State) bool { return s.Source == w.repo.Head() && s.Phase == rollout.Paused })
 	w.wantBranch(branch, "")
-	// Promote by hand, in the first version of the format, which counts steps from 0. The next gate has another proposal.
+	// Promote by a file in the first version of the format, which counts steps from 0. The next gate gets its own proposal.
 	w.repo.CommitFiles("promote", map[string]string{file: fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\nthrough: 1\n", s.Release.Hash)})
 	p.await("at the second gate", pausedAt(2))
@@ -57,7 +57,7 @@ func TestPromotionProposal(t *testing.T) {
 	w.repo.CommitFiles("unrelated", map[string]string{"README": "hello"})
 	_ = p.passes(2)
 	w.wantBranch(branch, next)
-	// While a foreign commit is on the branch, get does not suggest the merge. The next passes make the branch again.
+	// While another writer's commit is on the branch, get must not suggest the merge. The next passes replace that commit.
 	merge := "git merge --no-ff origin/" + branch
 	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.edit(branch, map[string]string{"app.yaml": version("evil", "")["app.yaml"]})
@@ -74,20 +74,20 @@ func TestPromotionProposal(t *testing.T) {
 	w.wantBranch(branch, "")
 }
 
-// TestProposalIsDeterministic removes the pushed proposal, as if a process had lost the race for that push. Another process must make the
-// same commit.
+// TestProposalIsDeterministic removes a pushed proposal and its record, as if the process had lost the race for that push. Another process
+// must then make the same commits.
 func TestProposalIsDeterministic(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	branch := w.promotion()
 	second := w.pushVersion("v2")
 	p.await("released", func(s rollout.State) bool { return s.Release != nil })
-	// The API server refuses the next writes, so the cluster does not have the next records.
+	// Refuse further writes to the Deployment, so that its label does not show that newer records exist.
 	w.api.refuse("/deployments/")
 	p.awaitPaused(second)
 	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
 	p.end()
 	w.api.refuse()
-	// Reset the branches and the clock to before the last push. The time when a step was entered is rounded up to a second.
+	// Reset the branches and the clock to before the last push. The time at which a step is entered is rounded up to a second.
 	s := w.state()
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
@@ -101,7 +101,7 @@ func TestProposalIsDeterministic(t *testing.T) {
 	w.wantRecorded(recorded)
 }
 
-// TestProposalsThatAreStale checks that a proposal is deleted in the commit that makes it outdated.
+// TestProposalsThatAreStale checks that a proposal is deleted in the same push as the transition that makes the proposal outdated.
 func TestProposalsThatAreStale(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(w *loopWorld, s rollout.State){
@@ -121,8 +121,8 @@ func TestProposalsThatAreStale(t *testing.T) {
 	}
 }
 
-// TestAmendedProposal checks that a foreign commit on a proposal's branch is replaced and reported. Users with gitrollout's rights may
-// push there.
+// TestAmendedProposal checks that another writer's commit on a proposal's branch is replaced and reported. Every user with gitrollout's
+// rights in Git can push such a commit.
 func TestAmendedProposal(t *testing.T) {
 	w, p, _ := newPausedWorld(t)
 	branch := w.promotion()
@@ -130,7 +130,7 @@ func TestAmendedProposal(t *testing.T) {
 	app := "apps/" + w.app + "/app.yaml"
 	w.edit(branch, map[string]string{app: strings.ReplaceAll(version("mallory", halfThenGate)["app.yaml"], "APP", w.app)})
 	w.repo.Git("fetch", "-q", "origin", branch)
-	// The commit is on top of main and has the proposal's message, as after git commit --amend.
+	// Give the commit main as its parent and the proposal's message, as git commit --amend would.
 	tree := w.repo.Git("rev-parse", "FETCH_HEAD^{tree}")
 	amended := w.repo.Git("commit-tree", tree, "-p", w.repo.Ref("main"), "-m", w.repo.Message(branch+"^"))
 	w.repo.Git("push", "-q", "--force", "origin", amended+":refs/heads/"+branch)
@@ -179,7 +179,7 @@ func TestRevertProposal(t *testing.T) {
 	}
 	w.wantText(w.repo.Message(branch), w.app, string(s.Release.Hash), second[:7], "too many errors", "files of: other",
 		"gitrollout retry "+w.app)
-	// The user deletes the proposal. Later events of the degraded app must not create the proposal again.
+	// A user deletes the proposal. Later changes of the degraded app must not create the proposal again.
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	file := rollout.PromotionPath("test", w.app)
 	w.repo.CommitFiles("break", map[string]string{file: "nonsense"})
@@ -195,7 +195,7 @@ func TestRevertProposal(t *testing.T) {
 	w.wantBranch(branch, "")
 }
 
-// TestFastForwardedProposal merges a proposal without a merge commit. The commit's author, gitrollout, is not the promoter.
+// TestFastForwardedProposal merges a proposal by fast-forward. The record must not name the commit's author, gitrollout, as promoter.
 func TestFastForwardedProposal(t *testing.T) {
 	w, p, _ := newPausedWorld(t)
 	w.repo.InBare("update-ref", "refs/heads/main", "refs/heads/"+w.promotion())

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// run runs the loop and its goroutines, as gitrollout run does, until the test ends.
+// run runs the loop with its goroutines, as gitrollout run does, until the test ends.
 func (p *loopProcess) run(interval time.Duration) {
 	p.w.Helper()
 	ctx, stop := context.WithCancel(p.ctx)
@@ -30,18 +30,18 @@ func (p *loopProcess) run(interval time.Duration) {
 	})
 }
 
-// seen waits until a condition holds, and returns the time.
+// seen waits until a condition is true, and returns the time at which it was seen to be true.
 func (w *loopWorld) seen(what string, is func() bool) time.Time {
 	w.Helper()
 	await(w.T, what, is)
 	return time.Now()
 }
 
-// patient is the longest acceptable delay on a busy machine. Git's delay in these tests is longer.
+// patient is the longest acceptable delay of a rollback on a busy machine. It is shorter than the delay of Git in the test.
 const patient = time.Minute
 
-// TestRetreatWhileGitHangs checks that a release is rolled back at its progress deadline while Git delays each answer by two minutes. Git's
-// record does not have the rollback yet.
+// TestRetreatWhileGitHangs delays each answer of Git by two minutes. A release must still be rolled back at its progress deadline, before
+// the rollback can be recorded in Git.
 func TestRetreatWhileGitHangs(t *testing.T) {
 	const strategy = halfThenGate + "  progressDeadlineSeconds: 6\n  progressDeadlineAbort: true\n"
 	w := newLoopWorld(t, version("v1", strategy))
@@ -62,8 +62,8 @@ func TestRetreatWhileGitHangs(t *testing.T) {
 	w.server.Fault(gittest.Faults{})
 }
 
-// TestSlowAppHoldsUpNobody delays each write for one app by half a minute, like a slow admission webhook. Another app must be released
-// without delay.
+// TestSlowAppHoldsUpNobody delays each write of one app to the API server by 30 seconds, as a slow admission webhook would. The release of
+// another app must not be delayed.
 func TestSlowAppHoldsUpNobody(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	slow := w.ns + "-slow"
@@ -99,10 +99,10 @@ func TestSlowAppHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestPushesAreKeptApart checks that two transitions are not recorded faster than the push interval.
+// TestPushesAreKeptApart checks that the push interval passes between the records of two transitions.
 func TestPushesAreKeptApart(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
-	// The first transition does not wait for the interval; the second one does.
+	// Only the second transition waits for the push interval.
 	w.configure(w.config("- path: apps/*") + "pushInterval: 1h\n")
 	p := w.start()
 	p.run(200 * time.Millisecond)

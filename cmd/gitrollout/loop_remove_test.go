@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remove runs gitrollout remove and answers its question.
+// remove runs gitrollout remove with answer as the reply to its prompt. It returns the output and the error output.
 func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, errs string) {
 	w.Helper()
 	var stdout, stderr bytes.Buffer
@@ -27,8 +27,8 @@ func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, e
 	return stdout.String(), stderr.String()
 }
 
-// TestRemove removes an app that has left Git. The command deletes the objects in the app's record, except volume claims. It keeps objects
-// of an app of the same name in another cluster.
+// TestRemove removes an app that has left Git. The command deletes the objects in the app's record, except volume claims. An object with
+// the app's label that belongs to the gitrollout of another cluster stays.
 func TestRemove(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["kustomization.yaml"] = "resources: [app.yaml, service.yaml, rollout.yaml, more.yaml]\n"
@@ -59,7 +59,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	w.wantText(said, "is still an app in Git (apps/"+w.app+")", configFile)
 
 	w.configure("apps: [")                // a mistake
-	_, said = w.remove(exitConfig, "y\n") // the list of apps cannot be read
+	_, said = w.remove(exitConfig, "y\n") // the apps in Git are unknown
 	w.wantText(said, configFile, "is not valid YAML")
 	w.configure(w.config("- path: other/*"))
 	p.await("held", isHeld)
@@ -76,10 +76,10 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 		_, said = w.remove(exitFailed, answer)
 		w.wantText(said, "Delete them for good? [y/N]", "nothing was removed")
 	}
-	w.wantImage("v1") // without a yes, nothing is removed
+	w.wantImage("v1") // without the answer yes, nothing is removed
 	w.wantRecorded(record)
 
-	// The loop runs during the removal, and must create nothing again.
+	// The loop runs during the removal. It must not create an object again.
 	end := repeatedly(t.Context(), 20*time.Millisecond, func(context.Context) { _ = p.pass() })
 	w.remove(exitOK, "y\n")
 	time.Sleep(time.Second)
@@ -107,7 +107,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 		p.wantUnmoved(stateBranch, 5)
 		p = p.restart()
 	}
-	gone(w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})) // the loop has made further passes
+	gone(w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})) // even after further passes of the loop
 	_, said = w.remove(exitFailed, "y\n")
 	w.wantText(said, "has no app")
 }

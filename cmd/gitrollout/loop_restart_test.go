@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRestartOfManyCommits starts a process for apps at different commits, while the head is a later commit. One request to the Git server
-// must fetch all of these commits.
+// TestRestartOfManyCommits starts a process when each app is at a different commit and the head is a later one. The process must fetch all
+// of these commits by one request to the Git server.
 func TestRestartOfManyCommits(t *testing.T) {
 	t.Parallel()
 	const apps = 8

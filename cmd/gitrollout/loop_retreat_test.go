@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The cluster rolls back immediately and stays so, in this
-// process and the next, whatever users push. When Git accepts pushes again, the rollback is recorded once, before anything else.
+// TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The pods roll back immediately. They stay at v1 in this
+// process and in a new one, even if users push v3. When Git accepts pushes again, the rollback is recorded once, before v3.
 func TestRetreatDoesNotWaitForGit(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	stable := w.pods()["v1"]
@@ -44,8 +44,8 @@ func deployments(writes []string) []string {
 	return slices.DeleteFunc(writes, func(w string) bool { return !strings.Contains(w, "/deployments/") })
 }
 
-// TestRetreatIsRecordedOnce checks two kinds of rollbacks: one completes, and one leaves the app degraded. Each is logged once when it
-// happens, and recorded once in Git with its reason.
+// TestRetreatIsRecordedOnce checks two rollbacks while Git refuses pushes: after a revert, and after an abort. Each is logged once when it
+// happens. Later it is recorded once in Git, with its reason.
 func TestRetreatIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -68,7 +68,7 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 			if n := strings.Count(w.log.String(), w.app+" back to"); n != 1 {
 				t.Errorf("the log tells %d times of the rollback", n)
 			}
-			// After another writer's push to the state branch, the rollback still has to be recorded.
+			// After another writer's push to the state branch, the rollback is still not recorded, and must not be applied again.
 			w.edit(stateBranch, map[string]string{"README": "hello"})
 			writes := w.api.count()
 			_ = p.passes(5)
@@ -91,7 +91,7 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// decide commits a promotion file for a release, and returns the commit.
+// decide commits a promotion file with the given decision on a release, and returns the commit.
 func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 	w.Helper()
 	p := rollout.Promotion{Release: release, Decision: rollout.Verb(verb), Reason: reason}
@@ -99,8 +99,8 @@ func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 	return w.repo.CommitFiles(verb, map[string]string{rollout.PromotionPath("test", w.app): encoded(w, p)})
 }
 
-// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse one object that is applied before the Deployment. The pods roll back
-// nevertheless, unless the refused object is the Service or Ingress that routes requests.
+// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse an object that a rollback applies before the Deployment. The pods are
+// rolled back anyway, unless requests are routed by the refused object, a Service or an Ingress.
 func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
 	t.Parallel()
 	const (

@@ -7,7 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rejectedWorld returns an app whose second version was aborted, with the given autoRevert. first is the first version's commit.
+// rejectedWorld returns an app with the given autoRevert whose second version was aborted, and the first version's commit. If hook is not
+// "", the Git server gets this update hook.
 func rejectedWorld(t *testing.T, autoRevert, hook string, second map[string]string) (w *loopWorld, p *loopProcess, first string) {
 	t.Helper()
 	w, p = newRevertingWorld(t, autoRevert, version("v1", halfThenGate))
@@ -20,7 +21,7 @@ func rejectedWorld(t *testing.T, autoRevert, hook string, second map[string]stri
 	return w, p, first
 }
 
-// newRevertingWorld returns an app whose configuration has the given autoRevert.
+// newRevertingWorld returns a healthy app, in a configuration with the given autoRevert.
 func newRevertingWorld(t *testing.T, autoRevert string, files map[string]string) (*loopWorld, *loopProcess) {
 	t.Helper()
 	w := newLoopWorld(t, files)
@@ -28,7 +29,7 @@ func newRevertingWorld(t *testing.T, autoRevert string, files map[string]string)
 	return w, w.startHealthy()
 }
 
-// awaitRevert waits until the app is healthy again after a rejected release.
+// awaitRevert makes passes until the app is healthy again after a rejected release.
 func (p *loopProcess) awaitRevert() rollout.State {
 	p.w.Helper()
 	return p.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy && len(s.Rejected) > 0 })
@@ -36,8 +37,8 @@ func (p *loopProcess) awaitRevert() rollout.State {
 
 const denyMain = `[ "$1" != refs/heads/main ] || { echo "main is protected" >&2; exit 1; }`
 
-// TestAutoRevertPush checks that one revert of a rejected release is pushed to the users' branch, so that Git and cluster agree without
-// manual action.
+// TestAutoRevertPush checks that exactly one revert of a rejected release is pushed to the users' branch. Git and the cluster then agree
+// without manual action.
 func TestAutoRevertPush(t *testing.T) {
 	w, p, first := rejectedWorld(t, "push", "", version("v2", halfThenGate))
 	s := p.awaitRevert()
@@ -51,8 +52,8 @@ func TestAutoRevertPush(t *testing.T) {
 	p.wantUnmoved("main", 5)
 }
 
-// TestAutoRevertIsRefused checks that the revert is proposed if the branch is protected. The loop tries to push the revert once per head. A
-// new process tries again.
+// TestAutoRevertIsRefused checks that the revert is only proposed if the users' branch is protected. A process tries to push the revert
+// once for each head of the branch, and a new process tries again.
 func TestAutoRevertIsRefused(t *testing.T) {
 	w, p, _ := rejectedWorld(t, "push", denyMain, version("v2", halfThenGate))
 	p.awaitPhase(rollout.Degraded)
@@ -70,7 +71,8 @@ func TestAutoRevertIsRefused(t *testing.T) {
 	w.wantBranch(w.revert(), "")
 }
 
-// TestAutoRevertOfSharedFiles checks that a revert of possibly shared files is only proposed. The proposal names the files.
+// TestAutoRevertOfSharedFiles checks that a revert is only proposed if the release changed files outside the app's folder, which other apps
+// may use. The proposal names these files.
 func TestAutoRevertOfSharedFiles(t *testing.T) {
 	second := with(version("v2", halfThenGate), map[string]string{
 		"kustomization.yaml":            "resources: [app.yaml, service.yaml, rollout.yaml, ../../base]\n",
@@ -82,7 +84,7 @@ func TestAutoRevertOfSharedFiles(t *testing.T) {
 	w.wantText(w.repo.Message(w.revert()), "base/kustomization.yaml")
 }
 
-// TestAutoRevertOff checks that with autoRevert off nothing is pushed or proposed.
+// TestAutoRevertOff checks that, if autoRevert is off, no revert is pushed or proposed.
 func TestAutoRevertOff(t *testing.T) {
 	w, p, _ := rejectedWorld(t, "off", "", version("v2", halfThenGate))
 	p.awaitPhase(rollout.Degraded)
@@ -90,8 +92,8 @@ func TestAutoRevertOff(t *testing.T) {
 	w.wantBranch(w.revert(), "")
 }
 
-// TestRevertKeepsThePods scales an app, at rest and during a release that is then aborted. Neither a pushed nor a proposed revert may undo
-// the scaling.
+// TestRevertKeepsThePods changes an app's replicas at rest, and again during a release that is then aborted. Neither a pushed nor a
+// proposed revert may change the replicas back.
 func TestRevertKeepsThePods(t *testing.T) {
 	t.Parallel()
 	for _, autoRevert := range []string{"push", "propose"} {
@@ -120,7 +122,7 @@ func TestRevertKeepsThePods(t *testing.T) {
 	}
 }
 
-// TestAutoRevertOfOthersChanges checks that the revert is only proposed if another commit has changed the app's files since the release.
+// TestAutoRevertOfOthersChanges checks that the revert is only proposed if, after the release, another commit has changed the app's files.
 // The proposal names that commit.
 func TestAutoRevertOfOthersChanges(t *testing.T) {
 	w, p := newRevertingWorld(t, "push", version("v1", halfThenGate))
@@ -132,12 +134,12 @@ func TestAutoRevertOfOthersChanges(t *testing.T) {
 	w.decide(s.Release.Hash, "abort", "too many errors")
 	p.awaitPhase(rollout.Degraded)
 	p.wantUnmoved("main", 3)
-	// The proposal lists the other commit, which a merge would undo too.
+	// The proposal lists the other commit, because a merge would undo that commit too.
 	w.wantText(w.repo.Message(w.revert()), "- "+rollout.ShortID(sticky)+" by ", ": sticky sessions")
 }
 
-// TestRevertWithoutDocument checks the proposal to revert a release whose Rollout document was removed before the abort. The revert
-// restores the document.
+// TestRevertWithoutDocument removes the Rollout document during a release, and then aborts the release. The merge of the proposed revert
+// must restore the document.
 func TestRevertWithoutDocument(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	w.push("no document", map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml]\n"})

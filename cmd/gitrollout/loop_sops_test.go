@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manifest and whole return sopstest's files without the text APP. Ciphertext may contain APP, which a push would replace.
+// manifest and whole encrypt like sopstest, until the ciphertext does not contain APP, which a push would replace.
 func manifest(t testing.TB, content string, to sopstest.Key) string {
 	for {
 		if out := sopstest.Manifest(t, content, to); !strings.Contains(out, "APP") {
@@ -35,10 +35,10 @@ func whole(t testing.TB, name, content string, to sopstest.Key) string {
 	}
 }
 
-// decrypting is an entry whose apps have their keys in the Secret sops-keys.
+// decrypting is a configuration entry for apps whose SOPS keys are in the Secret sops-keys.
 const decrypting = "- path: apps/*\n  decryption: {provider: sops, secretRef: {name: sops-keys}}"
 
-// encrypted returns a version of the app with two encrypted Secrets: plain from a manifest, and made from a generator. Pods use made.
+// encrypted returns a version of the app with two encrypted Secrets: plain from a manifest, and made from a generator, for the pods.
 func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]string {
 	w.Helper()
 	files := version(tag, halfThenGate)
@@ -51,12 +51,12 @@ func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]st
 	})
 }
 
-// plainSecret returns the manifest of the Secret plain, with line at its end.
+// plainSecret returns the manifest of the Secret plain, with line as its last line.
 func plainSecret(line string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\n" + line + "\n"
 }
 
-// newEncryptedWorld returns an app whose entry has decryption.
+// newEncryptedWorld returns a world with an app whose configuration entry has decryption.
 func newEncryptedWorld(t *testing.T) *loopWorld {
 	t.Helper()
 	w := newLoopWorld(t, version("v0", halfThenGate))
@@ -64,7 +64,7 @@ func newEncryptedWorld(t *testing.T) *loopWorld {
 	return w
 }
 
-// keep creates the Secret sops-keys with the keys in a namespace, instead of the existing Secret.
+// keep creates the Secret sops-keys with the given keys in a namespace, or replaces it.
 func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
 	w.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sops-keys"}, StringData: map[string]string{}}
@@ -76,7 +76,7 @@ func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
 	must(w, errorOf(secrets.Create(w.Context(), s, metav1.CreateOptions{})))
 }
 
-// secretValues returns the live values of the Secrets plain and made-HASH, and the names of the made-HASH Secrets.
+// secretValues returns the live value of the Secret plain, and the values and names of the Secrets made-HASH, separated by spaces.
 func (w *loopWorld) secretValues() (plain, made, name string) {
 	w.Helper()
 	all, err := w.kube.Kube.CoreV1().Secrets(w.ns).List(w.Context(), metav1.ListOptions{})
@@ -93,8 +93,8 @@ func (w *loopWorld) secretValues() (plain, made, name string) {
 	return plain, strings.TrimSpace(made), strings.TrimSpace(name)
 }
 
-// TestEncryptedSecrets checks that an app without its key is held, and no Deployment is written. With an age or PGP key, the app is
-// released. At rest there are no writes and no renders.
+// TestEncryptedSecrets checks that an app is held and has no Deployment until its key is readable. With its age or PGP key, the app is
+// released. At rest, passes neither write nor render.
 func TestEncryptedSecrets(t *testing.T) {
 	t.Parallel()
 	for kind, make := range map[string]func(testing.TB) sopstest.Key{"age": sopstest.Age, "pgp": sopstest.PGP} {
@@ -126,15 +126,15 @@ func TestEncryptedSecrets(t *testing.T) {
 	}
 }
 
-// said returns the output of a command. It ignores the exit code.
+// said returns the output of a command, with any exit code.
 func (w *loopWorld) said(args ...string) string {
 	out := &safeBuffer{}
 	run(w.Context(), append(args, "--repo", w.server.URL, "--cluster", "test"), strings.NewReader(""), out, out)
 	return out.String()
 }
 
-// TestDoctorTriesKeys checks that doctor decrypts each encrypted file of each app. Doctor names the files that no key opens, with the fix
-// and without values.
+// TestDoctorTriesKeys checks that doctor tries to decrypt each encrypted file of an app. Doctor names the files that cannot be decrypted,
+// with the fix, and shows no decrypted values.
 func TestDoctorTriesKeys(t *testing.T) {
 	key, other := sopstest.Age(t), sopstest.Age(t)
 	w := newEncryptedWorld(t)
@@ -163,7 +163,7 @@ func TestDoctorTriesKeys(t *testing.T) {
 	want("problem cluster.keys apps/" + w.app + "/secret.yaml of " + w.app + " was changed without sops")
 }
 
-// wantNoWrites makes passes at rest. They must write nothing, and render nothing, because rendering would need a key.
+// wantNoWrites makes passes at rest. They may neither write nor render, because rendering would need a key.
 func (w *loopWorld) wantNoWrites(p *loopProcess) {
 	w.Helper()
 	_ = p.passes(3)
@@ -174,8 +174,8 @@ func (w *loopWorld) wantNoWrites(p *loopProcess) {
 	}
 }
 
-// TestAKeyIsForItsApps checks that a file is not decrypted with another app's key, although the process reads both keys. An app has no keys
-// if its account cannot read the Secret.
+// TestAKeyIsForItsApps checks that a file is not decrypted with the key of another app, although the process can read both keys. An app is
+// held if its ServiceAccount cannot read the Secret with the keys.
 func TestAKeyIsForItsApps(t *testing.T) {
 	key := sopstest.Age(t)
 	w := newLoopWorld(t, version("v1", halfThenGate))
@@ -202,8 +202,8 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 }
 
-// newWorldWithoutAKey returns an app with v1 stable and v2 at its gate. v1's key is deleted, and the process that had read the key has
-// ended. before has v1's files, and stable is the name of v1's generated Secret.
+// newWorldWithoutAKey returns a world in which v1 is stable and v2 is at its gate. old, the key of v1, is deleted, and the process that had
+// read it has ended. before has the files of v1, and stable is the name of v1's generated Secret.
 func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before map[string]string, stable string) {
 	t.Helper()
 	old, next := sopstest.Age(t), sopstest.Age(t)
@@ -219,8 +219,8 @@ func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before m
 	return w, old, before, stable
 }
 
-// TestARetreatWithoutItsKey aborts a release in a process that never had the deleted key of stable. Until the abort, the release is not
-// held. The rollback uses the stable Secret in the cluster.
+// TestARetreatWithoutItsKey aborts a release in a process that cannot read the key of the stable version. The release is not held before
+// the abort. The rollback uses the stable version's Secret in the cluster.
 func TestARetreatWithoutItsKey(t *testing.T) {
 	w, _, _, stable := newWorldWithoutAKey(t)
 	p := w.start()
@@ -240,8 +240,8 @@ func TestARetreatWithoutItsKey(t *testing.T) {
 	}
 }
 
-// TestARevertWithoutItsKey reverts a release in a process that never had the deleted key of stable. The rollback needs no key, but a new
-// version that needs the deleted key is held.
+// TestARevertWithoutItsKey reverts a release in a process that cannot read the key of the stable version. The rollback needs no key, but a
+// new version encrypted for that key is held.
 func TestARevertWithoutItsKey(t *testing.T) {
 	w, old, before, _ := newWorldWithoutAKey(t)
 	p := w.start()
@@ -252,7 +252,7 @@ func TestARevertWithoutItsKey(t *testing.T) {
 	w.wantImage("v1")
 }
 
-// served runs a process with its debug log, and returns the pages, metrics and log, by path.
+// served runs gitrollout run with the log level debug. It returns the response for each path, and the log under "the log of run".
 func (w *loopWorld) served(paths ...string) map[string]string {
 	w.Helper()
 	var addresses []string
@@ -294,8 +294,8 @@ func (w *loopWorld) served(paths ...string) map[string]string {
 	return got
 }
 
-// TestDecryptedValuesStayInside releases and breaks an app with encrypted files, with and without the key. The decrypted values must not be
-// in any log, record, proposal, page or metric.
+// TestDecryptedValuesStayInside releases an app with encrypted files, aborts a release, and pushes invalid versions. No decrypted value may
+// be in the output of a command, a log, a pushed commit, a page or a metric.
 func TestDecryptedValuesStayInside(t *testing.T) {
 	tier.All(t)
 	key := sopstest.Age(t)

@@ -15,14 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// settings returns an app that consists of one generated ConfigMap.
+// settings returns the files of an app that has only one generated ConfigMap.
 func settings(value string) map[string]string {
 	return map[string]string{"kustomization.yaml": "configMapGenerator:\n" +
 		"- {name: APP, literals: [v=" + value + "], options: {disableNameSuffixHash: true}}\n"}
 }
 
-// TestStateIsBroken makes a record unreadable, for the running process and a new one. The app must not change until the file is repaired,
-// while another app goes on.
+// TestStateIsBroken makes an app's record unreadable, for the running process and a new one. Until the record is repaired, the app must not
+// change. Another app is not affected.
 func TestStateIsBroken(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
@@ -63,7 +63,7 @@ func TestStateIsBroken(t *testing.T) {
 	}
 }
 
-// TestStateOfAnotherCluster checks that another cluster's state branch is refused with the reason, at the start and later, without writes.
+// TestStateOfAnotherCluster checks that a process refuses the state branch of another cluster, at its start and later, and writes nothing.
 func TestStateOfAnotherCluster(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	good := w.repo.Show(stateBranch, rollout.ClusterPath)
@@ -90,8 +90,9 @@ func TestStateOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestPauseWritesNothing checks that a release's step writes the Deployment once, and that the following pause writes nothing. If the state
-// branch loses the pause, a new process records it again, because the cluster has no newer mark than the step's record.
+// TestPauseWritesNothing checks that a step writes the Deployment once, and the pause after the step does not. If the state branch loses
+// the record of the pause, a new process records the pause again. This is allowed, because the Deployment's label is not newer than the
+// step's record.
 func TestPauseWritesNothing(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	writes := w.api.count()
@@ -107,7 +108,7 @@ func TestPauseWritesNothing(t *testing.T) {
 	}
 }
 
-// TestStateIsGone deletes the state branch, and later an app's record, at rest. The version is adopted again, and no pod restarts.
+// TestStateIsGone deletes the state branch, and later an app's record, at rest. The deployed version is adopted again; no pod restarts.
 func TestStateIsGone(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
@@ -135,8 +136,8 @@ func TestStateIsGone(t *testing.T) {
 	}
 }
 
-// TestStateIsGoneInFlight deletes the state branch while a release is at its gate. The stable version is then unknown, so no pod changes
-// until a user decides.
+// TestStateIsGoneInFlight deletes the state branch while a release is at its gate. The stable version is then unknown, so the app is held
+// and no pod changes until a user promotes.
 func TestStateIsGoneInFlight(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	pods := w.pods()
@@ -154,7 +155,7 @@ func TestStateIsGoneInFlight(t *testing.T) {
 	}
 }
 
-// TestManyAppsOneCommit releases 50 apps by one commit. Each pass makes at most one commit and one push. A commit has each trailer once.
+// TestManyAppsOneCommit releases 50 apps by one commit. A pass may make one commit and one push. No commit may repeat a trailer.
 func TestManyAppsOneCommit(t *testing.T) {
 	tier.All(t)
 	const n, halfThenSecond = 50, "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {duration: 1}\n"
@@ -204,7 +205,7 @@ func TestManyAppsOneCommit(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// inOrder returns lines oldest first, from lines newest first. Numbers replace hashes and commits, in order of their appearance.
+// inOrder reverses lines, so that the oldest is first. It replaces hashes and commit IDs by numbers, in order of their appearance.
 func inOrder(lines []string) []string {
 	ids, known := regexp.MustCompile(`\bh1-[0-9a-f]{10}\b|\b[0-9a-f]{7}\b`), map[string]string{}
 	var all []string
@@ -219,14 +220,14 @@ func inOrder(lines []string) []string {
 	return all
 }
 
-// TestFreshProcessAtEachPhase restarts the process between the passes of a release. Records and pods must be as without restarts.
+// TestFreshProcessAtEachPhase restarts the process after each pass of several releases. Records and pods must be as with one process.
 func TestFreshProcessAtEachPhase(t *testing.T) {
 	t.Parallel()
 	strategy := canaryOf("setWeight: 50", "pause: {}", "setWeight: 100", "pause: {duration: 5}")
 	story := func(t *testing.T, fresh bool) (history []string, pods map[string]int) {
 		w := newLoopWorld(t, version("v1", strategy))
 		p := w.start()
-		seen := map[string]string{} // the tag of each pod, by name
+		seen := map[string]string{} // the image tag of each pod, by the name of the pod
 		until := func(what string, ok func(rollout.State) bool) (s rollout.State) {
 			t.Helper()
 			await(t, what, func() bool {
@@ -285,7 +286,7 @@ func TestFreshProcessAtEachPhase(t *testing.T) {
 	})
 }
 
-// TestRecordReplacesRetreat checks that a process drops a rollback that Git never accepted, once another process has recorded the rollback.
+// TestRecordReplacesRetreat checks that a process drops a rollback that it could not record, after another process has recorded it.
 func TestRecordReplacesRetreat(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	w.server.Fault(gittest.Faults{RejectPushes: never})

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stealing returns an app whose measurement sends a key of a Secret to url.
+// stealing returns a version of an app whose measurement sends the key token of a Secret to url.
 func stealing(tag, secret, url string) map[string]string {
 	return with(judgedVersion(tag, url), map[string]string{"load.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
 kind: AnalysisTemplate
@@ -25,8 +25,8 @@ spec:
 `, secret, url)})
 }
 
-// TestATokenIsNotSent acts as an attacker with the right to push to an app's folder. No Secret in the app's or gitrollout's namespace may
-// be sent to the attacker's server, unless a label allows analyses to use the Secret.
+// TestATokenIsNotSent acts as an attacker who may push to an app's folder. No Secret in the namespace of the app or of gitrollout may reach
+// the attacker's server, unless it has the label for analyses.
 func TestATokenIsNotSent(t *testing.T) {
 	url, sent := serveLoad(t, func() string { return "0.1" })
 	w := newLoopWorld(t, stealing("v1", "password", url))
@@ -44,7 +44,7 @@ func TestATokenIsNotSent(t *testing.T) {
 	p := w.startHealthy()
 	first := w.repo.Head()
 
-	// Push two versions that move the app to gitrollout's namespace, to use a Secret there. Both must be held.
+	// Push two versions that move the app to the namespace of gitrollout, to use a Secret there. Both must be held.
 	for _, tag := range []string{"v1", "v2"} {
 		theirs := stealing(tag, w.app+"-token", url)
 		theirs["kustomization.yaml"] = "namespace: " + rollout.OwnNamespace + "\n" + theirs["kustomization.yaml"]
@@ -56,7 +56,7 @@ func TestATokenIsNotSent(t *testing.T) {
 		}
 	}
 
-	// Use a Secret in the app's namespace. Nothing may be sent, and the release must fail with an error that has the fix.
+	// Use a Secret without the label in the app's namespace. Nothing may be sent, and the release must fail with an error that has the fix.
 	w.push("here", stealing("v2", "password", url))
 	p.wantRejected("kubectl -n " + w.ns + " label secret password gitrollout.dev/analysis=true")
 	if n := sent.Load(); n > 0 {

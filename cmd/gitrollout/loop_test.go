@@ -27,7 +27,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loopWorld has a real Git server and a real API server, both with injectable faults. It has one app, named after its namespace, and a
+// loopWorld has a real Git server and a real API server, both with injectable faults. It has one app, with the name of its namespace, and a
 // clock for the loops.
 type loopWorld struct {
 	*testing.T
@@ -37,18 +37,18 @@ type loopWorld struct {
 	api        *apiGate
 	ns         string
 	app        string
-	namespaces []string      // the namespaces that the next loop may use; nil for the whole cluster
-	skew       time.Duration // how far the loops' clock is ahead
+	namespaces []string      // the namespaces to which the next loop is restricted; nil for the whole cluster
+	skew       time.Duration // how far the clock of the loops is ahead of the real time
 	log        *safeBuffer
 	keys       trustOptions
 	signing    string // the key with which loops sign commits, "" for none
-	author     string // the author of the loops' commits, "" for the default
-	who        writer // the identity of the next loop
+	author     string // the author of commits by the loops, "" for the default
+	who        writer // the identity of the next loop as a writer of the state branch
 }
 
 const stateBranch = "gitrollout/state/test"
 
-// newLoopWorld returns a world in which the first version of the app is pushed.
+// newLoopWorld returns a world with the given files pushed as the first version of the app.
 func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
 	t.Helper()
 	t.Parallel()
@@ -69,21 +69,21 @@ func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
 	return w
 }
 
-// newHealthyWorld returns a world, and a process in it that has deployed the first version.
+// newHealthyWorld returns a world in which the first version is deployed, and the process that deployed this version.
 func newHealthyWorld(t *testing.T, files map[string]string) (*loopWorld, *loopProcess) {
 	t.Helper()
 	w := newLoopWorld(t, files)
 	return w, w.startHealthy()
 }
 
-// newPausedWorld returns a world with v1 stable and v2 at its gate, at a weight of 50%. It also returns the app's record.
+// newPausedWorld returns a world in which v1 is stable and v2 is at its gate, with a weight of 50%. It also returns the app's record.
 func newPausedWorld(t *testing.T) (*loopWorld, *loopProcess, rollout.State) {
 	t.Helper()
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	return w, p, p.awaitPaused(w.pushVersion("v2"))
 }
 
-// config returns a configuration with the given app entries. Each entry gets the test's namespace.
+// config returns a configuration with the given app entries, each in the namespace of the test.
 func (w *loopWorld) config(apps ...string) string { return configOf(w.ns, apps...) }
 
 func configOf(namespace string, apps ...string) string {
@@ -101,19 +101,19 @@ func (w *loopWorld) configure(text string) string {
 	return w.repo.CommitFiles("configuration", map[string]string{configFile: text})
 }
 
-// push commits files in the app's folder on top of the users' branch on the server, and returns the commit.
+// push commits files in the app's folder, on top of the users' branch on the server. It returns the commit.
 func (w *loopWorld) push(message string, files map[string]string) string {
 	w.Helper()
 	return w.pushAs(w.app, message, files)
 }
 
-// pushVersion pushes a version with a gate at a weight of 50%.
+// pushVersion pushes a version whose strategy has a gate at a weight of 50%.
 func (w *loopWorld) pushVersion(tag string) string {
 	w.Helper()
 	return w.push(tag, version(tag, halfThenGate))
 }
 
-// pushImage pushes only the Deployment, with another image.
+// pushImage pushes only a Deployment with the given image tag. The other files of the app stay.
 func (w *loopWorld) pushImage(tag string) string {
 	w.Helper()
 	return w.push(tag, map[string]string{"app.yaml": version(tag, "")["app.yaml"]})
@@ -130,7 +130,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 	return w.repo.Commit(message)
 }
 
-// start starts a new process without data of earlier processes.
+// start starts a new process, which has no data of earlier processes.
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -147,7 +147,7 @@ func (w *loopWorld) start() *loopProcess {
 	return p
 }
 
-// startHealthy starts a new process, and waits until the head is deployed.
+// startHealthy starts a new process, and makes passes until the head of the users' branch is deployed.
 func (w *loopWorld) startHealthy() *loopProcess {
 	w.Helper()
 	p := w.start()
@@ -155,7 +155,7 @@ func (w *loopWorld) startHealthy() *loopProcess {
 	return p
 }
 
-// loopProcess is one process of the reconciler. The test starts its passes.
+// loopProcess is one process of the reconciler. It makes a pass only when the test calls for one.
 type loopProcess struct {
 	*loop
 	w   *loopWorld
@@ -170,13 +170,13 @@ func (p *loopProcess) restart() *loopProcess {
 	return p.w.start()
 }
 
-// now returns the time by the loops' clock.
+// now returns the time on the clock of the loops.
 func (w *loopWorld) now() time.Time { return time.Now().Add(w.skew) }
 
 // pass makes one pass, which polls Git and the cluster.
 func (p *loopProcess) pass() error { return p.RunOnce(p.ctx, p.w.now, true) }
 
-// passes makes n passes, one second apart by the loops' clock, with enough real time for the cluster to react. It returns the last error.
+// passes makes n passes, one second apart on the clock of the loops and 20 ms apart in real time. It returns the last error.
 func (p *loopProcess) passes(n int) (last error) {
 	for range n {
 		if err := p.pass(); err != nil {
@@ -188,7 +188,7 @@ func (p *loopProcess) passes(n int) (last error) {
 	return last
 }
 
-// passWell makes n passes, which must have no errors.
+// passWell makes n passes. The test fails if a pass returns an error.
 func (p *loopProcess) passWell(n int) {
 	p.w.Helper()
 	if err := p.passes(n); err != nil {
@@ -196,7 +196,7 @@ func (p *loopProcess) passWell(n int) {
 	}
 }
 
-// await makes passes until the app's record satisfies a condition, and returns the record.
+// await makes passes until the app's record in Git satisfies a condition, and returns the record.
 func (p *loopProcess) await(what string, ok func(rollout.State) bool) rollout.State {
 	p.w.Helper()
 	return p.awaitOf(p.w.app, what, ok)
@@ -245,18 +245,18 @@ func pausedAt(step int) func(rollout.State) bool {
 	return func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == step }
 }
 
-// awaitSource makes passes until an app's record is at a commit of the users' branch.
+// awaitSource makes passes until an app's record has the given commit of the users' branch as its source.
 func (p *loopProcess) awaitSource(app, commit string) rollout.State {
 	p.w.Helper()
 	what := app + " at " + rollout.ShortID(commit)
 	return p.awaitOf(app, what, func(s rollout.State) bool { return s.Source == commit })
 }
 
-// promotion and revert return the names of the branches with the app's proposals.
+// promotion and revert return the names of the branches that propose a promotion or a revert of the app.
 func (w *loopWorld) promotion() string { return "gitrollout/promote/test/" + w.app }
 func (w *loopWorld) revert() string    { return "gitrollout/revert/test/" + w.app }
 
-// release pushes a version, promotes it at its gate, and returns the commit.
+// release pushes a version, promotes it at its gate, waits until the app is healthy, and returns the commit.
 func (p *loopProcess) release(tag string) string {
 	p.w.Helper()
 	s := p.awaitPaused(p.w.pushVersion(tag))
@@ -264,7 +264,7 @@ func (p *loopProcess) release(tag string) string {
 	return p.awaitHealthy(s.Release.Commit).Stable.Commit
 }
 
-// awaitPaused makes passes until the release of a commit is at its gate.
+// awaitPaused makes passes until the release of the given commit is paused, usually at its gate.
 func (p *loopProcess) awaitPaused(commit string) rollout.State {
 	p.w.Helper()
 	return p.await("paused at "+rollout.ShortID(commit), func(s rollout.State) bool {
@@ -274,7 +274,7 @@ func (p *loopProcess) awaitPaused(commit string) rollout.State {
 
 func (w *loopWorld) state() rollout.State { w.Helper(); return w.stateOf(w.app) }
 
-// stateOf returns the record of an app in Git. It is empty if the record is missing or invalid.
+// stateOf returns an app's record in Git, or an empty record if Git has none or an invalid one.
 func (w *loopWorld) stateOf(app string) rollout.State {
 	w.Helper()
 	file := rollout.StatePath(app)
@@ -288,7 +288,7 @@ func (w *loopWorld) stateOf(app string) rollout.State {
 	return *s
 }
 
-// history returns the subjects of the state branch's commits, newest first. APP stands for the app, and the cluster's name is removed.
+// history returns the subjects of the state branch's commits, newest first, with APP for the app's name and without the cluster's name.
 func (w *loopWorld) history() []string {
 	if w.repo.Ref(stateBranch) == "" {
 		return nil
@@ -300,7 +300,7 @@ func (w *loopWorld) history() []string {
 	return subjects
 }
 
-// edit commits files to a branch of the server, as another writer would. Empty content deletes a file.
+// edit commits files to a branch of the server, as a writer other than gitrollout would. A file with empty content is deleted.
 func (w *loopWorld) edit(branch string, files map[string]string) {
 	w.Helper()
 	dir := w.TempDir()
@@ -332,7 +332,7 @@ func (w *loopWorld) image() string {
 	return tag
 }
 
-// pods returns the names of all pods in the namespace, by image tag.
+// pods returns the names of the pods in the namespace that are not being deleted, by image tag.
 func (w *loopWorld) pods() map[string][]string {
 	w.Helper()
 	list, err := w.kube.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{})
@@ -347,15 +347,15 @@ func (w *loopWorld) pods() map[string][]string {
 	return pods
 }
 
-// halfThenGate is the strategy in most tests: a gate at a weight of 50%.
+// halfThenGate is the strategy of most tests: a weight of 50%, and then a gate, which is a pause without a duration.
 const halfThenGate = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 
-// canaryOf returns a canary strategy with scaling: surge and the given steps.
+// canaryOf returns a canary strategy with "scaling: surge" and the given steps.
 func canaryOf(steps ...string) string {
 	return "    canary:\n      scaling: surge\n      steps:\n      - " + strings.Join(steps, "\n      - ") + "\n"
 }
 
-// version returns the files of an app with a Deployment, a Service, a ConfigMap and a Rollout. APP stands for the app's name.
+// version returns the files of an app with a Deployment, a Service, a ConfigMap and a Rollout. In them, APP stands for the app's name.
 func version(tag, strategy string) map[string]string {
 	return map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n",
@@ -386,7 +386,7 @@ data: {tag: "` + tag + `"}
 	}
 }
 
-// with adds or replaces files.
+// with adds the files in more to files, or replaces files of the same names.
 func with(files map[string]string, more map[string]string) map[string]string {
 	for name, content := range more {
 		files[name] = content
@@ -394,17 +394,17 @@ func with(files map[string]string, more map[string]string) map[string]string {
 	return files
 }
 
-// apiGate is a proxy in front of the API server. It records writes, and refuses the writes that a test selects.
+// apiGate is a proxy in front of the API server. It records the writes, and refuses writes that the test selects.
 type apiGate struct {
 	kubeconfig string
 
 	mu     sync.Mutex
 	writes []string
 	deny   func(*http.Request) bool
-	wait   func(*http.Request) // delays each request until wait returns; nil delays none
+	wait   func(*http.Request) // called before each request is handled, to delay the request; may be nil
 }
 
-// hold makes the proxy call wait before it handles a request.
+// hold makes the proxy call wait before it handles each request, so that wait can delay the request.
 func (g *apiGate) hold(wait func(*http.Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -439,7 +439,7 @@ func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
 	return g
 }
 
-// refuses calls wait, and reports whether the request must fail. It records other writes, except dry runs and Events.
+// refuses calls wait, and reports whether the request is a write that must fail. It records all other writes except dry runs and Events.
 func (g *apiGate) refuses(r *http.Request) bool {
 	g.mu.Lock()
 	wait := g.wait
@@ -461,7 +461,7 @@ func (g *apiGate) refuses(r *http.Request) bool {
 	return false
 }
 
-// refuse makes writes fail if their path contains one of parts. "$" stands for the path's end. Without parts, all writes succeed.
+// refuse makes a write fail if its path contains one of parts, where "$" stands for the end of the path. Without parts, all writes succeed.
 func (g *apiGate) refuse(parts ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -470,7 +470,7 @@ func (g *apiGate) refuse(parts ...string) {
 	}
 }
 
-// since returns the recorded writes after the first n.
+// since returns all recorded writes except the first n.
 func (g *apiGate) since(n int) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// signs sets the key that signs the test's later commits; "" leaves them unsigned.
+// signs sets the key that signs later commits of the test. After signs(""), they are unsigned.
 func (w *loopWorld) signs(key string) {
 	w.Helper()
 	w.repo.Git("config", "gpg.format", "ssh")
@@ -24,7 +24,7 @@ func (w *loopWorld) signs(key string) {
 	w.repo.Git("config", "user.signingkey", key)
 }
 
-// list writes an allowed_signers file with the given keys, and returns its path.
+// list writes an allowed_signers file for the given keys, and returns the file's path.
 func (w *loopWorld) list(keys ...string) string {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "allowed_signers")
@@ -43,7 +43,7 @@ func (w *loopWorld) relist(file string, keys ...string) {
 	must(w, os.WriteFile(file, []byte(text), 0o600))
 }
 
-// awaitHeld makes passes until the app is held with a message that has the words.
+// awaitHeld makes passes until the app is held with a message that contains all words.
 func (p *loopProcess) awaitHeld(words ...string) rollout.State {
 	p.w.Helper()
 	return p.await("held: "+strings.Join(words, ", "), func(s rollout.State) bool {
@@ -51,7 +51,7 @@ func (p *loopProcess) awaitHeld(words ...string) rollout.State {
 	})
 }
 
-// newSignedWorld returns a world that requires signed commits, a process that follows its signed head, and the key.
+// newSignedWorld returns a world that requires signed commits, a process that has deployed a signed head, and the signing key.
 func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
 	t.Helper()
 	w = newLoopWorld(t, version("v1", halfThenGate))
@@ -64,8 +64,8 @@ func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
 	return w, p, key
 }
 
-// TestUnsignedHeadIsNotFollowed pushes unsigned commits, to a running process and before a restart. They are not released until a signed
-// commit is on top of them.
+// TestUnsignedHeadIsNotFollowed pushes unsigned commits while a process runs, and before another one starts. These commits must not be
+// released until a signed commit is on top.
 func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	first := w.repo.Head()
@@ -79,7 +79,7 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	p.wantNoWrites(3)
 	p.end()
 
-	// A new process does not know the last accepted head. It must not release a signed commit below the unsigned head.
+	// A new process does not know which head was accepted last. It must not release a signed commit that is below the unsigned head.
 	w.signs(key)
 	between := w.push("signed, but never the head", version("v3", halfThenGate))
 	w.signs("")
@@ -97,13 +97,13 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 
 	w.signs(key)
 	w.push("signed", map[string]string{"note": "3"})
-	s = p.awaitPaused(evil) // the signed head now covers this commit
+	s = p.awaitPaused(evil) // this commit is now below a signed head
 	if s.Held != nil || s.Stable.Commit != first {
 		t.Errorf("the state is %+v", s)
 	}
 }
 
-// TestUnsignedHeadOfAnother checks that an unsigned commit to another app does not hold a release, also after a restart.
+// TestUnsignedHeadOfAnother checks that an unsigned commit to one app does not hold the release of another app, even after a restart.
 func TestUnsignedHeadOfAnother(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	release := w.pushVersion("v2")
@@ -120,7 +120,7 @@ func TestUnsignedHeadOfAnother(t *testing.T) {
 	if s := w.stateOf("other"); s.Source != "" {
 		t.Errorf("the unsigned app was started: %+v", s)
 	}
-	// An unsigned promotion holds the app. A signed commit on top lets the promotion count.
+	// After an unsigned promotion, the app is held. The promotion counts when a signed commit is on top.
 	w.repo.Merge(w.promotion())
 	p.awaitHeld("not signed")
 	w.signs(key)
@@ -128,8 +128,8 @@ func TestUnsignedHeadOfAnother(t *testing.T) {
 	p.awaitHealthy(release)
 }
 
-// TestStateBranchOfAnUnsignedHead restarts the process while the head is unsigned. The head's configuration names another state branch,
-// with a forged record. Neither the configuration nor the record may have an effect.
+// TestStateBranchOfAnUnsignedHead restarts the process while the head is unsigned. The configuration in the head names another state
+// branch, which has a forged record. Both the configuration and the record must be ignored.
 func TestStateBranchOfAnUnsignedHead(t *testing.T) {
 	w, p, _ := newSignedWorld(t)
 	p.end()
@@ -159,7 +159,7 @@ func TestNothingIsSigned(t *testing.T) {
 	w.wantNoWritesSince(0)
 	w.signs(key)
 	p.awaitHealthy(w.push("signed", map[string]string{"note": "1"}))
-	// The file of keys is read again, so a key that is added later counts immediately.
+	// The key file is read again for each check, so that a key added later is accepted without a restart.
 	second := w.repo.NewKeyFile()
 	w.signs(second)
 	commit := w.push("by the second key", version("v2", halfThenGate))
@@ -168,7 +168,7 @@ func TestNothingIsSigned(t *testing.T) {
 	p.awaitPaused(commit)
 }
 
-// TestPromoters checks whose merges are accepted as promotions. After any other merge, the app stays at its step (phase Held).
+// TestPromoters checks whose merges are accepted as a promotion. After any other merge, the app is held and the release stays at its step.
 func TestPromoters(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -201,7 +201,7 @@ func TestPromoters(t *testing.T) {
 			tt.merge(w, key, w.promotion())
 			if !tt.holds {
 				p.awaitHealthy(commit)
-				w.wantText(strings.Join(w.history(), "\n"), "ann@example.com") // Ann is the promoter
+				w.wantText(strings.Join(w.history(), "\n"), "ann@example.com") // the address of the key in the list of promoters
 				return
 			}
 			s := p.awaitHeld(rollout.PromotionPath("test", w.app), "does not count", "git commit -S")
@@ -209,7 +209,7 @@ func TestPromoters(t *testing.T) {
 				t.Errorf("the state is %+v", s)
 			}
 			p.wantNoWrites(2)
-			// A revert of the release takes effect despite the invalid promotion.
+			// A revert of the release takes effect although the promotion was refused.
 			w.signs("")
 			w.push("back", version("v1", halfThenGate))
 			p.await("healthy at v1", func(s rollout.State) bool {
@@ -219,8 +219,8 @@ func TestPromoters(t *testing.T) {
 	}
 }
 
-// TestRecordNamesAStrangersCommit acts as an attacker with the right to push below gitrollout/, but not to main. The attacker pushes a
-// commit to a proposal's branch, and forges a record that names that commit. The cluster must not change, with or without signatures.
+// TestRecordNamesAStrangersCommit acts as an attacker who may push below gitrollout/, but not to main. The attacker pushes a commit there,
+// and forges a record with that commit as stable. The cluster must not change, with or without required signatures.
 func TestRecordNamesAStrangersCommit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ signed, restart bool }{
@@ -268,8 +268,8 @@ func TestRecordNamesAStrangersCommit(t *testing.T) {
 	}
 }
 
-// TestForgedRecord requires signed records. A record that is perfectly forged, but unsigned, changes nothing in the running process and a
-// new one.
+// TestForgedRecord requires signed records. A forged record that is valid except for its missing signature must change nothing, in the
+// running process and in a new one.
 func TestForgedRecord(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
@@ -294,8 +294,8 @@ func TestForgedRecord(t *testing.T) {
 	p.awaitHealthy(s.Release.Commit)
 }
 
-// TestDashboardPushesOnNoRefusedHead checks that the dashboard commits actions only on top of an accepted head. Otherwise gitrollout's
-// signature would cover unsigned commits below.
+// TestDashboardPushesOnNoRefusedHead checks that the dashboard commits an action only on top of an accepted head. Otherwise, the signature
+// of the dashboard's commit would also make the unsigned commits below acceptable.
 func TestDashboardPushesOnNoRefusedHead(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	s := p.awaitPaused(w.pushVersion("v2"))

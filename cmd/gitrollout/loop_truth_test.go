@@ -10,7 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEditedState edits a record by hand. The edit must stop that app, and no other app, in the running process and in a new one.
+// TestEditedState edits an app's record by hand. This app must then stay unchanged, in the running process and in a new one, but other apps
+// must not be affected.
 func TestEditedState(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string][2]string{
@@ -52,8 +53,8 @@ func TestEditedState(t *testing.T) {
 	}
 }
 
-// TestStateIsRolledBack resets the state branch to an older commit after a release. Annotations in the cluster show that a newer record
-// existed. So no pod may change until the branch is restored.
+// TestStateIsRolledBack resets the state branch to an older commit after a release. A label on the Deployment shows that a newer record
+// existed. So the app is held, and no pod may change until the branch is restored.
 func TestStateIsRolledBack(t *testing.T) {
 	t.Parallel()
 	for back, restart := range map[string]bool{"1": false, "2": true, "3": false} {
@@ -83,7 +84,7 @@ func TestStateIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestStaleProcess checks that a process without access to Git does not repeat a release that another process has rolled back.
+// TestStaleProcess checks that a process without access to Git does not apply a release again after another process has rolled it back.
 func TestStaleProcess(t *testing.T) {
 	w, old, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")
@@ -104,8 +105,8 @@ func TestStaleProcess(t *testing.T) {
 	old.wantUnmoved(stateBranch, 5)
 }
 
-// TestDeploymentChangesHands moves a Deployment, in one commit, to another app whose record has a lower serial. Serials of different apps
-// must not be compared.
+// TestDeploymentChangesHands moves a Deployment to another app, whose record has a lower serial. The app must not be held, because serials
+// in the records of different apps cannot be compared.
 func TestDeploymentChangesHands(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	heir := w.app + "-heir"
@@ -119,14 +120,14 @@ func TestDeploymentChangesHands(t *testing.T) {
 			w.repo.Git("mv", "apps/"+w.app+"/"+name, "apps/"+heir+"/"+name)
 		}
 	}
-	w.repo.Write(map[string]string{ // the first commit has a mistake that holds the second app
+	w.repo.Write(map[string]string{ // this commit has a mistake, so the second app is held
 		"apps/" + w.app + "/kustomization.yaml": strings.ReplaceAll(settings("1")["kustomization.yaml"], "APP", w.app+"-rest"),
 		"apps/" + heir + "/kustomization.yaml":  "resources: [app.yaml, service.yaml, rollout.yaml, nothing.yaml]\n",
 	})
 	p.awaitSource(w.app, w.repo.Commit("move it"))
 	p.awaitOf(heir, "the heir is held", isHeld)
 	p.passWell(5)
-	w.wantPods(pods) // a Deployment that is in neither app does not change
+	w.wantPods(pods) // a Deployment that left one app and cannot be rendered in the other must not change
 	mended := map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n"}
 	p.awaitSource(heir, w.pushAs(heir, "mend it", mended))
 	p.passWell(5)

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestUndo checks a proposal to undo a release. The release's transitions keep the proposal. The merge of the proposal rolls the app back,
-// and the history has the rollback.
+// TestUndo checks a proposal to undo a release. The proposal stays while the release advances. After it is merged, the app is rolled back,
+// and the history shows the rollback.
 func TestUndo(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	undo := func(want exitCode, args ...string) string {
@@ -25,7 +25,7 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.repo.Message(branch), "Reason: too blue", "in flight")
 	w.wantText(w.command(exitOK, "get", w.app), "git merge --no-ff origin/"+branch)
 
-	// The proposal stays until the head has another version.
+	// The proposal stays while the head has the version to undo, even after its promotion.
 	w.command(exitOK, "promote", w.app, "--author", ann)
 	p.awaitHealthy(second)
 	if w.repo.Ref(branch) == "" {
@@ -41,13 +41,13 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.command(exitOK, "status", w.app), w.app+" Healthy "+string(s.Stable.Hash))
 	w.command(exitDegraded, "status", w.app, "--commit", second)
 
-	// Propose to undo the undo.
+	// Propose to undo the rollback itself.
 	w.wantText(undo(exitOK), "goes back to "+string(two.Release.Hash))
 	w.wantText(undo(exitOK, "--to", first), "nothing to undo")
 
-	// Undo must refuse a rejected version as its target.
+	// undo must refuse a rejected version as the target of --to.
 	third := p.awaitPaused(w.pushVersion("v3"))
-	w.wantBranch(branch, "") // the proposal was to undo another release
+	w.wantBranch(branch, "") // the previous proposal was to undo another release
 	w.decide(third.Release.Hash, "abort", "too slow")
 	p.awaitPhase(rollout.Degraded)
 	w.command(exitDegraded, "status", w.app)
@@ -59,7 +59,7 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.command(exitOK, "history", w.app, "-o", "json"), `"outcome": "rejected"`, `"promotedBy": [`)
 }
 
-// TestStatusWaits checks that status --wait prints a line for each transition, until the release is healthy.
+// TestStatusWaits checks that status --wait prints a line for each transition and ends when the new release is healthy.
 func TestStatusWaits(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	second := w.push("v2", version("v2-slow3s", "    canary: {steps: [{setWeight: 50}, {pause: {duration: 2s}}]}\n"))
@@ -67,7 +67,7 @@ func TestStatusWaits(t *testing.T) {
 	go func() {
 		done <- w.command(exitOK, "status", w.app, "--wait", "--timeout", "5m", "--refresh", "100ms")
 	}()
-	time.Sleep(300 * time.Millisecond) // meanwhile the stable version is healthy, which must not end the wait
+	time.Sleep(300 * time.Millisecond) // v1 is still healthy meanwhile, which must not end the wait
 	p.awaitHealthy(second)
 	text := <-done
 	w.wantText(text, " Healthy ", " Progressing ", "step 1/2", w.app+": healthy at "+rollout.ShortID(second))

@@ -15,13 +15,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// viewer returns a kubeconfig of a ServiceAccount that has the ClusterRole view only in the test's namespace.
+// viewer returns a kubeconfig of a ServiceAccount with the ClusterRole view in the test's namespace only.
 func (w *loopWorld) viewer() string {
 	w.Helper()
 	return w.reader("viewer", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"})
 }
 
-// limited returns a kubeconfig of a ServiceAccount that may read only workloads and pods, and only in the test's namespace.
+// limited returns a kubeconfig of a ServiceAccount that may read only workloads, pods and namespaces, and only in the test's namespace.
 func (w *loopWorld) limited() string {
 	w.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Rules: []rbacv1.PolicyRule{{
@@ -31,7 +31,7 @@ func (w *loopWorld) limited() string {
 	return w.reader("limited", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "pods"})
 }
 
-// reader returns a kubeconfig of a ServiceAccount that has a role only in the test's namespace.
+// reader returns a kubeconfig of a new ServiceAccount with the given role in the test's namespace only.
 func (w *loopWorld) reader(name string, role rbacv1.RoleRef) string {
 	w.Helper()
 	accounts := w.kube.Kube.CoreV1().ServiceAccounts(w.ns)
@@ -54,8 +54,8 @@ func (w *loopWorld) reader(name string, role rbacv1.RoleRef) string {
 	return file
 }
 
-// TestAViewerOfOneNamespace checks that a user with the ClusterRole view in one namespace sees the pods and changed objects there, and a
-// note that the cluster is not verified. The state branch is from a reconciler with access to the whole cluster.
+// TestAViewerOfOneNamespace checks that a user with the ClusterRole view in one namespace sees the pods and changed objects there. A note
+// says that the cluster is not verified, because the user cannot read the UID of kube-system.
 func TestAViewerOfOneNamespace(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	kubeconfig := w.viewer()
@@ -82,11 +82,11 @@ func TestAViewerOfOneNamespace(t *testing.T) {
 	must(t, errorOf(services.Patch(t.Context(), w.app, merge, []byte(`{"spec": {"ports": [{"port": 81}]}}`), metav1.PatchOptions{})))
 	w.wantText(look(exitFailed, "diff", w.app, "--repo", w.server.URL), withoutDryRun, "- - port: 81", "+ - port: 80")
 
-	// An object that the user may not read is not observed. The others are compared.
+	// An object that the user may not read is reported as not observed, and the other objects are compared.
 	text := wantExit(t, exitCluster, "diff", w.app, "--repo", w.server.URL, "--kubeconfig", w.limited(), "--cluster", "test")
 	w.wantText(text, "core/Service/"+w.ns+"/"+w.app+" is not observed", "apps/Deployment/"+w.ns+"/"+w.app+" "+withoutDryRun)
 
-	// Objects in another namespace must not be reported as missing.
+	// Objects in a namespace that is not read must not be reported as missing.
 	w.configure(strings.Replace(w.config("- path: apps/*"), "namespace: ", "namespaces: ["+w.ns+"]\n  namespace: other-", 1))
 	text = look(exitOK, "list", "--repo", w.server.URL) + look(exitOK, "get", w.app, "--repo", w.server.URL)
 	w.wantText(text, unverified, w.app, "3/3 ready")

@@ -20,17 +20,17 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// errorOf returns the error of a call, and drops the call's other result.
+// errorOf returns only the error of a call that also has another result.
 func errorOf(_ any, err error) error { return err }
 
-// writeFile writes a file, and creates its folder.
+// writeFile writes a file, and creates its folder if necessary.
 func writeFile(tb testing.TB, path, content string) {
 	tb.Helper()
 	must(tb, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(tb, os.WriteFile(path, []byte(content), 0o644))
 }
 
-// encoded returns the text of a record's file in Git.
+// encoded returns the text with which a record is stored in its file in Git.
 func encoded(tb testing.TB, record interface{ Encode() ([]byte, error) }) string {
 	tb.Helper()
 	data, err := record.Encode()
@@ -38,7 +38,7 @@ func encoded(tb testing.TB, record interface{ Encode() ([]byte, error) }) string
 	return string(data)
 }
 
-// wantExit runs a command line, compares the exit code, and returns the output.
+// wantExit runs gitrollout with the given arguments, checks the exit code, and returns the output.
 func wantExit(t testing.TB, want exitCode, args ...string) string {
 	t.Helper()
 	out := &safeBuffer{}
@@ -48,31 +48,31 @@ func wantExit(t testing.TB, want exitCode, args ...string) string {
 	return out.String()
 }
 
-// command runs a command line on the test's repository, without the cluster, and returns the output.
+// command runs gitrollout on the test's repository, without access to the cluster. It checks the exit code and returns the output.
 func (w *loopWorld) command(want exitCode, args ...string) string {
 	w.Helper()
 	return wantExit(w, want, append(args, "--repo", w.server.URL, "--cluster", "test")...)
 }
 
-// clusterCommand runs a command line on the test's repository and cluster, and returns the output.
+// clusterCommand runs gitrollout on the test's repository and cluster. It checks the exit code and returns the output.
 func (w *loopWorld) clusterCommand(want exitCode, args ...string) string {
 	w.Helper()
 	return w.command(want, append(args, "--kubeconfig", w.api.kubeconfig)...)
 }
 
-// wantText reports parts that are not in a text.
+// wantText checks that a text contains all parts.
 func (w *loopWorld) wantText(text string, parts ...string) {
 	w.Helper()
 	compare.Contains(w, text, parts...)
 }
 
-// wantError reports parts that are not in the text of an error.
+// wantError checks that the text of an error contains all parts.
 func (w *loopWorld) wantError(err error, parts ...string) {
 	w.Helper()
 	w.wantText(fmt.Sprint(err), parts...)
 }
 
-// wantImage compares the image tag of the live Deployment.
+// wantImage checks the image tag of the live Deployment.
 func (w *loopWorld) wantImage(tag string) {
 	w.Helper()
 	if got := w.image(); got != tag {
@@ -80,13 +80,13 @@ func (w *loopWorld) wantImage(tag string) {
 	}
 }
 
-// wantPods compares the names of all pods, by image tag, with pods.
+// wantPods checks the names of the pods in the namespace, by image tag.
 func (w *loopWorld) wantPods(pods map[string][]string) {
 	w.Helper()
 	compare.CheckNamed(w, "pods", pods, w.pods())
 }
 
-// wantNoWritesSince reports the writes to the API server after the first n.
+// wantNoWritesSince checks that the API server got no writes after the first n.
 func (w *loopWorld) wantNoWritesSince(n int) {
 	w.Helper()
 	if made := w.api.since(n); len(made) > 0 {
@@ -94,7 +94,7 @@ func (w *loopWorld) wantNoWritesSince(n int) {
 	}
 }
 
-// wantBranch compares the commit of a branch. "" means that there is no branch.
+// wantBranch checks that a branch is at the given commit, or does not exist if commit is "".
 func (w *loopWorld) wantBranch(branch, commit string) {
 	w.Helper()
 	if now := w.repo.Ref(branch); now != commit {
@@ -102,13 +102,13 @@ func (w *loopWorld) wantBranch(branch, commit string) {
 	}
 }
 
-// wantRecorded compares the commit of the state branch.
+// wantRecorded checks that the state branch is at the given commit.
 func (w *loopWorld) wantRecorded(commit string) {
 	w.Helper()
 	w.wantBranch(stateBranch, commit)
 }
 
-// wantHistory compares the subjects on the state branch since a commit, oldest first, with prefixes in want.
+// wantHistory checks the subjects of the state commits after the commit since, oldest first. Each must begin with its text in want.
 func (w *loopWorld) wantHistory(since string, want ...string) {
 	w.Helper()
 	got := w.history()
@@ -122,7 +122,7 @@ func (w *loopWorld) wantHistory(since string, want ...string) {
 	}
 }
 
-// wantNoWrites makes n passes, which must not write to the API server.
+// wantNoWrites makes n passes, and checks that they write nothing to the API server.
 func (p *loopProcess) wantNoWrites(n int) {
 	p.w.Helper()
 	before := p.w.api.count()
@@ -130,7 +130,7 @@ func (p *loopProcess) wantNoWrites(n int) {
 	p.w.wantNoWritesSince(before)
 }
 
-// wantUnmoved makes n passes without errors, which must not move a branch.
+// wantUnmoved makes n passes, and checks that they return no errors and do not move the branch.
 func (p *loopProcess) wantUnmoved(branch string, n int) {
 	p.w.Helper()
 	before := p.w.repo.Ref(branch)
@@ -138,7 +138,7 @@ func (p *loopProcess) wantUnmoved(branch string, n int) {
 	p.w.wantBranch(branch, before)
 }
 
-// wantHeld makes passes until the app is held. It checks the words of the message, and the reason unless reason is "".
+// wantHeld makes passes until the app is held. It checks that the message contains the words, and checks the reason unless reason is "".
 func (p *loopProcess) wantHeld(reason rollout.HeldReason, words ...string) rollout.State {
 	p.w.Helper()
 	return p.wantHeldOf(p.w.app, reason, words...)
@@ -154,7 +154,7 @@ func (p *loopProcess) wantHeldOf(app string, reason rollout.HeldReason, words ..
 	return s
 }
 
-// wantRejected makes passes until the first rejected release has been rolled back, and checks the words of the reason.
+// wantRejected makes passes until a rejected release has been rolled back. It must be the only one, and the reason must contain the words.
 func (p *loopProcess) wantRejected(words ...string) {
 	p.w.Helper()
 	s := p.awaitPhase(rollout.Degraded)

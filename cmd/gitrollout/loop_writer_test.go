@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWriters checks that cluster.yaml names the current writer, with a new epoch at each take-over. A second writer is reported. An
-// exclusive writer stops after another writer's take-over.
+// TestWriters checks that cluster.yaml names the process that writes the state branch, with an epoch that grows when another process takes
+// over. A process that is not exclusive only logs the other writer. An exclusive process stops when another one takes over.
 func TestWriters(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	wantWriter := func(id string, epoch int) {
@@ -29,7 +29,7 @@ func TestWriters(t *testing.T) {
 	wantWriter("ann", 1)
 	bob := as("bob", false)
 	bob.passWell(3)
-	wantWriter("ann", 1) // bob has nothing to record, so bob does not take over
+	wantWriter("ann", 1) // bob had nothing to record and did not take over
 	s := bob.awaitPaused(w.pushVersion("v2"))
 	wantWriter("bob", 2)
 	w.wantText(w.repo.InBare("log", "-1", "--format=%B", stateBranch), "\nGitrollout-Epoch: 2\n")
@@ -44,7 +44,7 @@ func TestWriters(t *testing.T) {
 	w.wantNoWritesSince(writes)
 	w.wantRecorded(recorded)
 
-	// A process on the same host keeps the epoch. Two writers that take turns are reported.
+	// A new process with the same writer ID keeps the epoch. If two writers take turns, a warning is logged.
 	bob.end()
 	bob = as("bob", false)
 	bob.await("promoted", func(s rollout.State) bool { return s.Phase != rollout.Paused })
@@ -54,5 +54,5 @@ func TestWriters(t *testing.T) {
 	bob.passWell(2)
 	w.wantText(w.log.String(), "another gitrollout process also writes to the state branch")
 	bob.awaitPaused(w.pushVersion("v3"))
-	wantWriter("bob", 4) // two take-overs have happened
+	wantWriter("bob", 4) // carl and then bob took over
 }

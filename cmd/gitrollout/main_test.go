@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gitrollout": main, pluginName: main, completerName: main, "seal": seal})
 }
 
-// seal is a program for the scripts. It reads a handwritten record, and writes the record as the reconciler would.
+// seal is a program for the scripts. It reads a handwritten record, and prints the record with a seal, as the reconciler would write it.
 func seal() {
 	data, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -39,11 +39,11 @@ func seal() {
 	}
 }
 
-// firstScripts are the scripts that make test runs. make test-all runs all scripts.
+// firstScripts names the scripts that "make test" runs. "make test-all" runs all scripts.
 var firstScripts = []string{"events", "exit-codes", "get", "help", "history", "hold-abort", "init", "logs", "promote", "render", "sync",
 	"validate"}
 
-// TestScripts runs the sessions in testdata/scripts. The sessions have commands as users type them, on real bare repositories without a
+// TestScripts runs the scripts in testdata/scripts. They contain commands as users type them, on real bare repositories and without a
 // cluster.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits is a script command that runs a program and checks its exit code: exits 2 gitrollout nonsense.
+// exits is a script command. It runs a program and checks its exit code, for example: exits 2 gitrollout nonsense.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM [ARGUMENT...]")

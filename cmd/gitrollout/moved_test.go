@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestMovedAppIsSeenWhereItIs moves an app's files to another folder and namespace while no reconciler runs. The record stays at the
-// previous commit, so commands must use the old folder and namespace.
+// TestMovedAppIsSeenWhereItIs moves an app to another folder and namespace in Git while no reconciler runs. The app's record still has the
+// commit before the move, so commands must show the app in its old folder and namespace.
 func TestMovedAppIsSeenWhereItIs(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	must(t, p.passes(3))

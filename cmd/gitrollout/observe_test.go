@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// openOutside parses flags as run does, and opens the configured clients.
+// openOutside parses flags as gitrollout run does, and starts the servers for metrics, probes and profiles.
 func openOutside(t *testing.T, log io.Writer, args ...string) (*outside, error) {
 	t.Helper()
 	var options observeOptions
@@ -34,7 +34,7 @@ func answer(t *testing.T, h http.Handler, path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestProbes checks that a process is live at its start, and ready once it has read the cluster and Git.
+// TestProbes checks that a process is live from its start until its loop hangs. It is ready after it has read the cluster and Git.
 func TestProbes(t *testing.T) {
 	seen := &outside{log: slog.New(slog.DiscardHandler)}
 	probe := func(ready int, says string) {
@@ -60,7 +60,7 @@ func TestProbes(t *testing.T) {
 	probe(503, "Git has not been read")
 	fetched(nil)
 	probe(200, "ok")
-	fetched(io.ErrUnexpectedEOF) // a later failure of Git changes nothing, because a restart would not help
+	fetched(io.ErrUnexpectedEOF) // if Git fails later, the process stays ready, because a restart would not help
 	probe(200, "ok")
 	seen.hung.Store(func() string { return "no sign of life for 5m0s from: app web" })
 	if code, body := answer(t, seen.handler(), "/healthz"); code != 503 || !strings.Contains(body, "app web") {
@@ -81,7 +81,7 @@ func TestMetricsAddress(t *testing.T) {
 	var log bytes.Buffer
 	first, err := openOutside(t, &log)
 	must(t, err)
-	second, err := openOutside(t, &log) // the default port is now in use by the first process or another program
+	second, err := openOutside(t, &log) // the default port is already in use, by the first process or by another program
 	if err != nil || len(first.servers)+len(second.servers) > 1 || !strings.Contains(log.String(), "--metrics-address") {
 		t.Errorf("two processes with the default address: %v\n%s", err, log.String())
 	}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestOnceFailsWithAHeldApp checks that each call of once exits with an error while an app is held until a user acts.
+// TestOnceFailsWithAHeldApp checks that gitrollout once returns an error on each call while an app is held until a user acts.
 func TestOnceFailsWithAHeldApp(t *testing.T) {
 	t.Parallel()
 	key := sopstest.Age(t)
@@ -34,7 +34,8 @@ func TestOnceFailsWithAHeldApp(t *testing.T) {
 	}
 }
 
-// TestWhatOnceFailsWith checks that once fails for held apps. An app that is held for a limited time, or no longer, is no error.
+// TestWhatOnceFailsWith checks that once fails for held apps. An app that waits for the end of a freeze, or is no longer held, causes no
+// error.
 func TestWhatOnceFailsWith(t *testing.T) {
 	told := &transitions{held: map[string]string{}}
 	tell := func(app string, held *rollout.Held) {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPlanRendersTwiceOnlyWhatDiffers plans one changed app among many, from a commit and a folder. Apps whose files are equal on both
-// sides must be rendered only once.
+// TestPlanRendersTwiceOnlyWhatDiffers plans a change of one app among 40, from a commit to a folder. An app whose files are equal in both
+// must be rendered only once.
 func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 	const apps = 40
 	const deployment = `apiVersion: apps/v1

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the files that the tests write"
 
 const commandsPage = "../../docs/reference/commands.md"
 
-// TestCommandsPage checks that the commands' reference page matches the code.
+// TestCommandsPage checks that docs/reference/commands.md describes the commands and flags as they are in the code.
 func TestCommandsPage(t *testing.T) {
 	root := newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	var b strings.Builder
@@ -34,7 +34,7 @@ the environment are [at the end](#gitrollout-exit-codes).
 ## Common flags
 
 `)
-	uses := map[string]int{} // number of commands, by row
+	uses := map[string]int{} // for each table row, the number of commands with its flag
 	countFlags(root, uses)
 	var common []string
 	for row, n := range uses {
@@ -73,12 +73,12 @@ the environment are [at the end](#gitrollout-exit-codes).
 	}
 }
 
-// leastCommon is the number of commands from which a shared flag is in the table of common flags.
+// leastCommon is the least number of commands that must share a flag for its row to be in the table of common flags.
 const leastCommon = 4
 
 const flagTable = "| flag | default | meaning |\n|---|---|---|\n"
 
-// countFlags adds to uses, for each row, the number of commands that have the row's flag.
+// countFlags adds to uses, for each table row, how many of c and its subcommands have the flag of that row.
 func countFlags(c *cobra.Command, uses map[string]int) {
 	for _, f := range flagRows(c) {
 		uses[f.row]++
@@ -117,10 +117,10 @@ func writeCommand(b *strings.Builder, c *cobra.Command, uses map[string]int) {
 	}
 }
 
-// flagRow is a flag's row in a table of flags.
+// flagRow is the name of a flag, and its row in a table of flags.
 type flagRow struct{ name, row string }
 
-// flagRows returns the rows of a command's flags except --help.
+// flagRows returns the table rows for the flags of a command, except --help.
 func flagRows(c *cobra.Command) (rows []flagRow) {
 	for _, m := range flagLine.FindAllStringSubmatch(c.NonInheritedFlags().FlagUsages(), -1) {
 		f := c.NonInheritedFlags().Lookup(m[1])
@@ -141,7 +141,7 @@ func flagRows(c *cobra.Command) (rows []flagRow) {
 	return rows
 }
 
-// TestSettingsPage checks that docs/settings.md lists the flags that run --help shows.
+// TestSettingsPage checks that docs/settings.md lists exactly the flags that gitrollout run --help shows.
 func TestSettingsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/settings.md")
 	must(t, err)
@@ -154,7 +154,7 @@ func TestSettingsPage(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsDocumented checks that each environment variable in the source is on the help page.
+// TestEnvironmentIsDocumented checks that gitrollout help environment describes each environment variable that this package reads.
 func TestEnvironmentIsDocumented(t *testing.T) {
 	page := newEnvironment().Long
 	files, err := filepath.Glob("*.go")

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSeveralChanges checks which apps get a change if some apps refuse the action.
+// TestSeveralChanges checks, for an action on several apps, which apps are changed if the action is refused or unnecessary for some.
 func TestSeveralChanges(t *testing.T) {
 	edits := map[string][]byte{"file": nil}
 	failures := map[string]error{"gone": git.ErrUnreachable, "denied": git.ErrAuth, "stopped": context.Canceled, "lost": git.ErrNotFound,
@@ -32,7 +32,7 @@ func TestSeveralChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		selector, names string
 		unknown         error
-		want            string // the apps with a change, the notes and the error
+		want            string // the changed apps, the notes and the error
 	}{
 		"All":           {"", "cart shop", nil, "cart shop"},
 		"OneRefuses":    {"", "calm", nil, " error: calm: no release is in flight"},

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// reconcilerPage serves the part of a reconciler's API that the client uses: all apps, one app by its name, and 404 for an unknown app.
+// reconcilerPage serves the part of a reconciler's API that the commands use: all apps, one app by name, and 404 for an unknown app.
 func reconcilerPage(t *testing.T) *httptest.Server {
 	t.Helper()
 	answer := func(w http.ResponseWriter, v any) {
@@ -39,7 +39,7 @@ func reconcilerPage(t *testing.T) *httptest.Server {
 	return server
 }
 
-// shownFleet returns a listing with a release that has measurements, and two failed releases.
+// shownFleet returns a listing of three apps: shop is Paused and has measurements, shop-eu is Degraded, and web is Stalled.
 func shownFleet() status.Listing {
 	metric := rollout.MetricProgress{Metric: "success-rate", Phase: rollout.AnalysisRunning}
 	for _, value := range []string{"[0.99]", "[0.991]", "[0.98]", "", "[0.99]", "[0.94]"} {
@@ -59,13 +59,14 @@ func shownFleet() status.Listing {
 	}}
 }
 
-// TestMeasurementsOfTheReconciler checks that get shows the measurements of the reconciler's page for the same release only.
+// TestMeasurementsOfTheReconciler checks that get adds measurements from the reconciler's page only if the page and Git show the same
+// release.
 func TestMeasurementsOfTheReconciler(t *testing.T) {
 	page := shownFleet().Apps[0]
 	for name, c := range map[string]struct {
-		change func(*status.App) // of the app in Git
+		change func(*status.App) // changes the app as recorded in Git
 		page   string
-		want   int // measurements
+		want   int // the number of measurements shown
 	}{
 		"the same release": {func(*status.App) {}, "/base", 6},
 		"another release":  {func(a *status.App) { a.Release = &status.Release{Hash: "h1-2"} }, "/base", 0},

@@ -17,7 +17,7 @@ func simulated(t *testing.T, script string, args ...string) (code int, out, errs
 	return code, stdout.String(), stderr.String()
 }
 
-// TestExamplesAsScripts checks that the simulator scripts among the examples pass.
+// TestExamplesAsScripts checks that all expectations in the simulator scripts of the examples are met.
 func TestExamplesAsScripts(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -31,7 +31,7 @@ func TestExamplesAsScripts(t *testing.T) {
 	}
 }
 
-// TestAppsWaitForThemselves releases one app of several. The older or newer records of the other apps must not hold the release.
+// TestAppsWaitForThemselves releases one app among several. The serials in the records of the other apps must not hold this release.
 func TestAppsWaitForThemselves(t *testing.T) {
 	code, out, errs := simulated(t, "start\npush shop=v2\n+10s\npush shop=v3\n+1m\n", "-", "--dir", "../../examples/several-apps")
 	if code != 0 || strings.Contains(out, "serial") || !strings.Contains(out, "waits for promotion of v3") {
@@ -91,7 +91,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// TestSimulateRefuses checks the errors for commands in scripts that cannot be carried out.
+// TestSimulateRefuses checks the errors for script commands that are invalid or impossible.
 func TestSimulateRefuses(t *testing.T) {
 	const notANumber = "is not a number of pods from "
 	for script, want := range map[string]string{
@@ -121,7 +121,7 @@ func TestSimulateRefuses(t *testing.T) {
 	}
 }
 
-// TestSimulateNames checks commands that name a metric or a hook's Job of an app, and the errors for unknown names.
+// TestSimulateNames checks script commands that name a metric or the Job of a hook, and the errors for unknown names.
 func TestSimulateNames(t *testing.T) {
 	for script, want := range map[string]string{
 		"start\nmeasure errors Failed\nmeasure stable:errors [1, 2]\n": "",
@@ -136,7 +136,7 @@ func TestSimulateNames(t *testing.T) {
 	}
 }
 
-// web is the archive of a repository with one app. named and archive extend web.
+// web is a txtar archive of a repository with one app. The constants named and archive begin with web.
 const web = `-- .gitrollout/test/config.yaml --
 apiVersion: gitrollout.dev/v1alpha1
 kind: Config
@@ -176,7 +176,7 @@ spec:
   metrics: [{name: errors, successCondition: 'result == 1', provider: {web: {url: 'https://example.com'}}}]
 `
 
-// archive is a script together with its repository.
+// archive is a simulator script, in one txtar archive with its repository.
 const archive = web + `-- v2/apps/web/kustomization.yaml --
 resources: [web.yaml, config.yaml]
 -- v2/apps/web/config.yaml --
@@ -212,7 +212,7 @@ func TestSimulateAnArchive(t *testing.T) {
 	}
 }
 
-// TestSimulateARefusedApp checks the error for a push of a version that cannot be rendered.
+// TestSimulateARefusedApp checks the error if a script pushes a version that cannot be rendered.
 func TestSimulateARefusedApp(t *testing.T) {
 	script := strings.Replace(archive, "replicas: 2", "replicas: two", 1)
 	want := "line 2: push v7: apps/web/web.yaml: spec.replicas: "
@@ -221,8 +221,8 @@ func TestSimulateARefusedApp(t *testing.T) {
 	}
 }
 
-// TestScriptsOfTimelines runs scripts with releases in windows and during freezes, all kinds of workloads, and users' commands.
-// testdata/cases has one situation per file.
+// TestScriptsOfTimelines runs simulator scripts with windows and freezes, all kinds of workloads, and commands of users. Each file in
+// testdata/cases has one situation.
 func TestScriptsOfTimelines(t *testing.T) {
 	cases, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(cases) == 0 {

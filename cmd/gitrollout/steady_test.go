@@ -17,11 +17,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gate is halfThenGate without scaling: surge.
+// gate is the strategy halfThenGate without "scaling: surge".
 const gate = "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 
-// TestSteadyStateIsFree brings apps of every kind to rest. Later passes without changes must cost one look-up of refs each, in the same
-// process and in a new one.
+// TestSteadyStateIsFree makes passes until apps with different strategies and phases are at rest. Then a pass without changes must cost
+// only one look-up of refs, in the same process and in a new one.
 func TestSteadyStateIsFree(t *testing.T) {
 	kube := testcluster.Shared(t)
 	repo := gittest.New(t)
@@ -80,7 +80,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 	if cost.writes != 0 || cost.dryRuns != 0 || cost.pushes != 0 || cost.commits != 0 {
 		t.Errorf("a new process cost %+v in an unchanged world, want no writes, dry runs, pushes or commits", cost)
 	}
-	// A new process renders each app once at the head, and each app in flight once more at stable.
+	// A new process renders each app at the head, and each app with a release in flight also at its stable commit.
 	if apps, inFlight := 6, 2; cost.builds > apps+inFlight {
 		t.Errorf("a new process rendered %d times, want at most %d apps and %d stable versions of those in flight",
 			cost.builds, apps, inFlight)
@@ -90,7 +90,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 
 func paused(s rollout.State) bool { return s.Phase == rollout.Paused }
 
-// appFiles returns an app with a Deployment, two Services, and a Rollout if strategy is not "".
+// appFiles returns the files of an app with a Deployment and two Services. If strategy is not "", the app also has a Rollout.
 func appFiles(name, strategy, version string) map[string]string {
 	resources := "resources:\n- app.yaml\n"
 	manifest := fmt.Sprintf(`apiVersion: apps/v1
@@ -126,7 +126,7 @@ spec:
 	return files
 }
 
-// testLoop is a loop. The test starts its passes.
+// testLoop is a loop that makes a pass only when the test calls for one.
 type testLoop struct {
 	*loop
 	ctx context.Context
@@ -142,13 +142,13 @@ func startLoop(tb testing.TB, server *gittest.Server, kube *testcluster.Cluster)
 	return &testLoop{loop: l, ctx: tb.Context()}
 }
 
-// pass makes one pass, which polls Git and the cluster. An app that cannot be rendered is held, which is no error here.
+// pass makes one pass, which polls Git and the cluster. A held app, for example one that cannot be rendered, causes no error.
 func (l *testLoop) pass(tb testing.TB) {
 	tb.Helper()
 	must(tb, l.RunOnce(l.ctx, time.Now, true))
 }
 
-// await makes passes until the records on the state branch satisfy a condition.
+// await makes passes until the records of all apps satisfy a condition.
 func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func(map[string]rollout.State) bool) {
 	tb.Helper()
 	states := map[string]rollout.State{}
@@ -166,7 +166,7 @@ func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func
 	})
 }
 
-// atRest makes passes until they have cost nothing for a second.
+// atRest makes passes until, for a second, they have cost nothing except the look-ups of refs.
 func (l *testLoop) atRest(tb testing.TB) {
 	tb.Helper()
 	quiet := time.Now()
@@ -181,7 +181,7 @@ func (l *testLoop) atRest(tb testing.TB) {
 	})
 }
 
-// costs are the requests, writes and renders of a loop.
+// costs counts what a loop has done: requests to Git and to the API server, renders, decisions and commits.
 type costs struct {
 	requests, lookups, fetches, pushes int64 // Git
 	writes, dryRuns, reads             int   // API
@@ -205,7 +205,7 @@ func (c costs) minus(o costs) costs {
 	}
 }
 
-// statesOf reads all records from Git, by app.
+// statesOf reads the records of all apps from the state branch. The keys are the names of the apps.
 func statesOf(tb testing.TB, repo *gittest.Repo) map[string]rollout.State {
 	tb.Helper()
 	states := map[string]rollout.State{}

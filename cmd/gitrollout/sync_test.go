@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSync checks that a reconciler that polls once an hour releases a push after sync, and that a wrong secret has no effect.
+// TestSync checks that, after gitrollout sync, a reconciler that polls once an hour releases a push. With a wrong secret, nothing happens.
 func TestSync(t *testing.T) {
 	w, p := runningWorld(t, time.Hour)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,16 +24,16 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// podServer serves pods with one container, whose log has the line "first" and later lines.
+// podServer serves pods with one container. The log of the container has the line "first", and then the lines from more.
 type podServer struct {
 	start time.Time
-	more  chan string // the later lines; each is sent to one of the open logs
+	more  chan string // the later lines; each goes to only one of the open logs
 
 	mu       sync.Mutex
 	hash     string   // the pods' revision
-	restarts int      // the logs that end after the line "first", because the container restarts
-	run      int      // the container's current run
-	events   []string // the requests for logs, and their ends
+	restarts int      // how many logs still end after the line "first", because the container restarts
+	run      int      // the number of the container's current run
+	events   []string // the requests for logs, and the ends of these requests
 }
 
 func (s *podServer) event(text string) {
@@ -42,7 +42,7 @@ func (s *podServer) event(text string) {
 	s.events = append(s.events, text)
 }
 
-// await waits until the events are these, in any order.
+// await waits until there are as many events as in want. They must be the events in want, in any order.
 func (s *podServer) await(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -104,7 +104,7 @@ func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestFollow checks which logs are read again, and where they begin, when pods change their version.
+// TestFollow checks what happens to followed logs when pods change their version: which logs are read again, and from which line.
 func TestFollow(t *testing.T) {
 	of := func(role, hash string, pods ...string) status.Revision {
 		r := status.Revision{Name: hash, Role: role, PodHash: hash}
@@ -119,8 +119,8 @@ func TestFollow(t *testing.T) {
 		restarts int
 		listings [][]status.Revision
 		hash     []string   // the pods' revision at each listing
-		want     [][]string // further events after each listing
-		first    int        // how often the line "first" is printed
+		want     [][]string // the additional events after each listing
+		first    int        // how many times the line "first" is printed
 	}{
 		"a promoted canary has joined the stable pods": {status.Stable, 0, [][]status.Revision{
 			listing(of("stable", "a", "old")),

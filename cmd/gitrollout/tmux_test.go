@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// pane is a shell in tmux, a real terminal emulator.
+// pane is a shell in tmux, which is a real terminal emulator.
 type pane struct {
 	*testing.T
 	socket string
 }
 
-// newPane starts tmux with a window of the given size. It needs the program tmux.
+// newPane starts tmux with one window of the given size. The test fails if tmux is not installed.
 func newPane(t *testing.T, columns, rows int) *pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -53,7 +53,7 @@ func (p *pane) resize(columns, rows int) {
 	p.tmux("resize-window", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows))
 }
 
-// screen returns the visible text, everything also the scrollback.
+// screen returns the visible text of the window. everything returns this text together with the scrollback.
 func (p *pane) screen() string     { p.Helper(); return p.tmux("capture-pane", "-p") }
 func (p *pane) everything() string { p.Helper(); return p.tmux("capture-pane", "-p", "-S", "-") }
 
@@ -72,7 +72,7 @@ func (p *pane) await(what string, ok func(screen string) bool) string {
 	return s
 }
 
-// leave interrupts the command. The command must exit with 0, and the terminal must then have a prompt, echo and a cursor.
+// leave interrupts the running command, which must exit with code 0. The terminal must then show a prompt, the typed text and the cursor.
 func (p *pane) leave() {
 	p.Helper()
 	p.tmux("send-keys", "C-c")
@@ -89,15 +89,15 @@ func (p *pane) leave() {
 	}
 }
 
-// shows returns a condition that holds if the text has all parts.
+// shows returns a condition that is true for texts that contain all parts.
 func shows(parts ...string) func(string) bool {
 	return func(s string) bool {
 		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(s, part) })
 	}
 }
 
-// TestWatchInATerminal watches a release in a window that is resized. The app must be drawn once, in place, and the screen must always name
-// the next action.
+// TestWatchInATerminal watches a release in a window that changes its size. The app must be drawn only once, always in the same place. At
+// the gate, the screen must name the next action.
 func TestWatchInATerminal(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	term := newPane(t, 120, 40)
@@ -122,7 +122,7 @@ func TestWatchInATerminal(t *testing.T) {
 
 	for _, size := range [][2]int{{80, 30}, {100, 24}, {120, 40}} {
 		term.resize(size[0], size[1])
-		time.Sleep(1500 * time.Millisecond) // the program redraws at the signal, and again a second later
+		time.Sleep(1500 * time.Millisecond) // the program redraws when the size changes, and again a second later
 		term.await(fmt.Sprintf("the gate in %v", size), shows("Paused", "To go on", "gitrollout abort"))
 		once(fmt.Sprint(size))
 	}
@@ -134,7 +134,7 @@ func TestWatchInATerminal(t *testing.T) {
 	term.leave()
 }
 
-// TestListInATerminal watches a list of apps that does not fit into the window.
+// TestListInATerminal watches a list with more apps than the window has lines.
 func TestListInATerminal(t *testing.T) {
 	repo := fleetRepo(t, 250)
 	term := newPane(t, 100, 20)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestValidateRefusesTemplates checks that validate refuses each invalid analysis of package render's tests, without a network.
+// TestValidateRefusesTemplates checks that validate refuses the invalid analyses in package render's test data, without a network.
 func TestValidateRefusesTemplates(t *testing.T) {
 	t.Parallel()
 	const folder = "../../render/testdata/invalid/analysis/"

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestVendorFrom checks that --from rewrites a kustomization, reports paths relative to the caller's folder, and excludes other flags.
+// TestVendorFrom checks that vendor --from rewrites a kustomization, and excludes other flags. Errors have paths from the caller's folder.
 func TestVendorFrom(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const file = "apps/shop/kustomization.yaml"
@@ -34,7 +34,7 @@ func TestVendorFrom(t *testing.T) {
 	}
 }
 
-// TestVendorFollowsNobody checks that a vendor.yaml in a vendored folder is ignored, without a request.
+// TestVendorFollowsNobody checks that a vendor.yaml inside a vendored folder is ignored, so that its sources are not requested.
 func TestVendorFollowsNobody(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const mine = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- git: {url: /nowhere, ref: v1}\n  into: base\n"

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// listings is a viewer with one listing for each look.
+// listings is a viewer that returns one listing after another, one at each call.
 type listings [][]status.App
 
 func (l *listings) Listing(context.Context, []string, time.Time) (status.Listing, error) {
@@ -26,7 +26,8 @@ func (l *listings) Listing(context.Context, []string, time.Time) (status.Listing
 
 func (*listings) Refresh(context.Context) (bool, error) { return true, nil }
 
-// TestWatchOfAPatternWithoutAMatch checks that list -w reports such a pattern at the start, but not if an app is removed later.
+// TestWatchOfAPatternWithoutAMatch checks that list -w reports a pattern that matches no app at the start. If the app that matches is
+// removed later, nothing is reported.
 func TestWatchOfAPatternWithoutAMatch(t *testing.T) {
 	shop, none := []status.App{{App: "shop"}}, []status.App{}
 	for name, c := range map[string]struct {
@@ -53,7 +54,7 @@ func TestWatchOfAPatternWithoutAMatch(t *testing.T) {
 	}
 }
 
-// TestWatchInAPipe checks that get -w prints the app, and then one line for each change.
+// TestWatchInAPipe checks the output of get -w in a pipe: first the app, and then one line for each change.
 func TestWatchInAPipe(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	ctx, stop := context.WithCancel(t.Context())
