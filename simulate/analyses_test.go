@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// analysisTemplates has the templates of random analyses: a metric with three measurements, a metric without a limit, and a Job.
+// analysisTemplates has the AnalysisTemplates that random analyses use: a metric measured three times, a metric without a count, a Job.
 var analysisTemplates = []any{
 	analysisTemplate("errors", map[string]any{"interval": "20s", "count": 3, "provider": web}),
 	analysisTemplate("watch", map[string]any{"interval": "45s", "failureLimit": 1, "provider": web}),
@@ -29,7 +29,7 @@ func analysisTemplate(name string, metric map[string]any) map[string]any {
 	return manifest(rollout.APIVersion, "AnalysisTemplate", name, map[string]any{"spec": map[string]any{"metrics": []any{metric}}})
 }
 
-// randomAnalyses adds analyses to a canary's steps and background, or before and after a blue-green switch.
+// randomAnalyses adds analyses to a canary's steps and background, or before and after the switch of a blue-green workload.
 func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	random := func(names ...string) map[string]any {
 		return map[string]any{"templates": []any{map[string]any{"templateName": names[rng.IntN(len(names))]}}}
@@ -45,7 +45,7 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	}
 	steps := slices.Clone(w.steps())
 	for range 1 + rng.IntN(2) {
-		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // after the first step, which has a name
+		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // after the first step, because that step has a name
 		steps = slices.Insert(steps, at, any(map[string]any{"analysis": random("errors", "suite")}))
 	}
 	w.setSteps(steps)
@@ -56,7 +56,7 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	}
 }
 
-// isMeasured reports whether the workload's releases have analyses.
+// isMeasured reports whether the workload's Rollout document has analyses.
 func (w workloadSource) isMeasured() bool {
 	return !w.plain && (w.canary["analysis"] != nil || w.hasStep("analysis") ||
 		w.blueGreen["prePromotionAnalysis"] != nil || w.blueGreen["postPromotionAnalysis"] != nil)
@@ -68,14 +68,14 @@ func (w workloadSource) hasStep(kind string) bool {
 	return slices.ContainsFunc(w.steps(), func(step any) bool { return step.(map[string]any)[kind] != nil })
 }
 
-// lab is a process's reconciler.Analyzer. Measurements take a random time and have random results, mostly bad for one release in four.
+// lab is a process's reconciler.Analyzer. Measurements have a random duration and result. One release in four gets mostly bad results.
 type lab struct {
 	u       *universe
 	process *Process
 	tasks   []task
 }
 
-// task is a running measurement.
+// task is a measurement that is running, or whose result was not read yet.
 type task struct {
 	strategies.Measure
 	app string
@@ -139,13 +139,13 @@ func (l *lab) verdict(release rollout.Hash) rollout.AnalysisPhase {
 	}
 }
 
-// checkVerdict checks a rejection by an analysis: the rejected release has a bad measurement that started after the release began.
+// checkVerdict checks each new rejection by an analysis: a bad measurement of the release must have started after the release began.
 func (p *promises) checkVerdict(app string, was, is rollout.State) {
 	if len(is.Rejected) == 0 || was.Release == nil || p.u.chaos.meddling {
 		return
 	}
 	r := is.Rejected[0]
-	// After a retry has removed the newest rejection, an older rejection comes first.
+	// If a retry removes the newest rejection, an older rejection becomes the first one.
 	isKnown := func(k rollout.Rejection) bool { return k.At.Equal(r.At) && k.Hash == r.Hash }
 	if slices.ContainsFunc(was.Rejected, isKnown) || !strings.HasPrefix(r.Reason, "analysis ") {
 		return
@@ -157,7 +157,7 @@ func (p *promises) checkVerdict(app string, was, is rollout.State) {
 	}
 }
 
-// checkMeasuring checks that at rest only the release in flight is measured.
+// checkMeasuring checks, at rest, that no release is measured except the release in progress.
 func (p *promises) checkMeasuring() {
 	for _, a := range p.u.procs {
 		l := p.u.labs[a.Name]
@@ -173,7 +173,7 @@ func (p *promises) checkMeasuring() {
 	}
 }
 
-// duringAnalysis pushes, aborts, reverts or retries while a release is measured, or after its rejection.
+// duringAnalysis pushes a version, an abort or a revert while a release is measured, or a retry after the release was rejected.
 func duringAnalysis(u *universe, i int) bool {
 	name := u.head().apps[i].name
 	s := u.oracle.states[name]
@@ -200,7 +200,7 @@ func duringAnalysis(u *universe, i int) bool {
 	return true
 }
 
-// pastLab is a mutation that reports the bad measurements of earlier releases for the current release.
+// pastLab is a mutation of lab. It reports the failed measurements of earlier releases also for the current release.
 type pastLab struct {
 	*lab
 	going map[string][]rollout.AnalysisRun // by app

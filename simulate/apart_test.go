@@ -10,12 +10,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// picky is a Git server that refuses commits with a given word in the message. While away is set, it is unreachable.
+// picky is a Git server that refuses commits whose message contains a given word. While away is set, it cannot be reached.
 type picky struct {
 	*Clone
 	refuses string
 	away    bool
-	single  int // pushes of a single app while the server was down
+	single  int // number of pushes of a single app while away was set
 }
 
 func (p *picky) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
@@ -33,8 +33,8 @@ func (p *picky) Push(ctx context.Context, updates []rollout.Update) (map[string]
 	return p.Clone.Push(ctx, updates)
 }
 
-// TestOneTransitionKeepsNoOtherFromGit checks that other apps' transitions are recorded when the server refuses one app's transition. While
-// the server is down, the process does not push each app separately.
+// TestOneTransitionKeepsNoOtherFromGit checks that if the server refuses the record of one app, the other apps' records are pushed. While
+// the server is unreachable, the process does not push each app separately.
 func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	p, server := newStory(t, twoApps("v1")), &picky{}
 	p.parts.Wrap = func(process *Process, o *reconciler.Options) {
@@ -46,7 +46,7 @@ func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	server.refuses = "shop"
 	p.files("v2 of both", twoApps("v2"))
 	p.checkPhase("till", rollout.Paused)
-	p.checkPhase("shop", rollout.Healthy) // the server refuses shop's transition
+	p.checkPhase("shop", rollout.Healthy) // the server refuses the record of shop's release
 	server.refuses = ""
 	p.tick(5)
 	p.checkPhase("shop", rollout.Paused)
@@ -57,8 +57,8 @@ func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	}
 }
 
-// TestAppThatComesBackRunsItsHook removes a preview with a hook from Git, and restores it. The old Job has the new Job's name, and must not
-// block the deployment.
+// TestAppThatComesBackRunsItsHook removes a preview app with a hook from Git, and adds it again. The old Job has the same name as the new
+// Job. It must not block the second deployment.
 func TestAppThatComesBackRunsItsHook(t *testing.T) {
 	const job = "\n---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {gitrollout.dev/hook: before}\n" +
 		"spec:\n  template:\n    spec: {restartPolicy: Never, containers: [{name: m, image: \"m:1\"}]}\n"

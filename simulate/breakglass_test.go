@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// breakGlass annotates a random workload with a request to abort its release, mostly of the version in the cluster.
+// breakGlass annotates a random workload with a request to abort its release. Most requests name the version in the cluster.
 func (u *universe) breakGlass() {
 	all := u.workloads()
 	if len(all) == 0 {
@@ -40,14 +40,14 @@ func (u *universe) breakGlass() {
 	u.promises.brokeGlass(w, b)
 }
 
-// brokeGlass notes that users may get the stable version of an app back, if a user aborted its release.
+// brokeGlass notes that users of an app may get an older version, if the request of the user can abort a release.
 func (p *promises) brokeGlass(w rollout.Workload, b rollout.BreakGlass) {
 	p.glass[b.Text()] = b
 	app := p.u.oracle.appOf(w)
 	s := p.u.oracle.states[app]
 	r := s.Release
 	if s.Draining != nil {
-		r = s.Stable // its former version still has pods, so an abort rolls it back
+		r = s.Stable // the previous stable version still has pods, so an abort returns to this version
 	}
 	if r == nil {
 		return
@@ -67,7 +67,7 @@ func (p *promises) checkGlass(app string, was, is rollout.State) {
 		return
 	}
 	named := append(slices.Collect(maps.Values(r.Templates)), r.Hash)
-	if is.Stable != nil { // a step without new pods
+	if is.Stable != nil { // at a step without new pods, users see the stable version
 		named = slices.AppendSeq(named, maps.Values(is.Stable.Templates))
 	}
 	if !slices.Contains(named, b.Release) || b.Serial < r.Serial {
@@ -75,7 +75,7 @@ func (p *promises) checkGlass(app string, was, is rollout.State) {
 	}
 }
 
-// anyGlass makes each request to break glass name the version in the cluster.
+// anyGlass changes each abort request (break glass) so that it names the version in the cluster.
 func anyGlass(_ starting, _ string, live *rollout.ObservedWorkload) {
 	if b, err := rollout.ParseBreakGlass(live.BreakGlass); err == nil {
 		b.Release, b.Serial = live.Hash, live.Serial

@@ -10,25 +10,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Effect is an action on Git or the cluster that a process is about to take.
+// Effect is an action on Git or on the cluster, just before a process takes the action.
 type Effect struct {
-	Verb   string // fetch, read, push, check, compare, apply, prune
-	Object string // the target
+	Verb   string // fetch, read, push, ask, check, compare, apply, evict, unannotate, prune, make or delete
+	Object string // the object, app, branch or commit of the action
 }
 
-// String returns the effect in words.
+// String returns the verb and the object.
 func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object, " ") }
 
-// Outcome is an effect's result. The zero value means that the effect happens.
+// Outcome is an effect's result. The zero Outcome means that the effect happens without an error.
 type Outcome struct {
 	Err   error // the error that the process receives
-	After bool  // the effect happens, but the process receives Err
+	After bool  // the effect happens, although the process receives Err
 }
 
 // Gate is called before each effect of a process, and may block the process.
 type Gate func(Effect) Outcome
 
-// Clone is a process's mirror of the Git server. It has the commits that the process has fetched.
+// Clone is a process's mirror of the Git server. It holds only the commits that the process has fetched.
 type Clone struct {
 	server  *Git
 	name    string // the process's name
@@ -36,13 +36,13 @@ type Clone struct {
 	cluster string
 	gate    Gate
 	local   map[string]bool
-	state   string // the name of the state branch in the newest configuration
+	state   string // the state branch's name in the newest readable configuration
 	main    string // the head of main at the last fetch
 }
 
 var _ reconciler.Repository = (*Clone)(nil)
 
-// Clone returns a mirror without commits, for a process.
+// Clone returns a mirror without commits for a process.
 func (g *Git) Clone(name, branch, cluster string, gate Gate) *Clone {
 	return &Clone{
 		server: g, name: name, branch: branch, cluster: cluster, gate: gate,
@@ -64,7 +64,7 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 		c.main = main
 		path := rollout.ConfigPath(c.cluster)
 		config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
-		if err == nil { // after an error, keep the last readable name
+		if err == nil { // otherwise, c.state keeps its value
 			c.state = config.StateBranch
 		}
 	}
@@ -106,7 +106,7 @@ func (c *Clone) Bring(_ context.Context, ids []string) (gone []string, err error
 	return gone, nil
 }
 
-// Push implements reconciler.Repository. The server moves all branches or none.
+// Push implements reconciler.Repository. The server moves all branches of the updates, or none.
 func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
 	made := make(map[string]string, len(updates))
 	var moves []move
@@ -178,7 +178,7 @@ func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, 
 	return c.server.Merge(commit, onto), nil
 }
 
-// Merge returns the merge of a commit into another commit.
+// Merge returns the merge of the single commit id, without earlier commits, into the commit onto.
 func (g *Git) Merge(id, onto string) rollout.Merge {
 	is, was, now := g.commits[id].files, g.commits[g.Parent(id)], g.commits[onto].files
 	m := rollout.Merge{Edits: map[string][]byte{}}
@@ -208,7 +208,7 @@ type move struct {
 	branch, from, to string // from and to are commits; to is "" for a deletion
 }
 
-// prepare creates an update's commit. The result's field "to" is empty if the update changes nothing.
+// prepare creates an update's commit. If the update changes nothing, the field "to" of the result is empty.
 func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)
@@ -231,7 +231,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves all branches of a push, or none if another push has moved a branch. A repeated push has no effect.
+// receive moves all branches of a push, or none if a branch has moved meanwhile. A repeated push has no effect.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

@@ -14,17 +14,17 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Cluster is an API server in memory. One field manager applies all objects with force; Kube models the controllers.
+// Cluster is an API server in memory. One field manager applies all objects with force. Kube models the controllers.
 type Cluster struct {
 	Kube *kube.Cluster
-	Ends func(job string) rollout.JobState // returns the state of a Job that has not ended
+	Ends func(job string) rollout.JobState // returns a Job's state at each check, until the Job has ended
 
 	jobs    map[string]*job // the key is namespace/name
-	made    map[string]int  // number of times that a Job was created; the key is the hook run's annotation
+	made    map[string]int  // how often a Job was created; the key is the annotation of the hook's run
 	objects map[rollout.Ref]*object
-	foreign map[rollout.Ref]string                            // objects of other controllers; the value is the controller
+	foreign map[rollout.Ref]string                            // objects that other controllers own; the value is the owner
 	version int                                               // increases with each change that a watch would report
-	writes  int                                               // number of objects that reconcilers wrote or deleted
+	writes  int                                               // number of writes and deletions of objects by reconcilers
 	writing func(by *View, app string, object rollout.Object) // called before each write
 	wrote   func(by *View, o rollout.Object, digest string)   // called after each write
 	changed func(what string)                                 // called after each change
@@ -81,7 +81,7 @@ func digestOf(app string, o rollout.Object) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// drifted reports whether another writer has changed an object's replicas.
+// drifted reports whether a workload in the cluster has other replicas than the object o sets.
 func (c *Cluster) drifted(o rollout.Object) bool {
 	w, is := c.Kube.WorkloadOf(o.Ref())
 	d := c.Kube.Deployments[w]

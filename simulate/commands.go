@@ -102,10 +102,10 @@ func (s *Story) pods(verb string, args []string) error {
 	return nil
 }
 
-// mostPods is the maximum number of pods in a command, because the model needs time for each pod.
+// mostPods is the largest number of pods in a command. It is limited, because the model needs time for each pod.
 const mostPods = 1000
 
-// oneOf checks that a name is known. Its error lists the known names.
+// oneOf returns an error unless name is in known. The error lists the known names.
 func oneOf(what, name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil
@@ -129,7 +129,7 @@ func (s *Story) names() (metrics, hooks []string) {
 	return metrics, hooks
 }
 
-// renders returns a render of each app at each pushed commit. It leaves out commits that cannot be rendered.
+// renders returns a render of each app at each pushed commit, except commits at which the app cannot be rendered.
 func (s *Story) renders() (all []*rollout.Render) {
 	for _, id := range s.pushes {
 		for _, a := range s.branch().Apps {
@@ -162,7 +162,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	return oneOf("version with pods", version, known)
 }
 
-// appOf finds an app's name in a line's words. It returns the app and the other words. The only app needs no name.
+// appOf returns the app named in a command's arguments, and the other arguments. A single app needs no name.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string
@@ -220,11 +220,11 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits each newTag in the app's files. Without a newTag, it edits the tags in a chart's values. Without a
-// tag, it edits images. It fails if the app cannot be rendered at any commit.
+// setVersion adds edits that set each newTag in the app's files. Without a newTag, they set each tag in a chart's
+// values. Without both, they set each image's tag. setVersion fails if the app cannot be rendered at any pushed commit.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
-	for _, id := range slices.Backward(s.pushes) { // find the newest commit at which the app can be rendered
+	for _, id := range slices.Backward(s.pushes) { // the newest commit at which the app can be rendered
 		var err error
 		if made, err = s.reader.Render(snapshot{s.git.commits[id]}, a); err == nil {
 			break
@@ -256,7 +256,7 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byt
 	return nil
 }
 
-// pushFiles commits the script's files in one folder. The committed paths are relative to the folder.
+// pushFiles commits the script's files below one folder. The committed paths are relative to this folder.
 func (s *Story) pushFiles(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("push files: name one folder of the script")
@@ -274,7 +274,7 @@ func (s *Story) pushFiles(args []string) error {
 	return nil
 }
 
-// revert restores all files from the newest commit that has another release of the app.
+// revert restores all files from the newest pushed commit in which the app has another release than at the head.
 func (s *Story) revert(args []string) error {
 	app, _, err := s.appOf(args)
 	if err != nil {
@@ -292,7 +292,7 @@ func (s *Story) revert(args []string) error {
 			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
-		delete(edits, promotion) // a revert of the release's own commit does not change the promotion file
+		delete(edits, promotion) // like a git revert of the release's commit, keep the promotion file
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}
@@ -320,7 +320,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, as the commands of gitrollout with the names of the verbs do.
+// decide pushes a promotion file, as the command of gitrollout with the same name as the verb does.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

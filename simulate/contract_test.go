@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// memoryRemote is the simulator's Git server for the contract's tests.
+// memoryRemote gives the contract's tests access to the simulator's Git server.
 type memoryRemote struct {
 	*Git
 	down, lose bool
@@ -45,7 +45,7 @@ func TestGitKeepsTheContract(t *testing.T) {
 	contract.Repository(t, func(*testing.T) contract.Remote { return &memoryRemote{Git: NewGit(nil)} })
 }
 
-// memoryCluster is the simulator's cluster for the contract's tests.
+// memoryCluster gives the contract's tests access to the simulator's cluster.
 type memoryCluster struct {
 	*View
 	others others
@@ -103,7 +103,7 @@ func openMemory(*testing.T) contract.Cluster {
 	return m
 }
 
-// TestStaleClusterShowsItsOwnWrites checks that a process with broken watches sees at least its own writes.
+// TestStaleClusterShowsItsOwnWrites checks that a process whose watches are broken still sees its own writes.
 func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 	c := NewCluster(rand.New(rand.NewPCG(1, 1)), noon)
 	c.wrote = (*View).learn
@@ -121,5 +121,5 @@ func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 	}
 }
 
-// Open lets every effect happen.
+// Open is a Gate that lets every effect happen.
 func Open(Effect) Outcome { return Outcome{} }

@@ -18,48 +18,48 @@ const (
 	namespace   = "shop"
 )
 
-// source is the content of the users' branch at one commit.
+// source describes the content of main at one commit.
 type source struct {
 	apps []appSource
-	slip string // the mistake in the configuration, "" for none
+	slip string // slipConfig, slipFolder, or "" without a mistake
 
-	isFrozen bool // a freeze of all apps is in force
+	isFrozen bool // there is a Freeze of all apps
 }
 
-// These values of source.slip are mistakes that affect every app of a repository.
+// These values of source.slip are mistakes that concern all apps of the repository.
 const (
 	slipConfig = "config" // the configuration cannot be read
 	slipFolder = "folder" // a folder has a name that no app may have
 )
 
-// appSource is one app's folder.
+// appSource describes one app's folder.
 type appSource struct {
-	id, name  string // id: the first name, which the objects keep; name: the folder's name
+	id, name  string // id: the first name, also used in the objects' names; name: the folder's name
 	workloads []workloadSource
 	config    int  // the version of the ConfigMap's data
-	broken    bool // the folder cannot be rendered, unless emptied is set
-	emptied   bool // with broken: the folder renders to no objects
+	broken    bool // the folder cannot be rendered or, if emptied is set, has no objects
+	emptied   bool // if broken is set too, the folder renders to no objects
 	promotion *rollout.Promotion
 	hooks     []hookSource
 }
 
-// hookSource is a hook: a Job before or after releases, or after rollbacks.
+// hookSource describes a hook: a Job before a release, after a release, or after a rollback.
 type hookSource struct {
 	name, when string
 	continues  bool
-	edition    int // the version of the Job
+	edition    int // the number of the Job's content
 }
 
-// workloadSource is one workload and, unless plain, its Rollout document.
+// workloadSource describes one workload and, unless plain is set, the workload's Rollout document.
 type workloadSource struct {
 	name, version    string
-	policy           string // "" for a Deployment, a StatefulSet's podManagementPolicy, or a constant such as onNodes for another kind
-	label            string // the pods' label app; "" for the workload's name
+	policy           string // "" for a Deployment, the podManagementPolicy of a StatefulSet, or a constant such as onNodes for another kind
+	label            string // the value of the pods' label "app"; "" means the workload's name
 	plain, gone      bool
 	replicas         *int
 	limits           [2]any // maxSurge, maxUnavailable
 	minReady         int
-	deadline, window int // window: the rollbackWindow, -1 for none
+	deadline, window int // window: the field rollbackWindow, -1 if absent
 	deadlineAbort    bool
 	paused           bool
 	services         []string
@@ -73,7 +73,7 @@ func (w workloadSource) steps() []any {
 	return steps
 }
 
-// setSteps replaces the steps in a copy of the canary, so that earlier commits keep their steps.
+// setSteps replaces the steps in a copy of the canary: sources of earlier commits share the original.
 func (w *workloadSource) setSteps(steps []any) {
 	w.canary = maps.Clone(w.canary)
 	w.canary["steps"] = steps
@@ -87,7 +87,7 @@ func (s source) clone() source {
 	return s
 }
 
-// files returns all files of the branch.
+// files returns all files of main. A nil value deletes the file.
 func (s source) files() map[string][]byte {
 	out := map[string][]byte{}
 	put := func(path string, v any) {
@@ -160,7 +160,7 @@ func (s source) files() map[string][]byte {
 	return out
 }
 
-// randomHooks returns the Jobs around an app's releases: at most one before, after and on abort. Some releases continue if a Job fails.
+// randomHooks returns the Jobs of an app's hooks: at most one before, after and on abort. Some let the release continue if their Job fails.
 func randomHooks(rng *rand.Rand, app string) (hooks []hookSource) {
 	for _, when := range []string{"before", "after", "abort"} {
 		if rng.IntN(3) > 0 {
@@ -235,13 +235,13 @@ func (w workloadSource) workload() rollout.Workload {
 
 func (w workloadSource) apiVersion() string { return kinds[w.policy].apiVersion }
 
-// Each of these policies stands for a kind: DaemonSet, CloneSet, Kruise's DaemonSet and StatefulSet, and the two kinds of ownRows.
+// Each of these policies stands for a kind: DaemonSet, CloneSet, Kruise's DaemonSet, Kruise's StatefulSet, and the two kinds in ownRows.
 const (
 	onNodes, byCounts, onKruisesNodes, byKruisesOrdinals = "OnNodes", "ByCounts", "OnKruisesNodes", "ByKruisesOrdinals"
 	byNewCounts, byOldShare                              = "ByNewCounts", "ByOldShare"
 )
 
-// kinds maps a workload's policy to the workload's kind in records and its API version.
+// kinds maps workloadSource.policy to the kind as written in records, and to the API version.
 var kinds = map[string]struct{ kind, apiVersion string }{
 	"":                {"", "apps/v1"},
 	"OrderedReady":    {"StatefulSet", "apps/v1"},
@@ -254,7 +254,7 @@ var kinds = map[string]struct{ kind, apiVersion string }{
 	byOldShare:        {"ShardSet.example.com", "example.com/v1"},
 }
 
-// ownRows are the kinds that the configuration describes: a kind whose partition counts new pods, and a kind whose pods have ordinals.
+// ownRows has the kinds that the configuration describes: one whose partition counts new pods, and one whose pods have ordinals.
 var ownRows = []any{
 	map[string]any{"apiVersion": "example.com/v1", "kind": "GameServerSet",
 		"partition": map[string]any{"path": "spec.rollout.new", "counts": "new"}},
@@ -273,16 +273,16 @@ func parseOwnKinds() ([]rollout.Partitioned, string) {
 	return c.Workloads, rollout.PartitionedText(c.Workloads)
 }
 
-// partitionedPolicies are the partitioned kinds whose pods belong to no node.
+// partitionedPolicies has the policies of partitioned kinds that do not have one pod per node.
 var partitionedPolicies = []string{byCounts, byKruisesOrdinals, byNewCounts, byOldShare}
 
 // isOnNodes reports whether the workload has a pod on each node.
 func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.policy == onKruisesNodes }
 
-// kind turns a workload into another kind of workload.
+// kind is a function that turns a workload into another kind of workload.
 type kind func(w *workloadSource, rng *rand.Rand)
 
-// partitioned returns a kind with a partition. Its policy is a random entry of policies.
+// partitioned returns a function that turns a workload into a partitioned kind, with a random entry of policies.
 func partitioned(policies ...string) kind {
 	return func(w *workloadSource, rng *rand.Rand) {
 		policy := policies[0]
@@ -315,7 +315,7 @@ func (w *workloadSource) asKruisesAgent(rng *rand.Rand) {
 	delete(w.canary, "nodeOrder")
 }
 
-// asSet turns a workload into a StatefulSet without the fields of Deployments. Its canary scales in place and has batches.
+// asSet turns a workload into a StatefulSet, without the fields of Deployments. Its canary scales in place, with the steps of batches.
 func (w *workloadSource) asSet(rng *rand.Rand) {
 	w.policy, w.blueGreen, w.services = []string{"OrderedReady", "Parallel"}[rng.IntN(2)], nil, nil
 	w.canary = map[string]any{"scaling": "inPlace", "steps": batches(rng)}
@@ -462,7 +462,7 @@ func randomSteps(rng *rand.Rand, scaling string) []any {
 	return steps
 }
 
-// batches returns random steps, perhaps with a setCanaryScale.
+// batches returns random steps for in-place scaling. Half of the lists include a setCanaryScale.
 func batches(rng *rand.Rand) []any {
 	steps := randomSteps(rng, "inPlace")
 	if rng.IntN(2) == 0 {
@@ -472,7 +472,7 @@ func batches(rng *rand.Rand) []any {
 	return steps
 }
 
-// randomExperiments adds experiments between steps.
+// randomExperiments inserts one or two experiments into a list of steps.
 func randomExperiments(rng *rand.Rand, steps []any) []any {
 	for range 1 + rng.IntN(2) {
 		var templates []any

@@ -24,7 +24,7 @@ type commit struct {
 	parent  string
 	message string
 	files   map[string]file
-	tree    *tree // made at the first read
+	tree    *tree // nil until the first read
 }
 
 type file struct {
@@ -35,7 +35,7 @@ type file struct {
 // Self is the author of reconcilers' commits. Package git's Snapshot shows the same text.
 const Self = "a merged proposal"
 
-// NewGit returns a server without branches. The server calls the function "moved" after each move of a branch.
+// NewGit returns a server without branches. The server calls the function moved after each move of a branch.
 func NewGit(moved func(by string, branch, from, to string)) *Git {
 	if moved == nil {
 		moved = func(string, string, string, string) {}
@@ -43,16 +43,16 @@ func NewGit(moved func(by string, branch, from, to string)) *Git {
 	return &Git{commits: map[string]*commit{}, refs: map[string]string{}, moved: moved}
 }
 
-// Head returns a branch's commit, "" if the branch does not exist.
+// Head returns the id of a branch's newest commit, "" if the branch does not exist.
 func (g *Git) Head(branch string) string { return g.refs[branch] }
 
-// Branches lists the branches that begin with a prefix.
+// Branches returns the names of the branches that begin with a prefix, sorted.
 func (g *Git) Branches(prefix string) []string {
 	names := slices.Sorted(maps.Keys(g.refs))
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }
 
-// Files returns a commit's files by path, without links.
+// Files returns the content of a commit's files by path. It omits symbolic links.
 func (g *Git) Files(id string) map[string]string {
 	files := map[string]string{}
 	for name, f := range g.at(id).files {
@@ -70,21 +70,21 @@ func (g *Git) at(id string) *commit {
 	return &commit{}
 }
 
-// Parent returns the parent of a commit, "" for the first.
+// Parent returns the id of a commit's parent, "" for a first commit.
 func (g *Git) Parent(id string) string { return g.at(id).parent }
 
 // Subject returns the first line of a commit's message.
 func (g *Git) Subject(id string) string { return g.at(id).Subject }
 
-// Change is a user's commit on top of a branch.
+// Change describes a user's commit on top of a branch.
 type Change struct {
 	Branch, Author, Message string
 	When                    time.Time
-	Edits                   map[string][]byte // new content; the key is the path; a nil value deletes the file or folder
-	Links                   map[string]string // target of a symbolic link; the key is the path
+	Edits                   map[string][]byte // new contents by path; nil deletes the file or folder
+	Links                   map[string]string // targets of symbolic links by path
 }
 
-// Commit makes a user's commit and pushes it.
+// Commit makes a user's commit, moves the branch to it, and returns its id.
 func (g *Git) Commit(c Change) string {
 	made := g.make(g.refs[c.Branch], c.Edits, c.Author, c.Message, c.When)
 	for name, target := range c.Links {
@@ -95,7 +95,7 @@ func (g *Git) Commit(c Change) string {
 	return made.ID
 }
 
-// Set moves a branch to a commit without a check of the current commit. Commit "" deletes the branch.
+// Set moves a branch to a commit, whatever the branch's current commit is. If id is "", Set deletes the branch.
 func (g *Git) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {
@@ -104,7 +104,7 @@ func (g *Git) Set(by, branch, id string) {
 	g.moved(by, branch, was, id)
 }
 
-// make returns a commit on a parent, but does not store the commit.
+// make returns a commit on top of a parent, but does not store the commit.
 func (g *Git) make(parent string, edits map[string][]byte, author, message string, when time.Time) *commit {
 	files := map[string]file{}
 	maps.Copy(files, g.at(parent).files)

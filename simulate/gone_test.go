@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGoneAppsAreForgotten checks that neither the process nor the state branch keeps the names of removed apps. The test removes a hundred
-// previews that wait at a gate or were aborted there.
+// TestGoneAppsAreForgotten checks that names of removed apps remain neither in the process nor on the state branch. It removes many preview
+// apps that are paused in a release, or whose release was aborted.
 func TestGoneAppsAreForgotten(t *testing.T) {
 	many := 100
 	if testing.Short() {
@@ -58,7 +58,7 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	if kept := keysOf(p.process.Reconciler, "preview-"); len(kept) > 0 {
 		t.Errorf("names of apps that are gone are kept: %v", kept)
 	}
-	p.checkPhase(preview(0), "") // no record is left
+	p.checkPhase(preview(0), "") // no record remains
 	p.checkPhase(preview(1), "")
 	for _, branch := range p.git.Branches(rollout.OwnBranches) {
 		if strings.Contains(branch, "preview-") {
@@ -67,7 +67,7 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	}
 }
 
-// keysOf counts the map keys below root that contain a text, by the path of their map.
+// keysOf counts the map keys that contain a text, in all maps reachable from root. The result's key is the path to the map.
 func keysOf(root any, text string) map[string]int {
 	found, seen := map[string]int{}, map[any]bool{}
 	var walk func(path string, v reflect.Value, depth int)
@@ -101,7 +101,7 @@ func keysOf(root any, text string) map[string]int {
 	return found
 }
 
-// forMinutes commits edits and advances four minutes. Before each minute it runs passes until nothing changes.
+// forMinutes commits edits and advances the clock by four minutes. Before each minute, it runs passes until nothing changes.
 func (p *story) forMinutes(message string, edits map[string][]byte) {
 	p.t.Helper()
 	p.event = &Event{}

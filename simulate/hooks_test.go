@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// endOf returns the state of a Job. A Job succeeds or fails after some time. In a calm world each Job without an end succeeds.
+// endOf returns the state of a Job. Each Job succeeds or fails after some calls. While the world is calm, unfinished Jobs succeed.
 func (u *universe) endOf(job string) rollout.JobState {
 	if u.ends == nil {
 		u.ends = map[string]rollout.JobState{}
@@ -24,13 +24,13 @@ func (u *universe) endOf(job string) rollout.JobState {
 	return u.ends[job]
 }
 
-// isChecked reports whether the app has a hook "after", which runs when all users have the version, but before it is stable.
+// isChecked reports whether the app has a hook "after". Its Job runs when all users have the version, before the version is stable.
 func (a *appSource) isChecked() bool {
 	return slices.ContainsFunc(a.hooks, func(h hookSource) bool { return h.when == "after" })
 }
 
-// checkJobs checks that each attempt has at most one Job, and that each created Job was recorded as running. The second check needs a
-// single process and unedited records: otherwise a process may use an older record.
+// checkJobs checks that there is at most one Job for each run of a hook. With one process and no edited records, it also checks that each
+// Job was recorded before its creation.
 func (o *oracle) checkJobs() {
 	for id, n := range o.u.cluster.made {
 		if n > 1 {
@@ -48,7 +48,7 @@ func (o *oracle) checkJobs() {
 	}
 }
 
-// jobsOnRecord returns the Jobs of all records.
+// jobsOnRecord returns the Jobs that any record names, as namespace/name.
 func (o *oracle) jobsOnRecord() map[string]bool {
 	all := map[string]bool{}
 	for _, records := range o.records {
@@ -61,8 +61,8 @@ func (o *oracle) jobsOnRecord() map[string]bool {
 	return all
 }
 
-// checkHooks checks that hooks run one at a time. The hooks "before" end before a release begins, and the hooks "after" before it becomes
-// stable. Apps without Rollout documents follow only released contents.
+// checkHooks checks that hooks run one at a time. The hooks "before" must end before a release begins, and the hooks "after" before it
+// becomes stable. Without Rollout documents, a record may name a content with hooks only as a release.
 func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	before, running := 0, 0
 	if is.Source == "" {
@@ -70,7 +70,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	}
 	if r := o.at(app, is.Source); r != nil && is.Source != was.Source && len(r.Specs) == 0 && r.Hooked {
 		o.u.played["a content with hooks"]++
-		// A return to the stable content is no release.
+		// A return to the stable content is not a release.
 		isBack := is.Stable != nil && (is.Stable.Hash == r.Content || is.Stable.Commit == is.Source)
 		if !isBack && (is.Release == nil || is.Release.Hash != r.Content) {
 			o.u.fail("%s: %s is followed, whose content %s is no release", app, is.Source, r.Content)
@@ -88,7 +88,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 			running++
 		}
 	}
-	// A renamed app may run Jobs of both names.
+	// A renamed app may run Jobs of its old and its new name.
 	if isNamed := len(is.Formerly) > len(was.Formerly); running > max(1, before) && !isNamed {
 		o.u.fail("%s: %d hooks run at once", app, running)
 	}
@@ -97,7 +97,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 		o.checkEnded(app, is.Release, rollout.HookBefore, is.Hooks)
 	}
 	follows := was.Release == nil && is.Release == nil && was.Stable != nil && is.Stable != nil && was.Stable.Hash == is.Stable.Hash &&
-		// In another phase the change still belongs to a release.
+		// In another phase, the change still belongs to a release.
 		was.Phase == rollout.Healthy && is.Phase == rollout.Healthy && was.Source != "" && was.Source != is.Source && was.Draining == nil
 	if follows {
 		o.checkAlone(app, was, is)
@@ -110,7 +110,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	o.checkReturned(app, was, is)
 }
 
-// checkAlone checks a commit that changes hooks without a new version. The app follows the commit only after these hooks end well.
+// checkAlone checks a commit that changes hooks without a new version. A record may name the commit only after these hooks ended well.
 func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	before, now := o.u.appIn(was.Source, app), o.u.appIn(is.Source, app)
 	if before == nil || now == nil {
@@ -130,7 +130,7 @@ func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	}
 }
 
-// isFollowed reports whether an app without Rollout documents has all its pods at the recorded content, or runs a Job of the release.
+// isFollowed reports whether all pods of an app without Rollout documents have the recorded content, or a Job of the release is running.
 func (u *universe) isFollowed(app string, s rollout.State) bool {
 	runs := slices.ContainsFunc(s.Hooks, func(h rollout.HookRun) bool {
 		return h.Phase == rollout.HookRunning && h.Release == s.Release.Hash
@@ -162,7 +162,7 @@ func (o *oracle) checkEnded(app string, release *rollout.Release, when rollout.H
 	}
 }
 
-// checkVerdict checks that the recorded result of a Job is its real result.
+// checkVerdict checks that the result of a Job in a record is the Job's real result.
 func (o *oracle) checkVerdict(app string, run rollout.HookRun) {
 	end := o.u.ends[run.Job]
 	switch {
@@ -173,7 +173,7 @@ func (o *oracle) checkVerdict(app string, run rollout.HookRun) {
 	}
 }
 
-// checkIdentity checks that a running hook keeps its Job until the Job ends, even if its app is renamed.
+// checkIdentity checks that the record of a running hook keeps naming the same Job until the Job ends, even if the app is renamed.
 func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.HookRun) {
 	j := o.u.cluster.jobs[namespace+"/"+run.Job]
 	if run.Phase != rollout.HookRunning || j == nil || j.annotation != hook.ID(app, run) {
@@ -187,8 +187,8 @@ func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.Hoo
 	o.u.fail("%s: hook %s was running as Job %s, and has lost it", app, run.Name, run.Job)
 }
 
-// checkReturned checks that each abort hook has ended when its rollback ends. Exempt: a return to a version that served before, and a
-// release with the stable version's hash.
+// checkReturned checks that each hook "abort" has ended when its rollback ends. Exempt are a release that returns to an earlier version,
+// and a release with the stable version's hash.
 func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	ends := was.Release != nil && was.Phase == rollout.Aborting && was.Stable != nil && was.Release.Hash != was.Stable.Hash &&
 		!was.Release.Fast && is.Phase != rollout.Aborting && is.Phase != rollout.Promoting && is.Release == nil
@@ -223,7 +223,7 @@ func (j kindJobs) EnsureJob(ctx context.Context, object map[string]any, annotati
 	return state, err
 }
 
-// namedJobs reports a Job created under an app's former name as a Job of another app.
+// namedJobs reports a Job as taken by another app if the Job was created under a former name of its app.
 type namedJobs struct {
 	*View
 	u *universe
@@ -238,7 +238,7 @@ func (j namedJobs) EnsureJob(ctx context.Context, object map[string]any, annotat
 	return state, err
 }
 
-// hastyJobs creates a Job when the process only checks it.
+// hastyJobs creates each Job already when the process only checks the Job.
 type hastyJobs struct{ *View }
 
 func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
@@ -247,14 +247,14 @@ func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
 	return nil
 }
 
-// withoutHooks hides all hooks with a given value of the annotation, such as "before".
+// withoutHooks hides all hooks whose annotation has a given value, such as "before".
 func withoutHooks(when string) wrap {
 	return renders(func(_ starting, _ string, r *rollout.Render) {
 		r.Objects = slices.DeleteFunc(r.Objects, func(o rollout.Object) bool { return o.Annotation(hook.Annotation) == when })
 	})
 }
 
-// sameHooks renders the first edition of each hook.
+// sameHooks renders each hook with the content of its first edition.
 func sameHooks(_ starting, _ string, r *rollout.Render) {
 	for i, o := range r.Objects {
 		if hook.Is(o) {
@@ -267,7 +267,7 @@ func sameHooks(_ starting, _ string, r *rollout.Render) {
 // unhooked hides the hooks of apps without Rollout documents.
 func unhooked(_ starting, _ string, r *rollout.Render) { r.Hooked = r.Hooked && len(r.Specs) > 0 }
 
-// hopefulJobs deletes failed Jobs, so that they are created again.
+// hopefulJobs deletes each failed Job, so that the Job is created again.
 type hopefulJobs struct{ *View }
 
 func (j hopefulJobs) EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error) {

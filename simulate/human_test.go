@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// humanMove is an action of users or autoscalers during a release. play returns false if the move does not apply.
+// humanMove is an action of users or autoscalers during a release. The function play returns false if the action does not apply now.
 type humanMove struct {
 	name string
 	play func(u *universe, i int) bool
 }
 
-// rareMoves apply only at few moments, so human tries them first.
+// rareMoves apply only at few moments, so the method human tries them first.
 var rareMoves = []humanMove{
 	{"push in a phase", pushInPhase},
 	{"push while pods are kept", pushWhileKept},
@@ -26,10 +26,10 @@ var rareMoves = []humanMove{
 	{"people during an analysis", duringAnalysis},
 }
 
-// editMoves are further rare moves of the world PeopleAndSteps.
+// editMoves are more rare moves, for worlds with chaos.edits.
 var editMoves = []humanMove{{"all steps or none", allOrNoSteps}}
 
-// moves are the actions in the worlds with users. All are equally likely.
+// moves are the actions of users in worlds with chaos.humans. All are equally likely.
 var moves = []humanMove{
 	{"one weight", editSteps(oneWeight)},
 	{"a pause more", editSteps(pauseMore)},
@@ -54,7 +54,7 @@ var moves = []humanMove{
 // notPlayed maps the names of disabled moves to the reason.
 var notPlayed = map[string]string{}
 
-// human plays a random move.
+// human makes a random move for app i.
 func (u *universe) human(i int) {
 	rare := rareMoves
 	if u.chaos.edits {
@@ -83,7 +83,7 @@ func (u *universe) editApp(i int, what string, change func(*appSource)) {
 	u.edit(what+" of "+u.head().apps[i].name, func(s *source) { change(&s.apps[i]) })
 }
 
-// editWorkload changes a random workload that is in Git.
+// editWorkload pushes a change of a random workload of app i. It returns false if the workload is not in Git or the change does not apply.
 func (u *universe) editWorkload(i int, what string, change func(*workloadSource) bool) bool {
 	next := u.head().clone()
 	all := next.apps[i].workloads
@@ -93,14 +93,14 @@ func (u *universe) editWorkload(i int, what string, change func(*workloadSource)
 	}
 	if a, is := w.canary["analysis"].(map[string]any); is && a["startingStep"].(int) >= len(w.steps()) {
 		w.canary = maps.Clone(w.canary)
-		delete(w.canary, "analysis") // the analysis starts at a step that no longer exists
+		delete(w.canary, "analysis") // the analysis would start at a step that no longer exists
 	}
 	u.note("PEOPLE %s of %s", what, w.name)
 	u.push(next, what)
 	return true
 }
 
-// pushInPhase pushes a version at a difficult time: during a rollback, or at the end of a release.
+// pushInPhase pushes a version during a rollback, or during the last phase of a release.
 func pushInPhase(u *universe, i int) bool {
 	s := u.oracle.states[u.head().apps[i].name]
 	if s.Phase != rollout.Aborting && s.Phase != rollout.Promoting {
@@ -111,7 +111,7 @@ func pushInPhase(u *universe, i int) bool {
 	return true
 }
 
-// pushWhileKept pushes a version while old pods are kept.
+// pushWhileKept pushes a version while the pods of the previous stable version are kept.
 func pushWhileKept(u *universe, i int) bool {
 	s := u.oracle.states[u.head().apps[i].name]
 	if s.Draining == nil {
@@ -129,7 +129,7 @@ func (u *universe) pushAll(i int, when string) {
 	})
 }
 
-// emptyAtAGate scales a workload to 0, or back up, while a release moves the workload together with other workloads.
+// emptyAtAGate scales a workload of a release with several workloads to 0, or back up.
 func emptyAtAGate(u *universe, i int) bool {
 	s := u.oracle.states[u.head().apps[i].name]
 	if len(s.Progress) < 2 || s.Stable == nil || s.Phase == rollout.Aborting {
@@ -150,7 +150,7 @@ func emptyAtAGate(u *universe, i int) bool {
 	return true
 }
 
-// allOrNoSteps removes all steps from a workload in flight, or adds steps to a workload without steps.
+// allOrNoSteps removes all steps of a workload while a release changes it, or adds steps to a workload without steps.
 func allOrNoSteps(u *universe, i int) bool {
 	s, all := u.oracle.states[u.head().apps[i].name], u.head().apps[i].workloads
 	j := u.rng.IntN(len(all))
@@ -166,12 +166,12 @@ func allOrNoSteps(u *universe, i int) bool {
 			return
 		}
 		w.setSteps([]any{})
-		delete(w.canary, "analysis") // the analysis may start at a step that no longer exists
+		delete(w.canary, "analysis") // the analysis would start at a step that no longer exists
 	})
 	return true
 }
 
-// renameAtAGate renames the only Deployment of a release that waits at a gate. The template stays the same.
+// renameAtAGate renames the only Deployment of a release in phase Paused. The pod template stays the same.
 func renameAtAGate(u *universe, i int) bool {
 	s, all := u.oracle.states[u.head().apps[i].name], u.head().apps[i].workloads
 	if s.Phase != rollout.Paused || len(s.Progress) != 1 || len(all) != 1 || all[0].name != s.Progress[0].Workload.Name || u.rng.IntN(2) == 0 {
@@ -216,16 +216,16 @@ func stepLess(u *universe, steps []any) []any {
 	if len(steps) < 2 {
 		return nil
 	}
-	i := 1 + u.rng.IntN(len(steps)-1) // not the first step, which has a name
+	i := 1 + u.rng.IntN(len(steps)-1) // keep the first step, which has a name
 	return slices.Delete(steps, i, i+1)
 }
 
-// otherSettings changes delays and the deadline, without a new version.
+// otherSettings changes delays and the progress deadline, without a new version.
 func otherSettings(u *universe, i int) bool {
 	return u.editWorkload(i, "settings", func(w *workloadSource) bool {
 		w.canary, w.blueGreen = maps.Clone(w.canary), maps.Clone(w.blueGreen)
 		for _, key := range []string{"scaleDownDelaySeconds", "abortScaleDownDelaySeconds", "autoPromotionSeconds"} {
-			for _, fields := range []map[string]any{w.canary, w.blueGreen} { // the fields of the unused strategy are nil
+			for _, fields := range []map[string]any{w.canary, w.blueGreen} { // the map of the unused strategy is nil
 				if _, given := fields[key]; given {
 					fields[key] = u.rng.IntN(4) * 20
 				}
@@ -282,7 +282,7 @@ func replicasInGit(u *universe, i int) bool {
 	})
 }
 
-// replicasInCluster scales a workload like an autoscaler.
+// replicasInCluster scales workloads in the cluster, as an autoscaler does.
 func replicasInCluster(u *universe, _ int) bool {
 	u.scale()
 	return true
@@ -297,7 +297,7 @@ func replicasByHand(u *universe, _ int) bool {
 	return len(all) > 0
 }
 
-// weakVersion pushes a version with one pod that never becomes ready.
+// weakVersion pushes a version whose first pod never becomes ready.
 func weakVersion(u *universe, i int) bool {
 	u.editApp(i, "a version with a pod that stays unavailable", func(a *appSource) {
 		v := u.nextVersion()
@@ -308,7 +308,7 @@ func weakVersion(u *universe, i int) bool {
 	return true
 }
 
-// slip breaks or repairs the configuration of all apps.
+// slip adds a mistake that concerns all apps, or repairs the mistake.
 func slip(u *universe, _ int) bool {
 	u.edit("a slip in the configuration (toggled)", func(s *source) {
 		u.played["a slip "+map[bool]string{true: "made", false: "mended"}[s.slip == ""]]++
@@ -329,7 +329,7 @@ func toggleDocument(u *universe, i int) bool {
 	})
 }
 
-// toggleDocument removes a document or restores it, in half of the cases with a new version.
+// toggleDocument removes a Rollout document or restores it. In half of the cases, the restored document comes with a new version.
 func (u *universe) toggleDocument(w *workloadSource) {
 	if w.plain = !w.plain; !w.plain && u.serial%2 == 0 {
 		w.version = u.nextVersion()
@@ -364,7 +364,7 @@ func renameApp(u *universe, i int) bool {
 	return true
 }
 
-// lateMerge merges an earlier proposal of an app, perhaps an outdated one.
+// lateMerge merges an earlier proposal of an app, which may be outdated.
 func lateMerge(u *universe, i int) bool {
 	if len(u.proposed) == 0 {
 		return false
@@ -379,7 +379,7 @@ func lateMerge(u *universe, i int) bool {
 	return true
 }
 
-// otherRelease pushes a decision about a release that was verified or rejected.
+// otherRelease pushes a decision about an earlier release that was verified or rejected.
 func otherRelease(u *universe, i int) bool {
 	state := u.oracle.states[u.head().apps[i].name]
 	all := slices.Concat(state.Verified, rollout.Mapped(state.Rejected, func(r rollout.Rejection) rollout.Hash { return r.Hash }))
@@ -393,7 +393,7 @@ func otherRelease(u *universe, i int) bool {
 	return true
 }
 
-// decide pushes a decision about a release.
+// decide pushes a promotion file with a decision about a release.
 func (u *universe) decide(i int, what string, verb rollout.Verb, release rollout.Hash) {
 	u.serial++
 	p := &rollout.Promotion{Release: release, Decision: verb, Through: rollout.Full, At: fmt.Sprint(u.serial)}
@@ -421,10 +421,10 @@ func newRoot(u *universe, _ int) bool {
 	return true
 }
 
-// byHand is the version of an image set by hand.
+// byHand is the version of an image that a user has set by hand.
 const byHand = "hand"
 
-// editByHand edits a Deployment like kubectl edit, patch or set image.
+// editByHand edits a Deployment in the cluster, as kubectl edit, patch or set image does.
 func editByHand(u *universe, _ int) bool {
 	all := u.workloads()
 	if len(all) == 0 {
@@ -436,13 +436,13 @@ func editByHand(u *universe, _ int) bool {
 	u.oracle.guard(w).Excused += u.kube.Deployments[w].Replicas
 	u.promises.unsure[w] = true
 	if image {
-		u.promises.excuse(w) // pods with the image replace all other pods
+		u.promises.excuse(w) // pods with this image may replace all other pods
 	}
 	err := u.cluster.Edit(w.Ref(), func(o rollout.Object) {
 		spec := o.Map("spec")
 		spec["strategy"] = map[string]any{"rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}
 		if u.serial%2 == 1 {
-			spec["minReadySeconds"] = int64(0) // without the hold, the controller replaces all pods
+			spec["minReadySeconds"] = int64(0) // without the large minReadySeconds, the controller replaces all pods
 		}
 		if image {
 			container := o.Map("spec", "template", "spec")["containers"].([]any)[0].(map[string]any)
@@ -456,7 +456,7 @@ func editByHand(u *universe, _ int) bool {
 	return true
 }
 
-// isByHand reports whether an image set by hand is in a Deployment, in its pods, or behind a Service.
+// isByHand reports whether a Deployment or its pods have an image that was set by hand, or a Service selects this image's pods.
 func (u *universe) isByHand(d *kube.Deployment) bool {
 	pinned := slices.Collect(maps.Values(u.kube.Pins))
 	return kube.VersionOf(d.Template) == byHand || slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
@@ -464,13 +464,13 @@ func (u *universe) isByHand(d *kube.Deployment) bool {
 	})
 }
 
-// proposal is a promotion file that gitrollout once proposed.
+// proposal is a promotion file that gitrollout has proposed for an app.
 type proposal struct {
 	app       string
 	promotion *rollout.Promotion
 }
 
-// propose notes a proposal, so that lateMerge can merge it later.
+// propose notes the promotion file of a proposal, so that lateMerge can push the file later.
 func (u *universe) propose(branch, commit string) {
 	name, is := strings.CutPrefix(branch, "gitrollout/promote/"+testCluster+"/")
 	if !is || commit == "" || !u.chaos.humans {
@@ -482,7 +482,7 @@ func (u *universe) propose(branch, commit string) {
 	}
 }
 
-// proposalIn returns the promotion of an app in the commit of a proposal.
+// proposalIn returns the promotion file of an app in a commit of a proposal branch.
 func (u *universe) proposalIn(commit, branch, app string) *rollout.Promotion {
 	path := rollout.PromotionPath(testCluster, app)
 	p, err := rollout.ParsePromotion(path, []byte(u.git.Files(commit)[path]))

@@ -11,7 +11,7 @@ import (
 )
 
 type job struct {
-	annotation string // identifies the hook's run that created the Job
+	annotation string // identifies the hook's run for which the Job was created
 	state      rollout.JobState
 	made       time.Time
 }
@@ -21,7 +21,7 @@ var _ reconciler.Jobs = (*View)(nil)
 // CheckJob implements reconciler.Jobs. It accepts any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
-// EnsureJob implements reconciler.Jobs. While a Job has not ended, each call gets its state from the function Ends.
+// EnsureJob implements reconciler.Jobs. Until a Job has ended, each call asks the function Cluster.Ends for its state.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,
 ) (rollout.JobState, error) {
@@ -47,7 +47,7 @@ func (v *View) EnsureJob(
 	return j.state, nil
 }
 
-// makeJob creates a Job, unless the Job exists.
+// makeJob creates a Job, unless a Job with this key exists.
 func (c *Cluster) makeJob(key, annotation string) {
 	if c.jobs[key] == nil {
 		c.jobs[key] = &job{annotation: annotation, made: c.Kube.Now}
@@ -61,7 +61,7 @@ func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends maps prefixes of Jobs' names to the Jobs' states. All other Jobs succeed.
+// ends maps the name of a hook to the state of its Jobs, which are named HOOK-…. All other Jobs succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {
@@ -73,7 +73,7 @@ func (e ends) of(job string) rollout.JobState {
 	return rollout.JobState{Complete: true}
 }
 
-// set executes a command such as "job migrate fails". The hook must be known.
+// set executes a command such as "job migrate fails". It returns an error if no hook has the name.
 func (e ends) set(args, hooks []string) error {
 	state, known := map[string]rollout.JobState{
 		"completes": {Complete: true}, "runs": {}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},

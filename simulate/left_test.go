@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withoutShop deletes shop's folder, and writes other files in the same commit.
+// withoutShop deletes the folder of the app shop, and writes other files in the same commit.
 func (p *story) withoutShop(files map[string]string) {
 	p.t.Helper()
 	all := edits(files)
@@ -19,13 +19,13 @@ func (p *story) withoutShop(files map[string]string) {
 	p.edit("shop leaves", all)
 }
 
-// inTill returns files of till that hold a Deployment called shop.
+// inTill returns files that add a Deployment called shop to the app till.
 func inTill() map[string]string {
 	deployment, _, _ := strings.Cut(appFile("shop", "v3"), "---\n")
 	return map[string]string{"apps/till/shop.yaml": deployment, "apps/till/kustomization.yaml": "resources: [app.yaml, shop.yaml]\n"}
 }
 
-// TestProposalsLeaveWithTheirApp checks that gitrollout deletes an app's proposal when Git no longer has the app.
+// TestProposalsLeaveWithTheirApp checks that gitrollout deletes an app's proposals when the app is removed from Git.
 func TestProposalsLeaveWithTheirApp(t *testing.T) {
 	p := atGates(t)
 	p.decision("decision: abort\n")
@@ -40,8 +40,8 @@ func TestProposalsLeaveWithTheirApp(t *testing.T) {
 	}
 }
 
-// TestAppThatLeftTakesNothingBack removes an app from Git and aborts its release. The rollback writes no object that another app has by
-// now.
+// TestAppThatLeftTakesNothingBack removes an app from Git and aborts its release. The rollback must not write an object that now belongs to
+// another app.
 func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	p := atGates(t)
 	p.cluster.writing = func(_ *View, app string, o rollout.Object) {
@@ -53,11 +53,11 @@ func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	files[shopPromotion] = promotionOf(p.state("shop").Release.Hash, "decision: abort\n")[shopPromotion]
 	p.withoutShop(files)
 	p.tick(1)
-	p.checkServes("shop", "shop:v3") // till has the Deployment now, with this image
+	p.checkServes("shop", "shop:v3") // the Deployment belongs to till now, with this image
 }
 
-// TestAppThatLeftStaysAlone shows that a restarted process writes no object of an app that left Git. The configuration at main's head
-// cannot be read, and the configuration at the app's recorded commit still lists the app.
+// TestAppThatLeftStaysAlone checks that a restarted process writes no object of an app that left Git. The configuration at main's head is
+// unreadable, and the configuration at the app's recorded commit still lists the app.
 func TestAppThatLeftStaysAlone(t *testing.T) {
 	p := atGates(t)
 	p.withoutShop(inTill())
@@ -76,8 +76,8 @@ func TestAppThatLeftStaysAlone(t *testing.T) {
 	}
 }
 
-// TestAbortWithoutConfiguration aborts a release that waits for the end of a freeze. The abort ends the release, although the commit's
-// configuration cannot be read.
+// TestAbortWithoutConfiguration aborts a release that waits for the end of a freeze. The abort must end the release, although the
+// configuration at main's head is unreadable.
 func TestAbortWithoutConfiguration(t *testing.T) {
 	p := atGates(t)
 	must(t, p.decide(rollout.Promote, []string{"till", rollout.Full}))
@@ -95,8 +95,8 @@ func TestAbortWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// TestStableThatLeftTheBranch rewrites main: the new history has a third version and lacks the stable commit. A restarted process accepts
-// only commits of the users' branch, so its rollback to stable waits and moves no pod. A full promotion ends the wait.
+// TestStableThatLeftTheBranch rewrites main to a history with a third version and without the stable commit. A restarted process accepts
+// only commits of main, so its rollback waits and changes no pod. A full promotion ends the wait.
 func TestStableThatLeftTheBranch(t *testing.T) {
 	p := atGates(t)
 	p.rewritten(map[string]string{shopFile: appFile("shop", "v3")})

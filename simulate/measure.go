@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is an Analyzer with the results that a script sets. All other measurements succeed. It needs no lock, because
+// meter is an Analyzer whose results a script sets. All other measurements succeed. The meter needs no lock, because
 // only one thread of a process runs at a time.
 type meter struct {
 	now   func() time.Time
@@ -20,10 +20,10 @@ type meter struct {
 
 	says   map[string]reading // the key is the metric
 	done   map[string][]strategies.Measured
-	counts int // the number of measurements
+	counts int // the number of measurements so far
 }
 
-// reading is a metric's result: a phase or, if phase is "", a value for the metric's conditions.
+// reading is a metric's result: a phase or, if phase is "", a value to which the metric's conditions apply.
 type reading struct {
 	phase rollout.AnalysisPhase
 	value any
@@ -33,7 +33,7 @@ var phases = []rollout.AnalysisPhase{
 	rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored,
 }
 
-// set executes the command "measure METRIC RESULT". RESULT is a phase or JSON.
+// set executes the command "measure METRIC RESULT". RESULT is a phase, or a value in JSON.
 func (m *meter) set(args, known []string) error {
 	if len(args) < 2 {
 		return errors.New("measure what? write measure METRIC Failed, or a value for its conditions: measure METRIC [0.2]")

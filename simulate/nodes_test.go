@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkOrder checks an eviction from a DaemonSet at a step. In the documented order, the node must be among the first nodes with an old
-// pod, up to the number that the steps still need. Pods that are not ready may be evicted first.
+// checkOrder checks an eviction from a DaemonSet at a step. In the documented order, the pod's node must be among the next nodes that the
+// steps still need. Pods that are not ready may be evicted first.
 func (p *promises) checkOrder(what string) {
 	name, evicted := strings.CutSuffix(strings.TrimPrefix(what, "pod "), " evicted")
 	if !evicted || p.u.chaos.meddling || len(p.u.procs) > 1 || p.u.spoiled {
@@ -24,11 +24,11 @@ func (p *promises) checkOrder(what string) {
 		if !moves || t == nil || source == nil || source.policy != onNodes {
 			continue
 		}
-		var old []rollout.Pod // the evicted pod, and the remaining old pods
+		var old []rollout.Pod // the evicted pod, and old pods that are not terminating
 		taken := 0
 		for _, r := range live.Revisions {
 			if r.Current {
-				taken = r.Desired // also counts the evicted pod's node
+				taken = r.Desired // also counts the node of the evicted pod
 				continue
 			}
 			old = append(old, slices.DeleteFunc(slices.Clone(r.Members), func(pod rollout.Pod) bool {
@@ -56,7 +56,7 @@ func (p *promises) checkOrder(what string) {
 	}
 }
 
-// isEarlier reports whether a release takes node before other.
+// isEarlier reports whether a release updates node before the node other.
 func (p *promises) isEarlier(w *workloadSource, release rollout.Hash, node, other string) bool {
 	_, ordered := w.canary["nodeOrder"]
 	rank := func(node string) int {
@@ -72,7 +72,7 @@ func (p *promises) isEarlier(w *workloadSource, release rollout.Hash, node, othe
 	return cmp.Or(cmp.Compare(rank(node), rank(other)), cmp.Compare(place(node), place(other))) < 0
 }
 
-// fickle evicts a pod of a node other than the chosen node.
+// fickle evicts another ready pod of the same revision instead of the chosen pod.
 func fickle(ctx context.Context, p starting, namespace string, pod rollout.Pod) error {
 	for _, live := range p.u.kube.Observe().Workloads {
 		for _, r := range live.Revisions {

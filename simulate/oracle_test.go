@@ -12,22 +12,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// oracle checks the promises of the design. It reads only public facts: Git, the cluster, and their answers to each process.
+// oracle checks the promises of the design. It reads only public facts: Git, the cluster, and what each process has read from them.
 type oracle struct {
 	u        *universe
 	renderer reconciler.Renderer
 	renders  map[string]*rollout.Render
 	parsed   map[string]rollout.State
-	states   map[string]rollout.State   // Git's current states, by app
-	records  map[string][]rollout.State // all earlier and current states, oldest first
-	full     map[rollout.Hash]bool      // releases promoted fully
+	states   map[string]rollout.State   // current records in Git, by app
+	records  map[string][]rollout.State // all records so far, by app, oldest first
+	full     map[rollout.Hash]bool      // releases that a user promoted fully
 	guards   map[rollout.Workload]*guard.Guard
-	back     map[string]bool                   // a rollback was applied and is not recorded yet, by app
-	astray   map[rollout.Ref]bool              // objects written from an older record, or from none
-	wrote    map[string]map[rollout.Ref]string // the writer of each object since the newest record, by app
-	overtook map[string]bool                   // an unrecorded rollback overtook the record that ended its release
-	over     map[string]bool                   // a user promoted a release fully during the rollback of another release
-	// stale has the apps for which a process without the newest record has written since they were last healthy.
+	back     map[string]bool                   // apps with a rollback that was applied but is not recorded yet
+	astray   map[rollout.Ref]bool              // objects that were written from an older record, or for a release that had ended
+	wrote    map[string]map[rollout.Ref]string // the process that wrote each object after the newest record, by app
+	overtook map[string]bool                   // apps with a rollback that was applied before the record that ended its release
+	over     map[string]bool                   // apps that went from a rollback to a promotion, until they are healthy
+	// stale has the apps that a process without the newest record has written since they were last healthy.
 	stale   map[string]bool
 	written map[string]int // Cluster.writes at the last write, by process and app
 	writes  int
@@ -52,7 +52,7 @@ func (o *oracle) guard(w rollout.Workload) *guard.Guard {
 	return o.guards[w]
 }
 
-// appOf returns the current name of a workload's app.
+// appOf returns the current name of the app to which a workload belongs.
 func (o *oracle) appOf(w rollout.Workload) string {
 	id, _, _ := strings.Cut(w.Name, "-")
 	if a, known := rollout.Find(o.u.head().apps, func(a appSource) bool { return a.id == id }); known {
@@ -61,7 +61,7 @@ func (o *oracle) appOf(w rollout.Workload) string {
 	return id
 }
 
-// appAt returns an app with its folder at a commit.
+// appAt returns an app with the folder that it has at a commit.
 func (o *oracle) appAt(app, commit string) rollout.App {
 	out := rollout.App{Name: app, Path: "apps/" + app, Namespace: namespace, Workloads: ownKindsText}
 	for _, a := range o.u.sources[commit].apps {
@@ -72,7 +72,7 @@ func (o *oracle) appAt(app, commit string) rollout.App {
 	return out
 }
 
-// at returns an app's render at a commit, nil if the commit is missing.
+// at returns an app's render at a commit, nil if the commit is missing or cannot be rendered.
 func (o *oracle) at(app, commit string) *rollout.Render {
 	c := o.u.git.commits[commit]
 	if c == nil {
@@ -85,7 +85,7 @@ func (o *oracle) at(app, commit string) *rollout.Render {
 	return o.renders[key]
 }
 
-// specOf returns a workload's Rollout spec at the recorded commit, false if it has none.
+// specOf returns a workload's Rollout spec at the commit that its app's record names. It returns false if there is none.
 func (o *oracle) specOf(w rollout.Workload) (rollout.Spec, bool) {
 	r := o.at(o.appOf(w), o.states[o.appOf(w)].Source)
 	if r == nil {
@@ -94,10 +94,10 @@ func (o *oracle) specOf(w rollout.Workload) (rollout.Spec, bool) {
 	return r.Spec(w)
 }
 
-// checkPods checks the workloads' pods after each change in the cluster.
+// checkPods checks the pods of all workloads after each change in the cluster.
 func (o *oracle) checkPods() {
 	if o.u.chaos.meddling {
-		return // users who roll the record back or edit objects by hand accept the result
+		return // after such edits of records or objects, the guarantees are void
 	}
 	for _, w := range o.u.workloads() {
 		app := o.appOf(w)
@@ -111,7 +111,7 @@ func (o *oracle) checkPods() {
 			Retreating: state.Phase == rollout.Aborting || o.back[app] || o.u.chaos.clock,
 			Lag:        o.u.chaos.lag, Clock: o.u.chaos.clock, Broken: o.u.chaos.spoils,
 			Lost:      state.Phase == rollout.Aborting && o.u.isLost(state),
-			Overtaken: o.over[app] || o.stale[app] || o.u.isByHand(o.u.kube.Deployments[w]), // a third version may have pods
+			Overtaken: o.over[app] || o.stale[app] || o.u.isByHand(o.u.kube.Deployments[w]), // then pods of a third version may exist
 		})
 		if trouble != "" {
 			o.u.fail("%s", trouble)
@@ -119,7 +119,7 @@ func (o *oracle) checkPods() {
 	}
 }
 
-// quiet ends the exceptions of workloads that have their guaranteed pods again.
+// quiet ends the exceptions for each workload that has its guaranteed number of pods again.
 func (o *oracle) quiet() {
 	for _, w := range o.u.workloads() {
 		if g := o.guard(w); o.serving(w) >= g.Floor {
@@ -172,7 +172,7 @@ func (o *oracle) checkState(by, from, to string) {
 	}
 }
 
-// servesWell notes the workloads with enough ready pods: their guarantees begin here.
+// servesWell notes which workloads of a healthy app have enough ready pods. For these workloads, the guarantees apply from now on.
 func (o *oracle) servesWell(app string, now rollout.State) {
 	for _, w := range o.u.workloads() {
 		if o.appOf(w) != app || now.Stable == nil || now.StableHash(w) == "" {
@@ -181,7 +181,7 @@ func (o *oracle) servesWell(app string, now rollout.State) {
 		g, d := o.guard(w), o.u.kube.Deployments[w]
 		spec, staged := o.specOf(w)
 		if !staged {
-			continue // the recorded commit has no Rollout document for the workload
+			continue // at the recorded commit, the workload has no Rollout document
 		}
 		if g.Replicas != d.Replicas {
 			g.Scaled(o.u.kube.Now, d, spec)
@@ -191,7 +191,7 @@ func (o *oracle) servesWell(app string, now rollout.State) {
 	}
 }
 
-// read returns the states in a commit of the state branch.
+// read returns the records in a commit of the state branch, by app.
 func (o *oracle) read(commit string) map[string]rollout.State {
 	states := map[string]rollout.State{}
 	for path, content := range o.u.git.Files(commit) {
@@ -215,7 +215,7 @@ func (o *oracle) read(commit string) map[string]rollout.State {
 	return states
 }
 
-// checkTransition checks that a record moves a release at most one step forward, and never back. A full promotion may skip steps.
+// checkTransition checks that a new record moves a release at most one step forward, never back. After a full promotion, it may skip steps.
 func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 	if o.u.chaos.hooks {
 		o.checkHooks(app, was, is)
@@ -224,7 +224,7 @@ func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 		return
 	}
 	if was.Phase == rollout.Aborting && is.Release.Since.Equal(rollout.Second(by.visits)) {
-		return // in the same second, the rollback may belong to an earlier try
+		return // the rollback may be of an earlier try that began in the same second
 	}
 	for _, p := range is.Progress {
 		before, ok := was.ProgressOf(p.Workload)
@@ -232,10 +232,10 @@ func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 			continue
 		}
 		if d := o.u.kube.Deployments[p.Workload]; d == nil || d.Replicas == 0 && len(is.Progress) > 1 {
-			continue // a workload without pods follows the others
+			continue // a workload without pods skips its steps when the other workloads advance
 		}
 		if is.Phase == rollout.Aborting {
-			continue // a rollback may begin at a step whose record was never applied
+			continue // a rollback may start from a step whose record was never applied
 		}
 		if p.Step < before.Step || (p.Step > before.Step+1 && !o.full[is.Release.Hash]) {
 			o.u.fail("%s: from step %d to step %d in one record", p.Workload, before.Step, p.Step)

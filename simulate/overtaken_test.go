@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestARetreatOvertakesAPush supersedes a release while the record of its switch is being pushed, so the rollback is applied first. When
-// Git has the record of the switch, no user may reach pods that the rollback removes.
+// TestARetreatOvertakesAPush supersedes a release while the record of its promotion is being pushed. The rollback is applied before the
+// push ends. After the push, no user may reach pods that the rollback removes.
 func TestARetreatOvertakesAPush(t *testing.T) {
 	files := func(version string) map[string]string {
 		all := twoApps(version)
@@ -38,12 +38,12 @@ func TestARetreatOvertakesAPush(t *testing.T) {
 		p.cluster.Kube.Now = p.cluster.Kube.Now.Add(time.Second)
 		p.touch()
 		for ended := p.process.BeginTurn(pump, p.cluster.Kube.Now); !ended; {
-			p.process.Choose(len(p.process.threads) - 1) // the push stays blocked
+			p.process.Choose(len(p.process.threads) - 1) // continue the new thread, while the push stays blocked
 			ended = p.process.Resume(Outcome{})
 		}
 	}
 	look := func() {
-		for range 3 { // an app is reconciled in the turn after its render
+		for range 3 { // each app is reconciled one turn after its render
 			turn(reconciler.PumpIn)
 			turn(reconciler.PumpApps)
 		}

@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// others has the data of ConfigMaps that another field manager applied, by object. The API server keeps a field that only one of several
-// managers drops, so cluster.Client removes the field from the other managers' fields.
+// others has the data of ConfigMaps that another field manager applied, by object. If only one of several managers drops a field, the API
+// server keeps the field. Therefore, cluster.Client removes such a field from the other managers too.
 type others map[rollout.Ref]map[string]string
 
-// applied removes other managers' fields that have left Git or have another value there, before a ConfigMap is applied.
+// applied removes other managers' fields that left Git or have another value in Git. It is called before a ConfigMap is applied.
 func (m others) applied(live *object, o rollout.Object) {
 	if live == nil {
 		delete(m, o.Ref())
@@ -28,7 +28,7 @@ func (m others) applied(live *object, o rollout.Object) {
 	}
 }
 
-// data returns the fields of a ConfigMap in the cluster, of all managers.
+// data returns all fields of a ConfigMap in the cluster, from all field managers.
 func (m others) data(c *Cluster, ref rollout.Ref) map[string]string {
 	all := map[string]string{}
 	if o := c.objects[ref]; o != nil {
@@ -40,7 +40,7 @@ func (m others) data(c *Cluster, ref rollout.Ref) map[string]string {
 	return all
 }
 
-// coOwn applies all fields of a ConfigMap, and an additional field, as another manager.
+// coOwn applies all fields of a random ConfigMap and one more field, as another field manager.
 func (u *universe) coOwn() {
 	refs := slices.DeleteFunc(u.cluster.Objects(), func(ref rollout.Ref) bool { return ref.Kind != "ConfigMap" })
 	if len(refs) == 0 {
@@ -53,7 +53,7 @@ func (u *universe) coOwn() {
 	u.note("FIELDS of %s: another manager owns %v", ref.Name, u.others[ref])
 }
 
-// checkFields checks that a field that left Git is removed from the cluster, and that a field that Git never had stays.
+// checkFields checks that fields of a ConfigMap that left Git are removed, and that other managers' fields that were never in Git stay.
 func (p *promises) checkFields(app string, o rollout.Object) {
 	ref := o.Ref()
 	live, git := p.u.others.data(p.u.cluster, ref), o.Map("data")
@@ -65,7 +65,7 @@ func (p *promises) checkFields(app string, o rollout.Object) {
 	}
 }
 
-// sharing is a mutation: a field that left Git stays if another manager has applied it.
+// sharing is a mutation that keeps a field that left Git if another field manager has applied the field.
 func sharing(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	before := others{}
 	for ref, fields := range p.u.others {
@@ -76,7 +76,7 @@ func sharing(ctx context.Context, p starting, app string, objects []rollout.Obje
 	return err
 }
 
-// data returns the fields of the app's ConfigMap. Every second change removes a field from Git.
+// data returns the fields of the app's ConfigMap. The field "extra" exists only if the number config is even.
 func (a appSource) data() map[string]any {
 	data := map[string]any{"n": strconv.Itoa(a.config)}
 	if a.config%2 == 0 {
@@ -101,7 +101,7 @@ func (c *Cluster) Edit(ref rollout.Ref, change func(rollout.Object)) error {
 	return nil
 }
 
-// learn adds the process's last write to a view whose watches lag behind.
+// learn adds the process's own write to a stale view.
 func (v *View) learn(o rollout.Object, digest string) {
 	if !v.Stale {
 		return
@@ -119,6 +119,6 @@ func (v *View) learn(o rollout.Object, digest string) {
 	if d.Observed != d.Generation {
 		live.Synced, live.Complete = false, false
 	}
-	all[w] = live // the revisions stay older: known seeds depend on them
+	all[w] = live // the revisions stay as they were: known seeds depend on this
 	v.observed.Workloads = all
 }

@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// broken makes the program panic for one app, at a given place.
+// broken makes the render, the observation or the apply of one app panic.
 type broken struct {
 	reconciler.Renderer
 	*View
 	app string
-	in  string // render, observe or apply; "" for none
+	in  string // where to panic: render, observe or apply; "" for no panic
 }
 
 func (b *broken) fail(app, in string) {
@@ -39,7 +39,7 @@ func (b *broken) Apply(ctx context.Context, app string, objects []rollout.Object
 }
 
 // TestPanicIsOneAppsTrouble checks that a panic in the render, the decision or the apply of an app holds only this app, with a reason. The
-// log has the stack once, and the other app is released. The app continues after the repair.
+// log has the stack once, and the other app's release continues. After the repair, the app continues too.
 func TestPanicIsOneAppsTrouble(t *testing.T) {
 	for _, in := range []string{"render", "observe", "apply"} {
 		t.Run(in, func(t *testing.T) {

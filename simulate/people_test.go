@@ -16,7 +16,7 @@ func (u *universe) actor(name string) *actor {
 	return a
 }
 
-// people makes users push, promote, revert and make mistakes.
+// people makes users push, promote, revert or make mistakes.
 func (u *universe) people() {
 	i := u.rng.IntN(len(u.head().apps))
 	if u.chaos.humans && u.rng.IntN(2) == 0 {
@@ -82,7 +82,7 @@ func (u *universe) people() {
 	}
 }
 
-// pushOrRevert pushes a new or an earlier version of all workloads of an app.
+// pushOrRevert pushes a new version of all workloads of an app, or an earlier version.
 func (u *universe) pushOrRevert(i int) {
 	a := u.head().apps[i]
 	u.played["push or revert while "+string(u.oracle.states[a.name].Phase)]++
@@ -93,13 +93,13 @@ func (u *universe) pushOrRevert(i int) {
 	}
 }
 
-// revert pushes an earlier version and configuration of an app.
+// revert pushes the versions and the configuration that an app had in a random earlier commit.
 func (u *universe) revert(i int) {
 	old := u.sources[u.history[u.rng.IntN(len(u.history))]].clone()
 	u.editApp(i, "a revert", func(a *appSource) { a.workloads, a.config = old.apps[i].workloads, old.apps[i].config })
 }
 
-// follow runs some passes and some controller steps before the next push.
+// follow runs some passes and some steps of the controllers before the next push.
 func (u *universe) follow() {
 	for range u.rng.IntN(3) {
 		a := u.procs[u.rng.IntN(len(u.procs))]
@@ -138,7 +138,7 @@ func otherSteps(rng *rand.Rand, c chaos, w *workloadSource) {
 	}
 }
 
-// merge merges a proposal unchanged.
+// merge merges an app's proposal unchanged, if there is one.
 func (u *universe) merge(branch string, i int) {
 	if id := u.git.Head(branch); id != "" {
 		if p := u.proposalIn(id, branch, u.head().apps[i].name); p != nil {
@@ -147,7 +147,7 @@ func (u *universe) merge(branch string, i int) {
 	}
 }
 
-// rewrite force-pushes main to an older commit.
+// rewrite force-pushes main back to an older commit.
 func (u *universe) rewrite() {
 	if len(u.history) < 2 {
 		return
@@ -168,7 +168,7 @@ func (u *universe) nextVersion() string {
 	return v
 }
 
-// promotion returns a random promotion, mostly of the release in flight.
+// promotion returns a random decision of a user, mostly about the release in flight.
 func (u *universe) promotion(app string) *rollout.Promotion {
 	u.serial++
 	p := &rollout.Promotion{Release: "h1-stale", Through: rollout.Full, At: fmt.Sprint(u.serial)}
@@ -191,7 +191,7 @@ func (u *universe) promotion(app string) *rollout.Promotion {
 	return p
 }
 
-// meddle edits or deletes the record or objects by hand.
+// meddle edits, moves or deletes the state branch by hand, or edits or deletes an object.
 func (u *universe) meddle() {
 	state := u.git.Head(stateBranch)
 	switch n := u.rng.IntN(6); {
@@ -218,7 +218,7 @@ func (u *universe) meddle() {
 	}
 }
 
-// editState edits the state branch by hand.
+// editState commits edits to the state branch, as a user.
 func (u *universe) editState(author, message string, edits map[string][]byte) {
 	u.git.Commit(Change{Branch: stateBranch, Author: author, Message: message, When: u.kube.Now, Edits: edits})
 }
@@ -246,7 +246,7 @@ func (u *universe) meddleWithObjects() {
 	}
 }
 
-// start deploys the first version.
+// start deploys the first version without faults, and waits until each app is healthy.
 func (u *universe) start() {
 	u.calm = true
 	u.rest()
@@ -258,7 +258,7 @@ func (u *universe) start() {
 	}
 	rounds := 40
 	if u.chaos.sets != nil {
-		rounds = 80 // a StatefulSet's pods are created one by one
+		rounds = 80 // a StatefulSet's pods are created one at a time
 	}
 	for range rounds {
 		u.advance()
@@ -272,7 +272,7 @@ func (u *universe) start() {
 	u.fail("the first deployment does not end: %s", u.where())
 }
 
-// letGo ends another controller's ownership of objects. Before, each app with such an object must be held for this reason.
+// letGo removes other controllers from the objects that they own. Before, each app with such an object must be held for this reason.
 func (u *universe) letGo() {
 	if len(u.cluster.foreign) == 0 {
 		return
@@ -291,7 +291,7 @@ func (u *universe) letGo() {
 	u.rest()
 }
 
-// healthy reports whether every app is at rest with Git's version, except apps whose kind cannot be watched.
+// healthy reports whether each app is Healthy with the version in Git. It ignores an app whose kind cannot be watched.
 func (u *universe) healthy() bool {
 	for _, a := range u.head().apps {
 		if a.name == u.unread {
@@ -320,7 +320,7 @@ func (u *universe) where() string {
 	return text
 }
 
-// settle repairs everything and checks the end: Git's version serves, nothing is pinned, and nothing moves.
+// settle repairs everything, and checks the end: the version in Git serves, no Service is pinned, and nothing changes any more.
 func (u *universe) settle() {
 	if u.failure != "" {
 		return
@@ -328,7 +328,7 @@ func (u *universe) settle() {
 	u.note("SETTLE")
 	u.calm, u.away = true, time.Time{}
 	if u.chaos.sets != nil {
-		u.changed("the API server answers") // refused writes wait for their next try
+		u.changed("the API server answers") // otherwise, refused writes would wait for their next try
 	}
 	for _, a := range u.procs {
 		for a.running {
@@ -385,14 +385,14 @@ func (u *universe) settle() {
 	u.fail("the world does not become healthy: %s", u.where())
 }
 
-// document gives each workload a Rollout document that is not paused. In worlds without documents, it removes the documents.
+// document gives each workload a Rollout document that is not paused. In worlds with plain set, it removes the documents.
 func (u *universe) document(all []workloadSource) {
 	for i := range all {
 		all[i].plain, all[i].paused = u.chaos.plain, false
 	}
 }
 
-// leaveAlone runs without users until nothing is due. Then three more days must change nothing, also for new processes.
+// leaveAlone runs the world without users and faults until nothing is due. Then three more days must change nothing, nor may new processes.
 func (u *universe) leaveAlone() {
 	u.note("NOBODY does anything")
 	faults := u.chaos
@@ -421,7 +421,7 @@ func (u *universe) leaveAlone() {
 	}
 }
 
-// nextDue returns the time of the next event of a pod, timer or measurement.
+// nextDue returns the time of the next change of a pod, timer or end of a measurement.
 func (u *universe) nextDue() time.Time {
 	due := u.kube.NextDue()
 	sooner := func(at time.Time) {
@@ -440,10 +440,10 @@ func (u *universe) nextDue() time.Time {
 	return due
 }
 
-// strides are the advances of the clock while a world settles and nothing is due.
+// strides are the lengths of time by which the clock advances while a world settles and nothing is due.
 var strides = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute}
 
-// stride advances the clock to the next event. If nothing is due, it uses the next entry of strides.
+// stride advances the clock to the next event or, if nothing is due, by the entry of strides for round i.
 func (u *universe) stride(i int) {
 	if due := u.nextDue(); due.After(u.kube.Now) {
 		u.kube.Now = due
@@ -452,7 +452,7 @@ func (u *universe) stride(i int) {
 	}
 }
 
-// insist pushes a user's decision for each app that waits for a decision.
+// insist pushes a user's decision for each app that is not healthy: a retry after a rejection or a failed hook, else a full promotion.
 func (u *universe) insist(i int) {
 	for j, a := range u.head().apps {
 		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
@@ -469,8 +469,8 @@ func (u *universe) insist(i int) {
 	}
 }
 
-// repair acts as a user after the state branch was rolled back or edited. It deletes unreadable records and approves
-// records older than the cluster.
+// repair acts as a user after the state branch was moved back or edited by hand. It deletes unreadable records. If the cluster has a newer
+// serial number than a record, it raises the record's serial number.
 func (u *universe) repair(head string) {
 	edits := map[string][]byte{}
 	for path, content := range u.git.Files(head) {
@@ -494,14 +494,14 @@ func (u *universe) repair(head string) {
 	}
 }
 
-// liveSerial returns the newest serial on an app's workloads in the cluster.
+// liveSerial returns the highest serial number on an app's workloads in the cluster.
 func (u *universe) liveSerial(app string) int {
 	seen := u.kube.Observe()
 	maps.DeleteFunc(seen.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool { return u.oracle.appOf(w) != app })
 	return seen.Serial()
 }
 
-// listed reports whether Git has an object now.
+// listed reports whether an app's render at main's head has an object.
 func (u *universe) listed(ref rollout.Ref) bool {
 	return slices.ContainsFunc(u.head().apps, func(a appSource) bool {
 		return hasObject(u.oracle.at(a.name, u.git.Head(testBranch)), ref)
@@ -512,7 +512,7 @@ func hasObject(r *rollout.Render, ref rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
 }
 
-// checkProposals checks that at rest each proposal merges without conflicts, whatever was pushed to main.
+// checkProposals checks, at rest, that each proposal merges into main without conflicts and changes at least one file.
 func (u *universe) checkProposals() {
 	for _, prefix := range rollout.ProposalBranches(testCluster) {
 		for _, branch := range u.git.Branches(prefix) {
@@ -523,7 +523,7 @@ func (u *universe) checkProposals() {
 	}
 }
 
-// checkEnd checks that Git and the cluster agree, that no Service is pinned, and that no further pass writes or moves anything.
+// checkEnd checks that the cluster has the versions in Git, that no Service is pinned, and that further passes change nothing.
 func (u *universe) checkEnd() {
 	observed := u.kube.Observe()
 	for _, a := range u.head().apps {
@@ -534,7 +534,7 @@ func (u *universe) checkEnd() {
 		}
 	}
 	for ref, pin := range u.kube.Pins {
-		// After a deletion of the record, objects that left Git meanwhile belong to no known app.
+		// If a record was deleted, no app knows the objects that left Git since then.
 		o := u.cluster.objects[ref]
 		isLeft := o != nil && !u.listed(ref) && (u.promises.isLeft(ref, o.app) || u.removed[o.app])
 		if pin != "" && !isLeft && (u.listed(ref) || !u.chaos.meddling) {
@@ -547,10 +547,10 @@ func (u *universe) checkEnd() {
 	u.startAnew()
 }
 
-// startAnew starts new processes, which know only Git and the cluster. New processes must write nothing.
+// startAnew starts new processes, which know only Git and the cluster, and checks that they write nothing.
 func (u *universe) startAnew() {
 	if u.chaos.meddling || u.hasLost() {
-		return // new processes undo edits by hand immediately, or do not find a lost commit
+		return // new processes undo edits by hand at once, and cannot use a commit that left main's history
 	}
 	for _, a := range u.procs {
 		u.crash(a)
@@ -558,7 +558,7 @@ func (u *universe) startAnew() {
 	u.restForDays("for a new process")
 }
 
-// commitAgain acts as a user after a rewrite of the history: it commits the stable files again, and then the requested files.
+// commitAgain acts as a user after a rewrite of main. It commits the files of lost stable commits again, and later the files that main had.
 func (u *universe) commitAgain() {
 	if !u.hasLost() {
 		return
@@ -566,7 +566,7 @@ func (u *universe) commitAgain() {
 	want := u.head().clone()
 	u.edit("the files of what is stable, again", func(s *source) {
 		for i := range s.apps {
-			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // includes earlier names of the apps
+			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // also the records under earlier names of the apps
 				state := u.oracle.states[name]
 				if u.ids[name] != s.apps[i].id || state.Stable == nil || !u.isLost(state) || u.appIn(state.Stable.Commit, name) == nil {
 					continue
@@ -583,14 +583,14 @@ func (u *universe) commitAgain() {
 	for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) {
 		isIt := func(a appSource) bool { return a.name == name }
 		if s := u.oracle.states[name]; u.isLost(s) && !slices.ContainsFunc(want.apps, isIt) {
-			u.note("REMOVE %s", name) // as the hold's message advises if no commit lists the app again
+			u.note("REMOVE %s", name) // the message of the held app advises this, if no commit lists the app again
 			u.removed[name] = true
 			u.editState("Ann", "remove "+name, map[string][]byte{rollout.StatePath(name): nil})
 		}
 	}
 }
 
-// hasLost reports whether a record names a commit that was removed from main's history. A new process does not follow such a commit.
+// hasLost reports whether a record names a commit that left main's history. A new process does not use such a commit.
 func (u *universe) hasLost() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(u.oracle.states)), u.isLost)
 }
@@ -607,7 +607,7 @@ func (u *universe) isLost(s rollout.State) bool {
 	return len(named) > 0
 }
 
-// restForDays advances three days, in which nothing may be written.
+// restForDays advances the clock by three days, with a pass each day, and checks that nothing is written.
 func (u *universe) restForDays(when string) {
 	moves, writes := u.moves, u.cluster.writes
 	for range 3 {

@@ -11,8 +11,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler. It waits before each effect until the scheduler gives it the outcome. Only one thread of
-// all processes runs at a time, so that the scheduler determines the order of all effects.
+// Process is one reconciler. Before each effect, it waits until the scheduler gives the outcome. Of the threads of all
+// processes, only one runs at a time, so that the scheduler determines the order of all effects.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string
@@ -20,13 +20,13 @@ type Process struct {
 	Clone *Clone
 
 	now     func() time.Time // the process's clock since the last Begin
-	read    time.Time        // the last time that the clock returned
-	running bool             // a thread waits at an effect
-	next    Effect           // the next effect of the current thread
-	err     error            // the error of the thread that ended last
+	read    time.Time        // the last result of now
+	running bool             // there is a thread, which waits at an effect
+	next    Effect           // the effect at which the current thread waits
+	err     error            // the error of a thread that ended in the last step, else nil
 	dead    bool
-	threads []*thread // the waiting threads, in the order of their start
-	current *thread   // the only running thread
+	threads []*thread // the threads, which all wait, in the order of their start
+	current *thread   // the thread that runs, or that Resume continues
 }
 
 // thread is a unit of a process's work: a whole pass, or one turn of a background loop (a pump).
@@ -43,13 +43,13 @@ type step struct {
 	err    error
 }
 
-// Parts has the parts from which Start makes a process.
+// Parts has the arguments of Start.
 type Parts struct {
 	Git     *Git
 	Cluster *Cluster
-	Options reconciler.Options                  // Cluster, UID, Source, Renderer and Log
+	Options reconciler.Options                  // Start sets Writer and all interfaces to Git and the cluster
 	Branch  string                              // the users' branch
-	Wrap    func(*Process, *reconciler.Options) // may wrap the reconciler's parts
+	Wrap    func(*Process, *reconciler.Options) // may replace parts before the reconciler is made; may be nil
 }
 
 // Start returns a process that has not read Git or the cluster yet.
@@ -70,7 +70,7 @@ func Start(name string, parts Parts) *Process {
 	return p
 }
 
-// gate stops the current thread at an effect until Resume gives the outcome.
+// gate blocks the current thread before an effect, until Resume gives the outcome.
 func (p *Process) gate(e Effect) Outcome {
 	if p.dead {
 		return Outcome{Err: errDead}
@@ -80,13 +80,13 @@ func (p *Process) gate(e Effect) Outcome {
 	return <-t.resume
 }
 
-// Begin runs a pass to its first effect, and reports whether the pass has ended.
+// Begin starts a pass, runs it up to its first effect, and reports whether the pass has already ended.
 func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 	p.now = p.clock(now)
 	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
 }
 
-// clock returns a clock that starts at a time and advances with the cluster's clock.
+// clock returns a clock that shows the given time now, and then advances with the cluster's clock.
 func (p *Process) clock(now time.Time) func() time.Time {
 	k, ahead := p.View.cluster.Kube, now.Sub(p.View.cluster.Kube.Now)
 	return func() time.Time { p.read = k.Now.Add(ahead); return p.read }
@@ -99,13 +99,13 @@ func (p *Process) start(name string, work func() error) (ended bool) {
 	return p.await()
 }
 
-// Choose selects the waiting thread that Resume continues.
+// Choose makes thread i the current thread, which the next Resume continues.
 func (p *Process) Choose(i int) {
 	p.current = p.threads[i]
 	p.next = p.current.next
 }
 
-// Resume gives an outcome to the current thread. It returns at the thread's next effect, or returns true at its end.
+// Resume gives the current thread an outcome, runs it up to its next effect, and reports whether the thread has ended.
 func (p *Process) Resume(o Outcome) (ended bool) {
 	p.current.resume <- o
 	return p.await()

@@ -13,65 +13,65 @@ import (
 )
 
 // promises checks the laws of a release, independently of the oracle. It reads only public facts: pushes, records, and the pods, Services
-// and routes of the cluster. It calls no code that decides.
+// and routes of the cluster. It calls none of the code that decides.
 //
-// A promotion is the key of a gate. A record may advance only as far as the keys of its try allow. Pods and requests of the new version may
-// not exceed the recorded step.
+// Some steps end only with a promotion by a user. Such a step is called a gate here, and the promotion a key of the gate. A record may
+// advance only as far as the keys of its try allow. Pods and requests of the new version may not exceed the recorded step.
 type promises struct {
 	u        *universe
-	tries    map[string]*try                 // the newest try of each app, by the app's first name
-	keys     map[string][]*rollout.Promotion // keys pushed by users, by app, oldest first
-	line     map[string][]rollout.Hash       // stable versions in their order, by app; the last version serves now
+	tries    map[string]*try                 // the current try of each app, by the app's first name
+	keys     map[string][]*rollout.Promotion // promotion files that users have pushed, by app, oldest first
+	line     map[string][]rollout.Hash       // stable versions, by app, oldest first; the last version is stable now
 	rejected map[string]bool                 // rejected versions, by app and version
 	served   map[rollout.Workload]served
 	ready    map[string]bool               // versions that have had a ready pod, by workload and version
-	whole    map[string]bool               // versions that once had as many ready pods as maxUnavailable requires
-	recent   map[string]string             // main at the last record of an app
-	sizes    map[rollout.Workload]int      // replicas when the world was last at rest
-	unsure   map[rollout.Workload]bool     // workloads whose replicas or steps have changed since that rest
-	void     map[*rollout.Promotion]bool   // promotions of a version that was already stable
-	passed   map[string]bool               // workloads that passed their gates with pods, by try
-	left     map[string]bool               // names of apps that left Git without a known new name
+	whole    map[string]bool               // versions that once had as many ready pods as maxUnavailable requires, by workload and version
+	recent   map[string]string             // main's commit at the last record of an app
+	sizes    map[rollout.Workload]int      // replicas of each workload when the world was last at rest
+	unsure   map[rollout.Workload]bool     // workloads whose replicas or steps have changed since the world was last at rest
+	void     map[*rollout.Promotion]bool   // promotion files for a version that was already stable
+	passed   map[string]bool               // workloads that have passed all steps while they had pods, by try and workload
+	left     map[string]bool               // apps that left Git, and whose new name is unknown
 	bad      []strategies.Measured         // unsuccessful measurements
-	glass    map[string]rollout.BreakGlass // users' requests to break glass, by their text
+	glass    map[string]rollout.BreakGlass // users' requests to abort a release in the cluster (break glass), by their text
 }
 
-// law is the name of a law.
+// law is the short name of a law.
 type law string
 
 // The laws.
 const (
-	lawGates   law = "gates"        // a gate is passed only with its key
-	lawEdited  law = "edited steps" // an edit of the list of steps passes no gate
-	lawSteps   law = "steps"        // a workload with pods takes the steps of its document, even if the document is new
-	lawNothing law = "zero"         // a workload without pods is neither staged nor promoted
-	lawStable  law = "stable"       // a version is stable only after it served
-	lawBroken  law = "broken"       // nothing advances while Git's head is unreadable
-	lawFrozen  law = "frozen"       // nothing advances during a freeze
-	lawSeen    law = "seen"         // nothing advances while the cluster cannot be watched
-	lawFix     law = "fix"          // a release with ready pods replaces old pods that are not ready
-	lawApart   law = "apart"        // an app whose kind cannot be watched stops no other app
-	lawBackOff law = "back off"     // after a failure, the next try waits
-	lawQuiet   law = "quiet"        // a workload is not written only to change status texts
-	lawShare   law = "share"        // pods and requests of the new version do not exceed the step
-	lawForward law = "forward"      // users get an older version only after a user's decision or a verdict
-	lawOwner   law = "owner"        // replicas follow their owner: Git if it sets them, else a scaler
-	lawGone    law = "gone"         // objects that left Git, or belong to a finished release, are deleted
-	lawTick    law = "tick"         // only transitions are committed
-	lawWedged  law = "wedged"       // an app that waits forever says why
-	lawOrphan  law = "orphan"       // a rollback works even without the Rollout document
-	lawWayOut  law = "way out"      // an abort and a revert take effect
+	lawGates   law = "gates"        // a step that waits for a promotion ends only with a promotion
+	lawEdited  law = "edited steps" // an edit of the list of steps ends no step that waits for a promotion
+	lawSteps   law = "steps"        // a workload with pods goes through the steps of its document, even if the document is new
+	lawNothing law = "zero"         // a workload without pods runs no experiment, and passes no gate without a key
+	lawStable  law = "stable"       // a version becomes stable only after its pods were ready
+	lawBroken  law = "broken"       // no release advances while main's head is unreadable
+	lawFrozen  law = "frozen"       // no release starts or advances during a freeze
+	lawSeen    law = "seen"         // no release advances while the cluster cannot be watched
+	lawFix     law = "fix"          // a release whose new pods are all ready replaces old pods that are not ready
+	lawApart   law = "apart"        // if the kind of one app cannot be watched, other apps continue
+	lawBackOff law = "back off"     // after repeated failures, the next try is not immediate
+	lawQuiet   law = "quiet"        // a workload is not written if only its status texts would change
+	lawShare   law = "share"        // pods and requests of the new version do not exceed the step's share
+	lawForward law = "forward"      // users get an older version only after a user's decision, or after a rejection
+	lawOwner   law = "owner"        // each field follows its owner: replicas follow Git or, if Git does not set them, the scaler
+	lawGone    law = "gone"         // objects are deleted if they left Git or belong to a finished release
+	lawTick    law = "tick"         // each new record is a transition, and not only a change of texts
+	lawWedged  law = "wedged"       // if no timer is left, an app that is not healthy has a reason on record
+	lawOrphan  law = "orphan"       // a rollback takes effect even if the Rollout document was removed
+	lawWayOut  law = "way out"      // an abort or a revert takes effect
 	lawName    law = "name"         // a renamed app keeps its record
-	lawOld     law = "old"          // a StatefulSet has only old pods when only the old version is requested
-	lawOrder   law = "order"        // a release takes nodes in its order
-	lawGlass   law = "glass"        // an abort by break glass is of the release and the attempt that a user named
-	lawOver    law = "over"         // measurements belong to one release, and end with it
+	lawOld     law = "old"          // a StatefulSet has only old pods if only the old version is requested
+	lawOrder   law = "order"        // a release of a DaemonSet takes the nodes in the documented order
+	lawGlass   law = "glass"        // an abort by break glass is of the release and the attempt that the user named
+	lawOver    law = "over"         // measurements belong to one release, and end with this release
 )
 
-// notKept has the laws known to be broken, with the reason.
+// notKept has the laws that are known to be broken, with the reason.
 var notKept = map[law]string{}
 
-// fail records a violation of a law.
+// fail records a violation of a law. It ignores the laws in notKept, and all laws that the flag -law does not name.
 func (p *promises) fail(l law, format string, args ...any) {
 	if _, known := notKept[l]; known && *lawFlag == "" || *lawFlag != "" && *lawFlag != string(l) {
 		return
@@ -84,35 +84,35 @@ type try struct {
 	id    string
 	hash  rollout.Hash
 	since time.Time
-	back  bool // a return to a version older than the serving version; such a release takes no steps
+	back  bool // the release returns to an earlier stable version, and so takes no steps
 	walks map[rollout.Workload]*walk
-	low   map[rollout.Workload]int // the fewest pods of a workload since the try began; no entry after a scale to 0
+	low   map[rollout.Workload]int // the fewest pods of a workload since the try began; none after a scale to 0
 	nodes map[rollout.Workload]*nodesOf
-	kept  map[rollout.Workload]int // the most new pods that former lists of steps allowed
+	kept  map[rollout.Workload]int // the most new pods that earlier lists of steps allowed
 }
 
-// walk records how far the keys of a try let one workload advance. at[i] is the earliest start of step i.
+// walk says how far the keys of a try allow one workload to advance. at[i] is the earliest time at which step i may start.
 type walk struct {
 	legs   []leg
 	at     []time.Time
 	edited bool
-	done   bool // the workload has passed its steps, so an edited list of steps changes nothing
-	empty  bool // the workload had no pods when it passed a closed gate
+	done   bool // the workload has passed all steps, so that later edits of the steps do not matter
+	empty  bool // the workload had no pods when it passed a gate without a key
 }
 
-// leg is one step of a document.
+// leg is one step of a Rollout document.
 type leg struct {
 	text, name string
-	weight     int             // percent of the requests or the pods
-	pods       func(n int) int // the most new pods among n pods
-	people     bool            // the step ends with a promotion
-	after      time.Duration   // without people, the step ends after this time
+	weight     int             // percentage of the requests, or of the pods
+	pods       func(n int) int // returns the most new pods among n pods
+	people     bool            // the step is a gate: it ends with a promotion
+	after      time.Duration   // if people is not set, the step ends after this time
 }
 
-// served has the version that all users had at the end of a pass.
+// served has the version that all users of a workload had at the end of a pass.
 type served struct {
 	version string
-	excuse  bool // a user or a verdict requested a rollback
+	excuse  bool // users may now get an older version
 }
 
 func newPromises(u *universe) *promises {
@@ -124,7 +124,7 @@ func newPromises(u *universe) *promises {
 	}
 }
 
-// appIn returns an app at a commit, nil if the commit lacks it.
+// appIn returns the source of an app at a commit, nil if the commit lacks the app.
 func (u *universe) appIn(commit, app string) *appSource {
 	all := u.sources[commit].apps
 	if i := slices.IndexFunc(all, func(a appSource) bool { return a.id == u.ids[app] }); i >= 0 {
@@ -133,7 +133,7 @@ func (u *universe) appIn(commit, app string) *appSource {
 	return nil
 }
 
-// find returns a workload of an app, nil if the workload is missing or has no document.
+// find returns the source of a workload, nil if the app lacks the workload or its Rollout document.
 func (a *appSource) find(w rollout.Workload) *workloadSource {
 	if a == nil {
 		return nil
@@ -149,20 +149,20 @@ func (a *appSource) index(w rollout.Workload) int {
 	return slices.IndexFunc(a.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone })
 }
 
-// onRecord returns the record of a workload's app, and the workload in the recorded commit, nil without a document.
+// onRecord returns the record of a workload's app, and the workload's source at the recorded commit, nil if it has no Rollout document.
 func (p *promises) onRecord(w rollout.Workload) (rollout.State, *workloadSource) {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	return s, p.u.appIn(s.Source, s.App).find(w)
 }
 
-// excuse notes that users of a workload may get an older version.
+// excuse notes that users of a workload may get an older version from now on.
 func (p *promises) excuse(w rollout.Workload) {
 	was := p.served[w]
 	was.excuse = true
 	p.served[w] = was
 }
 
-// legs returns the steps of a workload. A blue-green workload has one step: the wait for the switch.
+// legs returns the steps of a workload. A blue-green workload has one step, which ends with the switch of the active Service.
 func (w *workloadSource) legs() []leg {
 	if b := w.blueGreen; b != nil {
 		l := leg{text: "blueGreen", name: "promotion", pods: func(n int) int { return n }}
@@ -228,7 +228,7 @@ func (w *workloadSource) legs() []leg {
 
 func ceilOf(n, percent int) int { return (n*percent + 99) / 100 }
 
-// most returns two maximums over the steps up to step: new pods among n pods, and the percentage of requests to new pods.
+// most returns the maximums over the steps up to the given step: of new pods among n pods, and of the percentage of requests to new pods.
 func most(legs []leg, step, n int) (pods, requests int) {
 	if step >= len(legs) {
 		return n, 100
@@ -239,7 +239,7 @@ func most(legs []leg, step, n int) (pods, requests int) {
 	return pods, requests
 }
 
-// asked notes the promotions and rollbacks that users have pushed.
+// asked notes the promotion files that users have pushed, and which workloads users have rolled back.
 func (p *promises) asked() {
 	head := p.u.git.Head(testBranch)
 	for _, a := range p.u.sources[head].apps {
@@ -249,7 +249,7 @@ func (p *promises) asked() {
 			stable := p.u.oracle.states[a.name].Stable
 			p.void[a.promotion] = stable != nil && stable.Hash == a.promotion.Release
 		}
-		for w, s := range p.served { // including workloads that Git has renamed
+		for w, s := range p.served { // also workloads that were renamed in Git
 			i := slices.IndexFunc(a.workloads, func(has workloadSource) bool { return has.name == w.Name })
 			isAborted := p.u.oracle.appOf(w) == a.name && a.promotion != nil && a.promotion.Decision == rollout.Abort
 			if isAborted || i >= 0 && number(a.workloads[i].version) < number(s.version) {
@@ -263,22 +263,22 @@ func (p *promises) asked() {
 func number(version string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(version, "v"))
 	if err != nil {
-		return 1 << 30 // an image set by hand counts as the newest version
+		return 1 << 30 // an image that was set by hand counts as the newest version
 	}
 	return n
 }
 
-// recorded checks a new record of an app.
+// recorded checks a new record of an app. The parameter by is the process that wrote it, nil for a user.
 func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	id := p.u.ids[app]
 	if is.Source == "" && !p.u.chaos.meddling {
-		return // the app continues under a new name, or will when the new folder is readable
+		return // the app continues under a new name, now or when the new folder becomes readable
 	}
 	for _, r := range is.Rejected {
 		p.rejected[id+string(r.Hash)] = true
 	}
 	if is.Stable != nil {
-		// Versions after the stable version are no longer targets of a rollback.
+		// A rollback can no longer go to versions that came after this stable version.
 		if i := slices.Index(p.line[id], is.Stable.Hash); i >= 0 {
 			p.line[id] = p.line[id][:i]
 		}
@@ -308,8 +308,8 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkGlass(app, was, is)
 }
 
-// checkName checks the record of an app that is missing from Git. If another app without a record has its Deployment in the commit that the
-// process saw, the app was renamed and should have kept its record.
+// checkName checks the record of an app that is missing in Git. If another app without a record has its Deployment at the commit that the
+// process saw, the app was renamed. Then the record should have moved to the new name.
 func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	if p.left[app] = false; by == nil || is.Held == nil {
 		return
@@ -317,11 +317,11 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	s := p.u.sources[by.Clone.main]
 	p.left[app] = !slices.ContainsFunc(s.apps, func(a appSource) bool { return a.name == app })
 	if !p.left[app] || s.slip == slipConfig {
-		return // while the configuration is unreadable, the apps are unknown
+		return // while the configuration is unreadable, the list of apps is unknown
 	}
 	heir := p.u.appIn(by.Clone.main, app)
 	if heir == nil || p.u.chaos.pumps || p.u.oracle.states[heir.name].Source != "" {
-		return // overlapping pumps may have seen another commit
+		return // with several pumps at a time, the decision may be from another commit
 	}
 	for _, ref := range is.Inventory {
 		if w, isDeployment := p.u.kube.WorkloadOf(ref); isDeployment && heir.index(w) >= 0 && !heir.broken {
@@ -330,8 +330,8 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	}
 }
 
-// follow notes the begin and end of tries, and reports whether a try has begun. While a renamed app cannot be read, its new name has an
-// empty record beside the old name's record. The empty record ends no try.
+// follow notes the start and the end of tries, and reports whether a try starts. While the new folder of a renamed app is unreadable, the
+// new name has an empty record beside the old name's record. An empty record ends no try.
 func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	if is.Release == nil && is.Stable == nil && len(is.Inventory) == 0 {
 		return false
@@ -356,8 +356,8 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	return true
 }
 
-// checkSteps checks that a try stages each workload that has a document and pods, and is not at the new version yet. Exempt: a workload
-// that stable lacks, and an unfinished first deployment, which has no stable version to protect.
+// checkSteps checks the start of a try: each workload with a Rollout document, pods and another version must go through steps. Exempt are
+// workloads that the stable version lacks. An unfinished first deployment is exempt too: there is no stable version to protect.
 func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 	full := slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return k.OpensAll(is.Release.Hash) })
 	if full || is.Stable == nil || p.u.chaos.meddling {
@@ -383,7 +383,7 @@ func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 
 func tryID(s rollout.State) string { return string(s.Release.Hash) + s.Release.Since.String() }
 
-// reach returns the furthest step that a workload may have reached, starting at its recorded step.
+// reach returns the last step that a workload may have reached by now, and notes the recorded step as the start of the next call.
 func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progress, source *workloadSource) int {
 	k, legs := t.walks[pr.Workload], source.legs()
 	if k == nil {
@@ -394,7 +394,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	for same < min(len(legs), len(k.legs)) && legs[same].text == k.legs[same].text {
 		same++
 	}
-	if same < max(len(legs), len(k.legs)) { // an edited list continues at its first difference or earlier
+	if same < max(len(legs), len(k.legs)) { // in an edited list, the steps from the first difference on are walked again
 		k.at, k.edited = k.at[:min(len(k.at), same+1)], true
 	}
 	if k.legs = legs; k.done {
@@ -405,7 +405,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	if d := p.u.kube.Deployments[pr.Workload]; source.isOnNodes() && d != nil && t.nodes[pr.Workload] != nil {
 		t.taken(d, legs, now)
 	}
-	if now <= reach { // the next call starts at this step
+	if now <= reach { // the next call continues from this step
 		k.at, k.done = k.at[:now+1], now == len(legs)
 		if pr.Entered.After(k.at[now]) {
 			k.at[now] = pr.Entered
@@ -414,7 +414,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	return reach
 }
 
-// walkOn opens the steps that keys and time allow by now, and returns the first step that stays closed.
+// walkOn passes all steps that keys and time allow to pass by now, and returns the first step that is left.
 func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	for i := len(k.at) - 1; i < len(k.legs); i++ {
 		opened, ok := p.opens(id, t, w, k.legs, i, k.at[i])
@@ -426,7 +426,7 @@ func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	return len(k.at) - 1
 }
 
-// opens returns when a try may leave step i, which it entered at the given time. It returns false if the try may not leave yet.
+// opens returns the time at which a try may leave step i, after it entered the step at the given time. It returns false if it may not yet.
 func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i int, entered time.Time) (time.Time, bool) {
 	l := legs[i]
 	if t.back || !l.people && (l.after == 0 || p.u.chaos.clock) {
@@ -439,12 +439,12 @@ func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i in
 	return over, l.after > 0 && !p.u.kube.Now.Before(over)
 }
 
-// isMeant reports whether a key is for this try. A key without Since is for each try of its version.
+// isMeant reports whether a promotion is for this try. A promotion without the field since is for each try of its version.
 func (t *try) isMeant(k *rollout.Promotion) bool {
 	return k.Release == t.hash && k.Decision == rollout.Promote && (k.Since.IsZero() || k.Since.Equal(t.since))
 }
 
-// keyOpens reports whether a key opens a step of a workload. Keys count steps from 1, or from 0 in files of the first format.
+// keyOpens reports whether a promotion lets a workload leave step i. Step numbers in promotions begin at 1, in the first file format at 0.
 func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool {
 	through := k.Through
 	if k.Workloads != nil {
@@ -459,7 +459,7 @@ func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool 
 	return through == rollout.Full || last >= i
 }
 
-// at returns the recorded step of a workload, or the number of its steps if it has passed all.
+// at returns the recorded step of a workload, or the number of steps if the workload has passed all steps.
 func at(w *workloadSource, legs []leg, pr rollout.Progress) int {
 	switch {
 	case pr.Step == pr.Of:
@@ -473,7 +473,7 @@ func at(w *workloadSource, legs []leg, pr rollout.Progress) int {
 	}
 }
 
-// checkGates checks that no record is further than the keys of its try allow.
+// checkGates checks that no workload's recorded step is further than the keys of its try allow.
 func (p *promises) checkGates(app string, is rollout.State) {
 	id := p.u.ids[app]
 	t := p.tries[id]
@@ -496,7 +496,7 @@ func (p *promises) checkGates(app string, is rollout.State) {
 			k := t.walks[pr.Workload]
 			if k.empty = k.empty || live == nil || live.Replicas == 0 || w.replicas != nil && *w.replicas == 0; k.empty && len(is.Progress) > 1 &&
 				!slices.ContainsFunc(w.legs()[reach:now], func(l leg) bool { return l.people }) {
-				k.done = now == len(w.legs()) // a workload without pods follows the others, and passes no gate
+				k.done = now == len(w.legs()) // a workload without pods advances with the others, but passes no gate
 				continue
 			}
 			switch {
@@ -510,7 +510,7 @@ func (p *promises) checkGates(app string, is rollout.State) {
 	}
 }
 
-// checkEnd checks that a stable version passed all gates of its try, even if its Deployment was renamed.
+// checkEnd checks that all workloads had passed the gates of their try before the version became stable, even if a Deployment was renamed.
 func (p *promises) checkEnd(id, app string, was, is rollout.State) {
 	t := p.tries[id]
 	if t == nil || is.Stable == nil || was.Stable == nil || is.Stable.Hash != t.hash || is.Release != nil || p.u.chaos.meddling {
@@ -528,13 +528,13 @@ func (p *promises) checkEnd(id, app string, was, is rollout.State) {
 	}
 }
 
-// checkTick checks that consecutive records differ by more than texts, and that a commit outside an app's folder adds no record.
+// checkTick checks that consecutive records differ in more than texts. A commit outside an app's folder must not lead to a record.
 func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	if by == nil || was.Phase == "" || p.u.chaos.meddling {
 		return
 	}
 	head, before := by.Clone.main, was
-	known := p.recent[app] == head && !p.u.chaos.pumps // the pump that pushes may know another commit than the pump that decides
+	known := p.recent[app] == head && !p.u.chaos.pumps // the pump that pushes may know another commit than the pump that decided
 	p.recent[app], before.Serial = head, is.Serial
 	if known && was.Reason != "" && is.Reason != "" {
 		before.Reason = is.Reason
@@ -542,7 +542,7 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	if h, old := is.Held, was.Held; h != nil && old != nil && h.Reason == old.Reason && h.Commit == old.Commit && known {
 		before.Held = is.Held
 	}
-	if p.u.sameFiles(was.Source, is.Source, app) && len(p.u.procs) == 1 { // another process may follow an older commit
+	if p.u.sameFiles(was.Source, is.Source, app) && len(p.u.procs) == 1 { // another process may still use an older commit
 		before.Source = is.Source
 	}
 	if before.Equal(&is) && !p.u.isLost(was) {
@@ -551,7 +551,7 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// sameFiles reports whether an app's folder is equal in two commits.
+// sameFiles reports whether an app's folder has the same path and content in two commits.
 func (u *universe) sameFiles(a, b, app string) bool {
 	first, second := u.git.commits[a], u.git.commits[b]
 	if first == nil || second == nil {
@@ -561,7 +561,7 @@ func (u *universe) sameFiles(a, b, app string) bool {
 	return path == u.oracle.appAt(app, b).Path && first.root().entries[path].ID == second.root().entries[path].ID
 }
 
-// checkStable checks that a version had a ready pod before it is recorded as stable.
+// checkStable checks that a pod of a version was ready before a record names the version as stable.
 func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 	source := p.u.appIn(is.Source, app)
 	var unseen, empty []rollout.Workload
@@ -572,26 +572,26 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
 		case none && (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0):
-			passed = true // nothing delays a workload without steps and pods
+			passed = true // a workload without pods has nothing left to wait for
 		case p.ready[w.String()+s.version]:
-			return // workloads without pods follow this workload
+			return // one workload of the release that had a ready pod is enough
 		case none:
 			empty = append(empty, w)
 		default:
 			unseen = append(unseen, w)
 		}
 	}
-	if !passed { // a workload that never had pods follows a workload that passed its gates with pods
+	if !passed { // if a workload has passed all steps while it had pods, workloads without pods need no ready pod
 		unseen = append(unseen, empty...)
 	}
 	full := slices.ContainsFunc(p.keys[p.u.ids[app]], func(k *rollout.Promotion) bool { return k.OpensAll(is.Stable.Hash) })
-	if len(unseen) > 0 && !full { // a full promotion is exempt
+	if len(unseen) > 0 && !full { // after a full promotion, no ready pod is needed
 		p.fail(lawStable, "%s: %s is on record as stable, and no pod of %s was ever ready", app, is.Stable.Hash, unseen)
 	}
 }
 
-// checkWhole checks that a stable version once had as many ready pods as maxUnavailable requires. With lag the controller may stop the last
-// old pods earlier. Then a superseded release becomes stable with one ready pod.
+// checkWhole checks that a stable version once had as many ready pods as maxUnavailable requires. With lag, the controller may delete the
+// last old pods earlier. If a newer version has superseded such a release, the release becomes stable with one ready pod.
 func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
 	for w := range is.Stable.Templates {
 		s, d := p.u.appIn(is.Source, app).find(w), p.u.kube.Deployments[w]
@@ -604,8 +604,8 @@ func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// wasStable reports whether a version was stable before the newest record, under any name of the app. A return to such a version takes no
-// steps.
+// wasStable reports whether a version was stable before the app's newest record, under any name of the app. A return to such a version
+// takes no steps.
 func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	own := p.u.oracle.records[app]
 	for name, records := range p.u.oracle.records {
@@ -618,14 +618,14 @@ func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	return false
 }
 
-// hadPassed reports whether a workload has passed its gates with pods in the try of its release, or had no steps at some time in this try.
-// Later lists of steps and numbers of pods do not matter.
+// hadPassed reports whether a workload passed all steps of this try while it had pods, or had no steps at some time during the try. Later
+// edits of steps or replicas do not matter.
 func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bool {
 	if s.Release == nil || p.passed[tryID(s)+w.String()] {
 		return s.Release != nil
 	}
 	for name, records := range p.u.oracle.records {
-		// Records under former names of the app count as well.
+		// Also read the records under former names of the app.
 		if p.u.ids[name] == p.u.ids[app] && slices.ContainsFunc(records, func(r rollout.State) bool {
 			source := p.u.appIn(r.Source, name).find(w)
 			return r.Release != nil && tryID(r) == tryID(s) && source != nil && len(source.legs()) == 0
@@ -636,7 +636,7 @@ func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bo
 	return false
 }
 
-// checkBroken checks that nothing advances while Git's head is known to be unreadable, and that no invalid commit is followed.
+// checkBroken checks that no release advances while main's head is known to be unreadable, and that no record names an invalid commit.
 func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	if a := p.u.appIn(is.Source, app); a != nil && a.broken && len(was.Inventory) > 0 && !p.u.chaos.meddling {
 		p.fail(lawBroken, "%s follows %s, which cannot be followed", app, is.Source)
@@ -655,7 +655,7 @@ func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkFrozen checks that no release starts or takes a step while its process knows of a freeze.
+// checkFrozen checks that no release starts or advances while the process knows that there is a freeze.
 func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	if by == nil || by.seen != by.Clone.main || !p.u.sources[by.seen].isFrozen || is.Phase == rollout.Aborting {
 		return
@@ -666,7 +666,7 @@ func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	for _, pr := range is.Progress {
 		before, known := was.ProgressOf(pr.Workload)
 		isPromoting := slices.ContainsFunc([]string{"scale up", "send all requests", "switch", "keep "}, func(step string) bool {
-			return strings.HasPrefix(before.Name, step) // a promotion in progress finishes despite the freeze
+			return strings.HasPrefix(before.Name, step) // a promotion that has begun may finish during a freeze
 		})
 		if known && !isPromoting && releaseOf(was) == releaseOf(is) && pr.Step > before.Step {
 			p.fail(lawFrozen, "%s: %s goes on to step %d during a freeze", app, pr.Workload, pr.Step)
@@ -674,8 +674,8 @@ func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkSeen checks that no release advances or ends by a process that does not see the cluster. The process must know this when its pass
-// starts: a watch that breaks later does not count.
+// checkSeen checks that a process neither advances nor ends a release while it knows that its watches are broken. A watch that breaks after
+// the start of the pass is exempt.
 func (p *promises) checkSeen(by *actor, app string, was, is rollout.State) {
 	if by == nil || p.u.chaos.pumps || !by.blind || by.View.Unseen == "" || was.Release == nil {
 		return
@@ -697,9 +697,9 @@ func releaseOf(s rollout.State) rollout.Hash {
 	return s.Release.Hash
 }
 
-// inCluster notes and checks the pods after each change in the cluster.
+// inCluster notes which versions have ready pods, and checks the users' versions and shares, after each change in the cluster.
 func (p *promises) inCluster() {
-	// The scaler of a deleted workload is forgotten.
+	// After a workload was deleted, its scaler no longer counts.
 	maps.DeleteFunc(p.u.scaled, func(w rollout.Workload, _ int) bool { return p.u.kube.Deployments[w] == nil })
 	for _, w := range p.u.workloads() {
 		d := p.u.kube.Deployments[w]
@@ -726,7 +726,7 @@ func (p *promises) inCluster() {
 	}
 }
 
-// checkShare checks that pods and requests of the new version do not exceed the step. It reports whether pods may still be changing.
+// checkShare checks that pods and requests of the new version do not exceed the step's share. It reports whether pods may still change.
 func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)
@@ -749,20 +749,20 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	if source.isShared() && p.shares(w, source)[source.services[1]] > 0 {
 		p.fail(lawShare, "%s: a router has a weight, and the share of the pods is one already", w)
 	}
-	// While a rollback has paused the Deployment but is not recorded yet, the controller spreads the surge over both versions.
+	// If a rollback has paused the Deployment but is not recorded yet, the controller distributes the surge over both versions.
 	isBack := p.u.oracle.back[s.App] && p.takenBack(s.App, p.u.git.Head(testBranch)) != ""
 	for _, rs := range d.Sets {
 		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
 			continue
 		}
-		// Pods with routed requests are removed after the next record, and an unreadable head adds no record.
-		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack // with spoils, perhaps only these pods may serve
+		// Pods with routed requests are removed only after the next record. While main's head is unreadable, there is no next record.
+		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack // with spoils, only these pods may serve
 		if n := len(rs.Live()); n > pods && isKept {
 			unsure = true
 		} else if n > pods {
 			p.fail(lawShare, "%s: %d of %d pods are of %s, and step %d asks for %d at most", w, n, d.Replicas, source.version, step, pods)
 		} else if t != nil {
-			t.kept[w] = min(t.kept[w], n) // an older list of steps allows no more pods than exist
+			t.kept[w] = min(t.kept[w], n) // an earlier list of steps allows no more pods than exist now
 		}
 		if source.isShared() && requests == 0 && rs.Ready() > 0 && p.isOpen(w, source, rs) {
 			p.fail(lawShare, "%s: all pods get the requests that nothing matches, pods of %s too, before any weight", w, source.version)
@@ -774,15 +774,15 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	return unsure
 }
 
-// isUnreadable reports whether an app cannot be read at Git's head.
+// isUnreadable reports whether an app's folder or the configuration cannot be read at main's head.
 func (p *promises) isUnreadable(app string) bool {
 	head := p.u.git.Head(testBranch)
 	a := p.u.appIn(head, app)
 	return a == nil || a.broken || p.u.sources[head].slip == slipConfig
 }
 
-// isUnderWay reports whether a process has a timer within the time that proxies need for a route, or within minReadySeconds. Until then
-// surplus pods stay after an edit of steps or replicas.
+// isUnderWay reports whether a process has a timer that fires within minReadySeconds, or within the time that proxies need for a route.
+// Until then, surplus pods stay after an edit of steps or replicas.
 func (p *promises) isUnderWay(source *workloadSource) bool {
 	within := time.Duration(source.minReady) * time.Second
 	if source.isRouted() {
@@ -790,12 +790,12 @@ func (p *promises) isUnderWay(source *workloadSource) bool {
 	}
 	return slices.ContainsFunc(p.u.procs, func(a *actor) bool {
 		due, now := a.NextDue(), p.u.now(a)
-		late := max(0, -a.skew) // a late clock shows a shorter ready time
+		late := max(0, -a.skew) // if the clock is late, pods seem to be ready for a shorter time
 		return due.After(now) && !due.After(now.Add(within+late))
 	})
 }
 
-// requests returns how many of 100 unmatched requests reach a version through Services that select only this version.
+// requests returns how many of 100 requests, which match no route, reach a version through Services that select only this version.
 func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash string) (n int) {
 	for service, weight := range p.shares(w, source) {
 		if p.u.kube.Pins[rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: service}] == podHash {
@@ -805,14 +805,14 @@ func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash 
 	return n
 }
 
-// isShared reports whether a router sends only matching requests to the new version. All other requests go to pods that are replaced in
-// place.
+// isShared reports whether a StatefulSet or similar kind has a router. The router sends only matching requests to the new version. Other
+// requests go to pods that are replaced in place.
 func (w workloadSource) isShared() bool { return w.isRouted() && w.policy != "" }
 
-// isOpen reports whether the users' Service selects all pods although pods of another version serve and stay.
+// isOpen reports whether the users' Service selects all pods, although ready pods of another version remain.
 func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kube.ReplicaSet) bool {
 	d := p.u.kube.Deployments[w]
-	isNews := func(pod *kube.Pod) bool { // no process has observed the cluster since the pod became ready
+	isNews := func(pod *kube.Pod) bool { // the pod became ready after a process last observed the cluster
 		return slices.ContainsFunc(p.u.procs, func(a *actor) bool { return !pod.Since.Before(a.visits.Add(-a.skew)) })
 	}
 	isOther := func(rs *kube.ReplicaSet) bool {
@@ -822,7 +822,7 @@ func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kub
 		d.Template == fresh.Template && slices.ContainsFunc(d.Sets, isOther)
 }
 
-// shares returns how many of 100 requests each of the users' Services gets.
+// shares returns how many of 100 requests each of the Services for users gets. It returns nil if no strategy moves a Service.
 func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string]int {
 	switch {
 	case source.blueGreen != nil:
@@ -845,11 +845,11 @@ func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string
 	}
 }
 
-// users returns the versions whose pods users reach.
+// users returns the versions with pods that users' requests can reach.
 func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 	var versions []string
 	shares := p.shares(w, source)
-	if shares == nil && len(source.services) > 0 { // no strategy moves the Service any more, but the Service may still be pinned
+	if shares == nil && len(source.services) > 0 { // no strategy moves the Service any more, but a pin may be left
 		shares = map[string]int{source.services[0]: 100}
 	}
 	for _, rs := range p.u.kube.Deployments[w].Sets {
@@ -865,7 +865,7 @@ func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 	return versions
 }
 
-// checkUsers checks that no user gets an older version than the version that all users had, unless a push or a verdict requested a
+// checkUsers checks that no user gets an older version after all users had a newer version, unless a push or a rejection requested a
 // rollback.
 func (p *promises) checkUsers(w rollout.Workload) {
 	s, source := p.onRecord(w)
@@ -874,11 +874,11 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 	users, was := p.users(w, source), p.served[w]
 	if s.Release != nil && len(users) == 0 && p.u.kube.Deployments[w].Replicas == 0 {
-		delete(p.served, w) // there are no users, and the version in flight was not stable
+		delete(p.served, w) // there are no users, and the new version was not stable
 		return
 	}
 	if _, moves := s.ProgressOf(w); moves && s.Release != nil && p.u.kube.Deployments[w].Replicas > 0 && was.version != source.version {
-		for _, pr := range s.Progress { // the other workloads moved while this workload had no pods, and the app rolls back as a whole
+		for _, pr := range s.Progress { // the others advanced while this workload had no pods, and an app rolls back as a whole
 			if other := p.u.appIn(s.Source, s.App).find(pr.Workload); other != nil && p.served[pr.Workload].version == other.version {
 				delete(p.served, pr.Workload)
 			}
@@ -887,12 +887,11 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	if s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject {
 		p.excuse(w)
 	}
-	// After the world has killed pods, users go to the remaining pods. With a wrong clock, a process does not know for how long pods have been
-	// ready.
+	// After pods were killed, users reach the remaining pods. With a wrong clock, a process does not know how long pods have been ready.
 	if p.u.oracle.guard(w).Excused > 0 || p.u.chaos.clock && source.isRouted() {
 		isReady := func(rs *kube.ReplicaSet) bool { return rs.Ready() > 0 }
 		if s.Release != nil && !slices.ContainsFunc(p.u.kube.Deployments[w].Sets, isReady) {
-			delete(p.served, w) // the version in flight lost all pods before Git took its record
+			delete(p.served, w) // the new version lost all pods before Git had the record of its promotion
 		}
 		return
 	}
@@ -903,7 +902,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 }
 
-// allOn returns the version of each workload whose users all have the recorded release. All workloads of a release must qualify.
+// allOn returns the version of each workload for which all users have the recorded release. All workloads of a release must qualify.
 func (p *promises) allOn() map[rollout.Workload]string {
 	all := map[rollout.Workload]string{}
 	for _, w := range p.u.workloads() {
@@ -917,9 +916,9 @@ func (p *promises) allOn() map[rollout.Workload]string {
 			return w == nil || at(w, w.legs(), pr) < len(w.legs()) || w.isJudged(pr)
 		})
 		if s.Phase != rollout.Healthy && p.u.appIn(s.Source, s.App).isChecked() {
-			continue // a Job's verdict may roll the release back before Git has the record
+			continue // the result of a Job may roll the release back before Git has a record
 		}
-		// A rollback counts once the cluster has it, even if Git does not.
+		// A rollback that the cluster has counts, even if Git has no record for it yet.
 		if through && p.serves(w, source, time.Duration(source.minReady)*time.Second) && !p.awaits(s) && !p.u.oracle.back[s.App] {
 			all[w] = source.version
 		}
@@ -927,13 +926,13 @@ func (p *promises) allOn() map[rollout.Workload]string {
 	return all
 }
 
-// isJudged reports whether a version is measured between its switch and becoming stable, and may still roll back.
+// isJudged reports whether a version is still measured after its switch. A bad result may still roll the version back.
 func (w *workloadSource) isJudged(pr rollout.Progress) bool {
 	return w.blueGreen["postPromotionAnalysis"] != nil && pr.Step < pr.Of && !strings.HasPrefix(pr.Name, "keep ")
 }
 
-// serves reports whether source's version serves all users of a workload, with a pod ready for minReady, and no other version can get new
-// pods. Users of ignored versions do not count.
+// serves reports whether all users of a workload reach only source's version. A pod must be ready for minReady, and no other version may
+// get new pods. Users of the ignored versions do not count.
 func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady time.Duration, ignored ...string) bool {
 	d := p.u.kube.Deployments[w]
 	if d == nil || d.Base() != "" && d.Base() != source.version {
@@ -946,7 +945,7 @@ func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady t
 		})
 }
 
-// allServe reports whether all pods of a workload have a version and have been ready for minReadySeconds.
+// allServe reports whether all pods of a workload have the version of source, and have been ready for minReadySeconds.
 func (p *promises) allServe(d *kube.Deployment, source *workloadSource) bool {
 	serving := 0
 	for _, rs := range d.Sets {
@@ -957,7 +956,7 @@ func (p *promises) allServe(d *kube.Deployment, source *workloadSource) bool {
 	return serving == d.Replicas
 }
 
-// looked notes the versions that all users had at both the start and the end of a process's pass.
+// looked notes the versions that all users had both at the start and at the end of a process's pass.
 func (p *promises) looked(a *actor) {
 	if a.err != nil || a.View.Stale || a.dead || p.u.chaos.meddling || len(p.u.procs) > 1 {
 		return
@@ -968,20 +967,20 @@ func (p *promises) looked(a *actor) {
 			p.served[w] = served{version: version}
 		}
 	}
-	p.asked() // a user may have requested a rollback already
+	p.asked() // the newest push may already request a rollback
 }
 
-// awaits reports whether users of any workload of a release still have another version: an app rolls back as a whole.
+// awaits reports whether users of any workload of a release still have another version. Then the whole app can still roll back.
 func (p *promises) awaits(s rollout.State) bool {
 	return slices.ContainsFunc(progressOf(s), func(pr rollout.Progress) bool {
 		source, d := p.u.appIn(s.Source, s.App).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
-		return source != nil && d != nil && d.Replicas > 0 && // a workload without pods follows the others
+		return source != nil && d != nil && d.Replicas > 0 && // a workload without pods advances with the others
 			!p.serves(pr.Workload, source, time.Duration(source.minReady)*time.Second)
 	})
 }
 
-// progressOf returns the progress of a release's workloads. A release that overtakes a rollback or changes no template has no recorded
-// steps. A workload with its first document has none either.
+// progressOf returns the recorded progress of a release's workloads. During a promotion, it adds changed workloads without recorded steps:
+// for example, workloads with their first document, or of a release that overtook a rollback.
 func progressOf(s rollout.State) []rollout.Progress {
 	all := slices.Clone(s.Progress)
 	if s.Phase == rollout.Promoting {
@@ -994,14 +993,14 @@ func progressOf(s rollout.State) []rollout.Progress {
 	return all
 }
 
-// atRest checks the laws of a world at rest, in which nothing else happens at this moment.
+// atRest checks the laws that hold only while nothing else is due at this moment.
 func (p *promises) atRest() {
 	if due := p.u.kube.NextDue(); due.After(p.u.kube.Now) || p.u.chaos.meddling {
 		return
 	}
 	for _, a := range p.u.procs {
 		if a.seen != p.u.git.Head(testBranch) || a.View.Stale {
-			return // the process was killed just now, or does not see the change that it has to undo
+			return // the process is new, or does not see the change that it has to undo
 		}
 	}
 	for _, w := range p.u.workloads() {
@@ -1020,7 +1019,7 @@ func (p *promises) atRest() {
 	p.checkMeasuring()
 }
 
-// checkByHand checks that edits of a Deployment by hand are undone, unless its app is left alone for a recorded reason.
+// checkByHand checks that a Deployment's image that was set by hand does not stay, unless the app is held.
 func (p *promises) checkByHand(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	if s.Held == nil && source != nil && kube.VersionOf(p.u.kube.Deployments[w].Template) == byHand {
@@ -1041,7 +1040,7 @@ func (p *promises) checkTried(w rollout.Workload) {
 	}
 }
 
-// checkOwner checks that a workload has the replicas of its owner: Git, or its scaler.
+// checkOwner checks that a workload has the replicas that their owner has set: Git or, if Git does not set them, a scaler.
 func (p *promises) checkOwner(w rollout.Workload) {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	source, head := p.u.appIn(s.Source, s.App), p.u.appIn(p.u.git.Head(testBranch), s.App)
@@ -1061,16 +1060,16 @@ func (p *promises) checkOwner(w rollout.Workload) {
 		}
 	}
 	if p.u.chaos.spoils && s.Phase == rollout.Aborting {
-		return // replicas change after a rollback, which does not end while stable is broken
+		return // replicas change only after the rollback, which does not end while the stable version is broken
 	}
 	if slices.ContainsFunc(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w && r.Count != nil && *r.Count == is }) {
-		return // the replicas of a commit between the app's commit and the unreadable commit
+		return // the record names these replicas, from a commit between the recorded commit and the unreadable head
 	}
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }
 
-// isLeftEmpty reports whether a folder was renamed while empty, and is still unreadable. Then the new name's record has no object. The old
-// name's record has the Deployment, and says that the Deployment is left alone.
+// isLeftEmpty reports whether a folder was renamed while it had no objects, and is still unreadable. The new name's record then has no
+// objects. The old name's record still has the Deployment, and says that gitrollout does not change it.
 func (p *promises) isLeftEmpty(w rollout.Workload) bool {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	source, head := p.u.appIn(s.Source, s.App), p.u.appIn(p.u.git.Head(testBranch), s.App)
@@ -1078,18 +1077,18 @@ func (p *promises) isLeftEmpty(w rollout.Workload) bool {
 	return isOfNothing && head.broken && p.isLeft(w.Ref(), "")
 }
 
-// isLeft reports whether an object belongs to an app that left Git without a recognizable new name.
+// isLeft reports whether an object belongs to an app that left Git, and whose new name is unknown.
 func (p *promises) isLeft(ref rollout.Ref, app string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(p.u.oracle.states)), func(s rollout.State) bool {
 		return p.left[s.App] && s.Held != nil && (s.App == app || slices.Contains(s.Inventory, ref))
 	})
 }
 
-// checkGone checks that at rest the cluster has no object that is missing from Git, apart from objects left alone.
+// checkGone checks, at rest, that the cluster has no object that is missing in Git, except objects that gitrollout must not touch.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
 		if p.isLeft(ref, o.app) || p.u.removed[o.app] {
-			continue // `gitrollout remove` deletes the object
+			continue // only `gitrollout remove` deletes the object
 		}
 		p.checkFields(o.app, o.body)
 		if p.u.oracle.astray[ref] && len(p.u.procs) > 1 {
@@ -1101,7 +1100,7 @@ func (p *promises) checkGone() {
 	}
 }
 
-// checkWedged checks that apps say why they wait, when no timer and no event is left.
+// checkWedged checks, when no timer is left, that each unfinished app has a recorded reason, and that no release with ready new pods waits.
 func (p *promises) checkWedged() {
 	for _, a := range p.u.head().apps {
 		s := p.u.oracle.states[a.name]
@@ -1116,13 +1115,13 @@ func (p *promises) checkWedged() {
 	}
 }
 
-// areNewReady reports whether a release has new pods that are all ready, and old pods that are not. Its steps then remove old pods.
+// areNewReady reports whether all new pods of a release are ready, and some old pods are not. The steps should then remove old pods.
 func (p *promises) areNewReady(s rollout.State) bool {
 	isBroken := false
 	for _, pr := range s.Progress {
 		d, source := p.u.kube.Deployments[pr.Workload], p.u.appIn(s.Source, s.App).find(pr.Workload)
 		if d == nil || source == nil || source.policy != "" && !source.isOnNodes() {
-			return false // a StatefulSet's pods are replaced in order
+			return false // a StatefulSet replaces its pods in order
 		}
 		fresh := slices.IndexFunc(d.Sets, func(rs *kube.ReplicaSet) bool { return kube.VersionOf(rs.Template) == source.version })
 		if fresh < 0 || d.Sets[fresh].Replicas == 0 || d.Sets[fresh].Ready() < d.Sets[fresh].Replicas {
@@ -1130,7 +1129,7 @@ func (p *promises) areNewReady(s rollout.State) bool {
 		}
 		legs := source.legs()
 		if step := at(source, legs, pr); step < len(legs) && d.Sets[fresh].Replicas > legs[step].pods(d.Replicas) {
-			return false // a later step requires fewer new pods, and only these pods serve
+			return false // the step requires fewer new pods than exist, but only these pods serve
 		}
 		isBroken = isBroken || slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
 			return rs != d.Sets[fresh] && rs.Ready() < rs.Replicas
@@ -1139,7 +1138,7 @@ func (p *promises) areNewReady(s rollout.State) bool {
 	return isBroken
 }
 
-// checkWayOut checks that a release with a requested rollback rolls back.
+// checkWayOut checks that a release is rolled back if a user has requested this.
 func (p *promises) checkWayOut(a *appSource) {
 	s := p.u.oracle.states[a.name]
 	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {
@@ -1150,7 +1149,7 @@ func (p *promises) checkWayOut(a *appSource) {
 	}
 }
 
-// wayOut returns the law that applies to a release's rollback.
+// wayOut returns the law that a release breaks if it does not roll back.
 func (p *promises) wayOut(s rollout.State) law {
 	head := p.u.appIn(p.u.git.Head(testBranch), s.App)
 	if slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { return head.find(pr.Workload) == nil }) {
@@ -1159,7 +1158,7 @@ func (p *promises) wayOut(s rollout.State) law {
 	return lawWayOut
 }
 
-// goesAlong reports whether a workload has no pods, and so no users, and has no closed gate ahead.
+// goesAlong reports whether a workload has no pods, and so no users, and no step without a key is ahead.
 func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rollout.Hash, key *rollout.Promotion) bool {
 	d, legs := p.u.kube.Deployments[pr.Workload], w.legs()
 	shut := d == nil || d.Replicas != 0
@@ -1169,8 +1168,8 @@ func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rol
 	return !shut
 }
 
-// takenBack returns how a commit takes back the release of an app, "" if it does not. If all users have the release, a newer version does
-// not take it back. Pods of an image set by hand carry the release's hash until the edit is undone.
+// takenBack returns how a commit requests a rollback of an app's release, such as "aborted", or "". A release that all users have is not
+// superseded by a newer version. Pods with an image set by hand count as pods of the release until the edit is undone.
 func (p *promises) takenBack(app, commit string) string {
 	s, source := p.u.oracle.states[app], p.u.appIn(commit, app)
 	if source == nil || s.Release == nil {
@@ -1184,7 +1183,7 @@ func (p *promises) takenBack(app, commit string) string {
 			!p.goesAlong(w, pr, s.Release.Hash, source.promotion)
 	})
 	all = all || len(s.Release.Templates) == 0 && p.u.isFollowed(app, s)
-	// Without the workload's document, its steps are unknown.
+	// If a workload has no Rollout document any more, its steps are unknown.
 	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""
 	})

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestProposalsFollowMain changes main in several ways while a proposal waits. A proposal that still merges stays, together with its
-// approvals. A conflicting proposal is renewed, and edits of its branch are undone. The merge of a proposal continues the release.
+// TestProposalsFollowMain checks an open proposal after several changes of main. If the proposal still merges, it stays, and so do its
+// approvals. A conflicting proposal is renewed, and edits of the proposal's branch are undone. After the merge, the release continues.
 func TestProposalsFollowMain(t *testing.T) {
 	oldProposal := promotionOf("h1-0123456789", "through: full\n")
 	rewritten := map[string]string{"README": "a new beginning\n"}

@@ -10,10 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wordy is an API server that refuses an app's objects with a new text each time.
+// wordy is an API server that refuses the objects of the app shop, each time with another text.
 type wordy struct {
 	*View
-	says  string // the reason's format, with a number; "" refuses nothing
+	says  string // the format of the text, with a number; "" means that nothing is refused
 	asked int
 }
 
@@ -25,7 +25,7 @@ func (w *wordy) Check(ctx context.Context, app string, objects []rollout.Object)
 	return &rollout.InvalidError{Msg: fmt.Sprintf(w.says, w.asked)}
 }
 
-// TestARefusalIsRecordedOnce checks that repeated refusals of an app are recorded once, until the server has another reason.
+// TestARefusalIsRecordedOnce checks that repeated refusals of an app's objects are recorded only once, until the reason changes.
 func TestARefusalIsRecordedOnce(t *testing.T) {
 	p, api := newStory(t, twoApps("v1")), &wordy{}
 	p.parts.Wrap = func(process *Process, o *reconciler.Options) { api.View, o.Applier = process.View, api }
@@ -57,7 +57,7 @@ func TestARefusalIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableManifestHolds checks that an object that no API server can read holds its app with a record, even at the first deployment.
+// TestUnreadableManifestHolds checks that an unreadable object in Git puts the app on hold with a record, even before the first deployment.
 func TestUnreadableManifestHolds(t *testing.T) {
 	good := appFile("shop", "v1")
 	bad := strings.Replace(good, "name: app,", `name: app, resources: {limits: {memory: 12x}},`, 1)

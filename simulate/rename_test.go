@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moved returns edits that rename an app's folder, optionally with other content in its app.yaml.
+// moved returns edits that rename an app's folder. If content is not "", it becomes the app.yaml of the new folder.
 func (p *story) moved(from, to, content string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name, is := range p.git.Files(p.head()) {
@@ -32,20 +32,20 @@ func (p *story) rename(from, to, content string) {
 	p.edit(fmt.Sprintf("%s is %s", from, to), p.moved(from, to, content))
 }
 
-// TestRenamedAppGoesOn renames an app in several states. The rename moves no pod, and the release continues under the new name. A rollback
-// finds its target under the old name, and nothing of the old name remains.
+// TestRenamedAppGoesOn renames the app shop in several states. The rename must move no pod, and the release continues under the new name. A
+// rollback finds its target under the old name. No record or proposal of the old name may remain.
 func TestRenamedAppGoesOn(t *testing.T) {
 	toStore := func(p *story) { p.rename("shop", "store", "") }
 	fill := func(p *story) {
 		p.files("the app's files", map[string]string{"apps/store/app.yaml": appFile("shop", "v2")})
 	}
 	for name, c := range map[string]struct {
-		before func(p *story) // at the gate of v2
+		before func(p *story) // called while v2 is Paused
 		rename func(p *story)
 		phase  rollout.Phase // "": Paused
-		moves  bool          // pods may move
+		moves  bool          // the rename may change pods
 		after  rollout.Verb
-		want   string // the version that serves in the end
+		want   string // the image that serves in the end
 	}{
 		"at rest":             {before: (*story).promoted, rename: toStore, phase: rollout.Healthy, want: "shop:v2"},
 		"at a gate, promoted": {rename: toStore, after: "promote", want: "shop:v2"},
@@ -126,8 +126,8 @@ var extraMap = rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra
 
 const extraFile = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
 
-// TestRenamedAppKeepsTheJobsOfItsNewName renames an app and its Deployment. While a Job before the first deployment runs, the Deployment
-// gets its old name back. The record keeps that Job. After the Job, the ConfigMap that left Git is deleted.
+// TestRenamedAppKeepsTheJobsOfItsNewName renames an app and its Deployment. While the hook before the deployment runs, the Deployment gets
+// its old name back. The record must keep the hook's Job. After the Job, the ConfigMap that left Git is deleted.
 func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	p := atGates(t)
 	p.promoted()
@@ -156,8 +156,8 @@ func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	}
 }
 
-// TestRenamedAppPrunesBeforeTheNextLook renames an app just after a recorded object left Git. The object still exists under the old name,
-// and is pruned with or without another fetch.
+// TestRenamedAppPrunesBeforeTheNextLook renames an app just after a recorded object left Git. The object still belongs to the old name. It
+// must be pruned whether or not there is another fetch.
 func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		p := atGates(t)
@@ -188,8 +188,8 @@ func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	}
 }
 
-// TestRestartWithoutAConfiguration reverts a release after a restart with an unreadable configuration. The
-// permissions of an app and the folder of its objects come from the recorded commits, under the app's name there.
+// TestRestartWithoutAConfiguration reverts a release after a restart, while the configuration is unreadable. The app's permissions and its
+// objects' folder must come from the recorded commits, where the app may have another name.
 func TestRestartWithoutAConfiguration(t *testing.T) {
 	for _, tc := range []string{"shop", "store", "shop, at a commit that has a slip"} {
 		t.Run(tc, func(t *testing.T) {

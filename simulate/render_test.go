@@ -16,12 +16,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// shortcut is a renderer that knows the result of random sources, so a seed takes milliseconds. TestShortcut compares it with the real
-// renderer, which every tenth seed uses.
+// shortcut is a renderer that computes the renders of random sources itself, so that a seed takes only milliseconds. Every tenth seed uses
+// the real renderer instead. TestShortcut compares the two.
 type shortcut struct {
-	known map[string]appSource // by the path and the tree ID of the app's folder
+	known map[string]appSource // sources by the path and the tree id of the app's folder
 	made  map[string]*rollout.Render
-	specs map[string]rollout.Spec // specs that the real renderer has read, by their documents
+	specs map[string]rollout.Spec // specs from the real renderer, by their documents
 }
 
 var _ reconciler.Renderer = (*shortcut)(nil)
@@ -30,7 +30,7 @@ func newShortcut() *shortcut {
 	return &shortcut{known: map[string]appSource{}, made: map[string]*rollout.Render{}, specs: map[string]rollout.Spec{}}
 }
 
-// learn notes the content of a commit's folders.
+// learn notes the sources of the app folders in a commit.
 func (r *shortcut) learn(c *commit, s source) {
 	for _, a := range s.apps {
 		if e, found := c.root().entries["apps/"+a.name]; found {
@@ -60,7 +60,8 @@ func (r *shortcut) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// specOf returns the spec of a workload's documents. The real renderer reads documents with analyses or experiments, each once.
+// specOf returns the spec of a workload's Rollout document. It uses the real renderer for documents with analyses or experiments, once
+// each.
 func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 	if !w.isMeasured() && !w.hasExperiments() {
 		return w.spec()
@@ -150,7 +151,7 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	return r
 }
 
-// objectOf returns a literal as an object in the apps' namespace.
+// objectOf returns a literal as an object in the namespace of the tests' apps.
 func objectOf(literal any) rollout.Object {
 	plain, err := rollout.Plain(literal)
 	if err != nil {
@@ -263,11 +264,11 @@ func amount(v any) rollout.Amount {
 	return rollout.Amount{Value: n, Percent: true}
 }
 
-// TestShortcut compares the shortcut with the real renderer.
+// TestShortcut checks that the shortcut returns the same renders as the real renderer.
 func TestShortcut(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
-		seeds = 20 // enough for each remainder of the seed that selects a feature
+		seeds = 20 // enough for all remainders of the seed that select a feature
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -293,7 +294,7 @@ func TestShortcut(t *testing.T) {
 					randomAnalyses(rng, w)
 				}
 			}
-			if seed%5 > 2 && seed%4 != 1 { // not for kinds with a partition
+			if seed%5 > 2 && seed%4 != 1 { // no hooks with partitioned kinds
 				s.apps[i].hooks = randomHooks(rng, s.apps[i].id)
 			}
 			s.apps[i].broken, s.apps[i].emptied = seed%10 == 5, seed%10 == 5
@@ -311,7 +312,7 @@ func TestShortcut(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			if (got.Content == "") != (want.Content == "") { // the real renderer's objects have no namespaces yet
+			if (got.Content == "") != (want.Content == "") { // the values differ, because the real renderer's objects have no namespaces yet
 				t.Errorf("seed %d, %s: content %q, want %q", seed, a.name, got.Content, want.Content)
 			}
 			got.Digest, want.Digest, want.Warnings = "", "", nil

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRestart restarts one of two apps by the command, with a crash of the process after each second. All pods of the app are replaced one
-// at a time, pods of the other app stay, and nothing is recorded.
+// TestRestart restarts one of two apps by a command, and crashes the process after each second. The app's pods must be replaced one at a
+// time. The other app's pods stay, and nothing is recorded.
 func TestRestart(t *testing.T) {
 	p := newStory(t, twoApps("v1"))
 	p.start()
@@ -48,7 +48,7 @@ func TestRestart(t *testing.T) {
 	}
 	p.checkPhase("shop", rollout.Healthy)
 
-	// Another request restarts the pods again, and a request for a version that does not serve has no effect.
+	// A second request restarts the pods again. A request for a version that does not serve has no effect.
 	again := p.pods()
 	must(t, p.command("restart", []string{"shop"}))
 	p.tick(1)
@@ -63,7 +63,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartInADocument restarts a workload by its Rollout document, also at a later time.
+// TestRestartInADocument checks a restart that the field restartAt of a Rollout document requests, for a time in the future.
 func TestRestartInADocument(t *testing.T) {
 	p := newStory(t, twoApps("v1"))
 	p.start()

@@ -28,7 +28,7 @@ type world struct {
 	chaos
 }
 
-// worlds are the kinds of trouble. Replay a violation with: go test ./simulate -run TestSeeds -world NAME -seed N
+// worlds are combinations of trouble. To replay a violation, run: go test ./simulate -run TestSeeds -world NAME -seed N
 var worlds = []world{
 	{"Calm", chaos{bad: true}},
 	{"Kills", chaos{kills: true, bad: true}},
@@ -81,10 +81,10 @@ var worlds = []world{
 	}},
 }
 
-// known has the runs known to break a law, with the reason. Other tests skip them.
+// known has the runs that are known to break a law, with the reason. The tests skip these runs.
 var known = map[string]string{}
 
-// again has runs beyond the default seeds that once failed and are fixed. The comments name the failed cases.
+// again has seeds that once failed and now pass, by world. They are beyond the default seeds. The comments describe the cases that failed.
 var again = map[string][]uint64{
 	"API":               {58, 571},       // a document pushed with a version; proxies with too little time
 	"Calm":              {1028},          // a Service selected pods about to be deleted
@@ -164,7 +164,7 @@ func (l seedRun) String() string {
 	return fmt.Sprintf("-world %s -seed %d", worlds[l.world].name, l.seed)
 }
 
-// play runs one seed: a first deployment, releases and trouble, then a repair after which the world must be in order.
+// play runs one seed: a first deployment, then releases and trouble, then a repair. At the end, the world must be healthy.
 func play(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	u := newUniverse(seed, c, m, verbose)
 	u.start()
@@ -181,14 +181,14 @@ func play(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	return u
 }
 
-// outcome is the result of a run.
+// outcome is the result of one run.
 type outcome struct {
 	failure       string
 	writes, stale int
 	played        map[string]int
 }
 
-// outcomes are the results shared by several tests, so that each run happens once.
+// outcomes holds the results of runs, so that several tests can share one run.
 var outcomes sync.Map
 
 func (l seedRun) outcome() outcome {
@@ -202,11 +202,11 @@ func (l seedRun) outcome() outcome {
 }
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // a run is short and leaves little garbage
+	debug.SetGCPercent(400) // runs are short and leave little garbage
 	os.Exit(m.Run())
 }
 
-// TestSeeds runs many random worlds. oracle_test.go checks the invariants, and settle checks the end.
+// TestSeeds runs many random worlds. The oracle and the promises check each effect, and settle checks the end.
 func TestSeeds(t *testing.T) {
 	isChosen := func(w world) bool { return *worldFlag == "" || strings.EqualFold(w.name, *worldFlag) }
 	if !slices.ContainsFunc(worlds, isChosen) {
@@ -300,7 +300,7 @@ func runAll(t *testing.T, all []seedRun) {
 	}
 }
 
-// TestReplay runs a few seeds twice, and checks that both runs are equal in each effect.
+// TestReplay runs some seeds twice, and checks that both runs have the same trace.
 func TestReplay(t *testing.T) {
 	for i, w := range worlds {
 		if testing.Short() && i%4 > 0 {
@@ -314,8 +314,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestWorldsHaveWhatHurts counts the events of users and scalers in 200 runs. Without an event, the worlds would silently miss all errors
-// that the event causes.
+// TestWorldsHaveWhatHurts checks that each event of users and scalers happens in at least one of 200 runs. If an event never happened, no
+// test would notice the errors that it causes.
 func TestWorldsHaveWhatHurts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fewer than 200 runs lack some events")

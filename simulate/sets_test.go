@@ -36,14 +36,14 @@ func (u *universe) setTrouble() {
 	}
 }
 
-// refuse makes the API server refuse everything for a while.
+// refuse makes the API server refuse all requests for a while, and returns the end of this time.
 func (u *universe) refuse() (until time.Time) {
 	u.apiDown = u.kube.Now.Add(time.Duration(10+u.rng.IntN(300)) * time.Second)
 	u.note("API refuses everything until %s", u.apiDown.Format(time.TimeOnly))
 	return u.apiDown
 }
 
-// arrive advances the clock until no pod is due to change.
+// arrive advances the clock until no pod will become ready or available any more.
 func (u *universe) arrive() {
 	for range 20 {
 		u.judge()
@@ -55,7 +55,7 @@ func (u *universe) arrive() {
 	}
 }
 
-// stayAway kills all processes and starts none for a while.
+// stayAway kills all processes. For a while, the new processes do not run.
 func (u *universe) stayAway() (until time.Time) {
 	u.away = u.kube.Now.Add(time.Duration(10+u.rng.IntN(300)) * time.Second)
 	u.note("GITROLLOUT is away until %s", u.away.Format(time.TimeOnly))
@@ -65,10 +65,10 @@ func (u *universe) stayAway() (until time.Time) {
 	return u.away
 }
 
-// isAway reports whether no process runs.
+// isAway reports whether no process may run now.
 func (u *universe) isAway() bool { return u.kube.Now.Before(u.away) }
 
-// scaleSet sets the number of pods of a random workload, in Git or by hand.
+// scaleSet sets the replicas of a random workload, in Git or by hand.
 func (u *universe) scaleSet(n int) {
 	w, ok := u.anySet()
 	if !ok {
@@ -84,7 +84,7 @@ func (u *universe) scaleSet(n int) {
 	u.scaleTo(w, n)
 }
 
-// anySet returns a random workload, preferably of a release at a step.
+// anySet returns a random workload, if possible a workload whose release is at a step.
 func (u *universe) anySet() (rollout.Workload, bool) {
 	all := u.workloads()
 	if len(all) == 0 {
@@ -101,7 +101,7 @@ func (u *universe) anySet() (rollout.Workload, bool) {
 	return all[u.rng.IntN(len(all))], true
 }
 
-// scaleToZeroAndUp scales a workload by hand to 0 and up again, sometimes before a pass.
+// scaleToZeroAndUp scales a workload by hand to 0 and up again, without a pass between.
 func (u *universe) scaleToZeroAndUp() {
 	w, ok := u.anySet()
 	if !ok {
@@ -116,15 +116,15 @@ func (u *universe) scaleToZeroAndUp() {
 	u.played["from 0 and up at once"]++
 }
 
-// smallerLater returns steps that move all pods first, and fewer pods later.
+// smallerLater returns steps with the weight 100 and then a smaller weight, each followed by a pause.
 func smallerLater(rng *rand.Rand) []any {
 	pause := func() any { return map[string]any{"pause": map[string]any{}} }
 	return []any{map[string]any{"setWeight": 100, "name": "first"}, pause(), map[string]any{"setWeight": 1 + rng.IntN(60)}, pause()}
 }
 
-// came returns how many pods of a workload may be new because of a scale-up during the release: the steps' share of the release's fewest
-// pods, and all later pods. Kubernetes creates later pods with the new version before gitrollout knows. After a scale to 0, came returns 0,
-// because the step gives the number.
+// came returns how many pods of a workload may be new after a scale-up during the release: the steps' share of the release's fewest pods,
+// and all pods added since. Kubernetes creates added pods with the new version before gitrollout sees the scale-up. After a scale to 0,
+// came returns 0, because the step alone gives the number.
 func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	low, known := t.low[d.Workload]
 	if !known || d.Replicas <= low {
@@ -134,8 +134,8 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	return d.Replicas - low + max(pods, t.kept[d.Workload])
 }
 
-// keep notes how many new pods the steps of the last record allowed. A smaller step of an edited list returns no new pod of a StatefulSet
-// to the old version.
+// keep notes how many new pods the steps of the previous record allowed. If an edited list has a smaller step, no new pod of a StatefulSet
+// returns to the old version.
 func (p *promises) keep(id, app string, was rollout.State) {
 	t := p.tries[id]
 	if t == nil || was.Release == nil || t.id != tryID(was) {
@@ -150,15 +150,15 @@ func (p *promises) keep(id, app string, was rollout.State) {
 	}
 }
 
-// nodesOf has the changes of a DaemonSet's nodes since the start of a try.
+// nodesOf has the changes of a DaemonSet's nodes since a try began.
 type nodesOf struct {
-	now, most int // the current and the largest number
-	came      int // nodes that joined or had no pod, and replaced pods; these pods have the newest template
-	let       int // the most nodes that the steps released, including former lists of steps
+	now, most int // the current and the largest number of nodes
+	came      int // number of nodes that joined or had no pod, and of replaced pods; all get the newest template
+	let       int // the most nodes that the steps have allowed, including earlier lists of steps
 }
 
-// taken returns how many pods of a DaemonSet may be new. These are the steps' share of the largest number of nodes, and pods created by
-// Kubernetes itself. No pod goes back to the old version at a step.
+// taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and the pods that Kubernetes
+// created by itself. At a step, no pod returns to the old version.
 func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
 	n := t.nodes[d.Workload]
 	pods, _ := most(legs, step, n.most)
@@ -166,15 +166,15 @@ func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
 	return n.let + n.came
 }
 
-// replaced notes that a pod was deleted, but not by gitrollout.
+// replaced notes that something other than gitrollout deleted a pod of a workload.
 func (p *promises) replaced(w rollout.Workload) {
 	if t := p.tries[p.u.ids[p.u.oracle.appOf(w)]]; t != nil && t.nodes[w] != nil {
 		t.nodes[w].came++
 	}
 }
 
-// scaled notes the fewest pods of a workload since the start of a try, and the changes of nodes. A scale to 0 resets low and kept, because
-// Kubernetes then takes the template for all pods.
+// scaled notes the fewest pods of a workload since a try began, and the changes of nodes. A scale to 0 resets t.low and t.kept, because
+// Kubernetes then uses the new template for all pods.
 func (t *try) scaled(d *kube.Deployment) {
 	n := t.nodes[d.Workload]
 	if n == nil {
@@ -189,13 +189,13 @@ func (t *try) scaled(d *kube.Deployment) {
 	n.now, n.most = d.Replicas, max(n.most, d.Replicas)
 	fewest := d.Replicas
 	for _, rs := range d.Sets {
-		if d.Replicas == 0 { // while scaling to 0, the remaining pods count
+		if d.Replicas == 0 { // during a scale to 0, the remaining pods count
 			fewest += len(rs.Live())
 		}
 	}
 	low, known := t.low[d.Workload]
 	switch {
-	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // otherwise the partition is still in force
+	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // otherwise, the partition is still in force
 		delete(t.low, d.Workload)
 		delete(t.kept, d.Workload)
 	case !known || fewest < low:
@@ -203,8 +203,9 @@ func (t *try) scaled(d *kube.Deployment) {
 	}
 }
 
-// checkSet checks that a StatefulSet at rest has no new pods if only the old version is requested, and with rebalance no more than the
-// step. An old pod that never becomes ready blocks Kubernetes, and is exempt. Until proxies know the last route, new pods stay.
+// checkSet checks, at rest, that a StatefulSet has no new pods if only the old version is requested. With rebalance, it must not have more
+// new pods than the step. A set with an unready old pod is exempt: this pod blocks Kubernetes. Until proxies know the last route, new pods
+// may stay.
 func (p *promises) checkSet(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)
@@ -242,7 +243,7 @@ func (p *promises) checkSet(w rollout.Workload) {
 	}
 }
 
-// mayRebalance reports whether all pods are ready, and no step has moved all of them.
+// mayRebalance reports whether all pods are ready, and no step up to the current one moves all pods.
 func (p *promises) mayRebalance(d *kube.Deployment, legs []leg, step int, source *workloadSource) bool {
 	serving := 0
 	for _, rs := range d.Sets {

@@ -11,8 +11,8 @@ func (p *story) by(author, message string, files map[string]string) string {
 	return p.git.Commit(Change{Branch: Branch, Author: author, Message: message, When: p.cluster.Kube.Now, Edits: edits(files)})
 }
 
-// TestSeveralPushesBetweenLooks pushes several times between two fetches. Each release names the commit that changed its app, and each
-// promotion names its author.
+// TestSeveralPushesBetweenLooks pushes several times between two fetches. The record of each release must name the commit that changed the
+// app, and the record of each promotion its author.
 func TestSeveralPushesBetweenLooks(t *testing.T) {
 	p := atGates(t)
 	unrelated := func(author, text string) {
@@ -43,7 +43,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 		}
 	}
 
-	// If a version is replaced and then pushed again, the last commit that changed the content counts.
+	// If a version is replaced and then pushed again, the release must name the last of these commits.
 	version("Ann", "shop", "v4")
 	version("Ann", "shop", "v3")
 	last := version("Ann", "shop", "v4")
@@ -53,7 +53,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 	}
 }
 
-// opened returns the recorded author of an app's last promotion.
+// opened returns the author of an app's last promotion, as recorded on the state branch.
 func (p *story) opened(app string) string {
 	for at := p.git.Head(stateBranch); at != ""; at = p.git.Parent(at) {
 		s, err := rollout.ParseState("x", []byte(p.git.Files(at)[rollout.StatePath(app)]))

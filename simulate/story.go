@@ -20,18 +20,18 @@ import (
 // Branch is the users' branch in a story.
 const Branch = "main"
 
-// began is the start of every story, a Friday at noon.
+// began is the time at which each Story starts: a Friday at noon.
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Story runs a script against a repository, a cluster and one reconciler. Pods become ready immediately by default.
+// Story runs a script with a repository, a cluster and one reconciler. By default, pods become ready immediately.
 type Story struct {
 	git     *Git
 	cluster *Cluster
 	parts   Parts
 	process *Process
 	name    string            // the cluster's name
-	reader  *gitsource.Reader // reads commits, as the commands do
-	config  *rollout.Config   // the last readable configuration
+	reader  *gitsource.Reader // reads commits as the commands of gitrollout do
+	config  *rollout.Config   // the newest configuration that could be read
 	files   map[string]string // the script's files
 	life    map[string]kube.Lifetime
 	ends    ends
@@ -39,19 +39,19 @@ type Story struct {
 	pushes  []string // commits on main, oldest first
 	gitDown bool
 	apiDown bool
-	event   *Event // the results of the current line
+	event   *Event // the event of the current line, which receives its results
 }
 
-// StoryOptions configure a story.
+// StoryOptions has the options of NewStory.
 type StoryOptions struct {
-	Cluster string             // the folder under .gitrollout/
-	Files   map[string]string  // the repository
-	Links   map[string]string  // targets of symbolic links; the key is the path
-	Extra   map[string]string  // the script's files for later pushes: NAME/path
-	Options reconciler.Options // Renderer and Log
+	Cluster string             // the cluster's name: its folder in .gitrollout/
+	Files   map[string]string  // contents of the repository's files by path
+	Links   map[string]string  // targets of symbolic links by path
+	Extra   map[string]string  // files of the script for the command "push files NAME", by path NAME/…
+	Options reconciler.Options // only Renderer and Log need values
 }
 
-// NewStory creates a story and pushes its files, but starts no process. An invalid configuration is an InvalidError.
+// NewStory pushes the files to a new repository, but starts no process. Errors: InvalidError for the configuration.
 func NewStory(o StoryOptions) (*Story, error) {
 	config := rollout.ConfigPath(o.Cluster)
 	text, found := o.Files[config]
@@ -93,11 +93,11 @@ func NewStory(o StoryOptions) (*Story, error) {
 	return s, nil
 }
 
-// branch returns the head of main, as the reconciler and the commands read it.
+// branch returns the head of main as the reconciler and the commands of gitrollout read it.
 func (s *Story) branch() *gitsource.Branch {
 	b, err := s.reader.Open(snapshot{s.git.commits[s.head()]}, s.config)
 	if err != nil {
-		panic(err) // a tree in memory can be read
+		panic(err) // reads of a tree in memory do not fail
 	}
 	s.config = b.Config
 	return b
@@ -137,7 +137,7 @@ func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 	return made
 }
 
-// state reads an app's state file from Git. The state is zero if Git has no such file.
+// state returns an app's state from its file in Git, or the zero State if there is no readable file.
 func (s *Story) state(app string) rollout.State {
 	for _, branch := range s.git.Branches(rollout.OwnBranches) {
 		file := rollout.StatePath(app)
@@ -173,7 +173,7 @@ func (s *Story) outcome(e Effect) Outcome {
 	return Outcome{}
 }
 
-// rest runs the controllers and the reconciler until nothing more changes at the present time.
+// rest runs the controllers and the reconciler, without a change of the clock, until nothing more changes.
 func (s *Story) rest() error {
 	const most = 300
 	for range most {
@@ -199,7 +199,7 @@ func (s *Story) rest() error {
 	return fmt.Errorf("the release does not come to rest: %d passes at one moment", most)
 }
 
-// nextDue returns the time when the next timer or pod is due. The time is zero if there is none.
+// nextDue returns the next time at which a timer fires or a pod becomes ready or available. Zero means never.
 func (s *Story) nextDue() time.Time {
 	due := s.cluster.Kube.NextDue()
 	if s.process == nil {
@@ -208,7 +208,7 @@ func (s *Story) nextDue() time.Time {
 	return rollout.Soonest(due, s.process.NextDue())
 }
 
-// wait advances the clock by d. It runs the controllers and the reconciler at each due time.
+// wait advances the clock by d. At each due time before the end, it runs the controllers and the reconciler.
 func (s *Story) wait(d time.Duration) error {
 	end := s.cluster.Kube.Now.Add(d)
 	for {
@@ -230,7 +230,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	s.pushes = append(s.pushes, id)
 }
 
-// without returns edits that delete each file that is not in keep. Files directly in .gitrollout stay.
+// without returns edits that delete the files that are not in keep, except files directly in the folder .gitrollout.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

@@ -13,14 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Files of twoApps, and the branch of a proposal.
+// Paths of files in the repository that twoApps returns, and a proposal's branch.
 const (
 	shopFile, tillFile = "apps/shop/app.yaml", "apps/till/app.yaml"
 	shopPromotion      = ".gitrollout/sim/promote/shop.yaml"
 	shopProposal       = "gitrollout/promote/sim/shop"
 )
 
-// twoApps returns two apps with a Deployment and a gate each.
+// twoApps returns the files of two apps. Each has a Deployment, and a pause that waits for a promotion.
 func twoApps(version string) map[string]string {
 	return map[string]string{
 		".gitrollout/sim/config.yaml":  "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
@@ -29,7 +29,7 @@ func twoApps(version string) map[string]string {
 	}
 }
 
-// appFile returns the objects of an app.
+// appFile returns the manifests of an app: a Deployment and its Rollout document.
 func appFile(app, version string) string {
 	return strings.NewReplacer("APP", app, "VERSION", version).Replace(`apiVersion: apps/v1
 kind: Deployment
@@ -66,14 +66,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// story is a Story in a test.
+// story is a Story with the test and the reconciler's log.
 type story struct {
 	*Story
 	t   *testing.T
 	log bytes.Buffer
 }
 
-// newStory returns a story with a repository, before its first process.
+// newStory returns a story with the files in its repository. No process runs yet.
 func newStory(t *testing.T, files map[string]string) *story {
 	t.Helper()
 	p := &story{t: t}
@@ -85,7 +85,7 @@ func newStory(t *testing.T, files map[string]string) *story {
 	return p
 }
 
-// atGates returns a story whose two apps wait at their gates, each with its proposal.
+// atGates returns a story in which both apps are Paused at v2. Each has a proposal of its promotion.
 func atGates(t *testing.T) *story {
 	t.Helper()
 	p := newStory(t, twoApps("v1"))
@@ -100,14 +100,14 @@ func atGates(t *testing.T) *story {
 
 func (p *story) settle() {
 	p.t.Helper()
-	for range 3 { // one fetch may make another fetch necessary
+	for range 3 { // a result of one fetch may require another fetch
 		p.event = &Event{}
 		p.touch()
 		must(p.t, p.rest())
 	}
 }
 
-// tick advances the clock by minutes.
+// tick advances the clock by minutes. After each minute, it runs passes until nothing changes.
 func (p *story) tick(minutes int) {
 	p.t.Helper()
 	for range minutes {
@@ -129,13 +129,13 @@ func (p *story) files(message string, files map[string]string) {
 	p.edit(message, edits(files))
 }
 
-// slip pushes a configuration that cannot be read.
+// slip pushes a configuration file that cannot be parsed.
 func (p *story) slip() {
 	p.t.Helper()
 	p.files("a slip", map[string]string{rollout.ConfigPath(testCluster): "apps: ["})
 }
 
-// decision pushes a promotion file of shop for its release in flight.
+// decision pushes a promotion file for the release of the app shop. The parameter rest has the fields after the release.
 func (p *story) decision(rest string) {
 	p.t.Helper()
 	p.files(rest, promotionOf(p.state("shop").Release.Hash, rest))
@@ -147,7 +147,7 @@ func promotionOf(release rollout.Hash, rest string) map[string]string {
 	}
 }
 
-// promoted promotes shop's release in flight, and waits for its end.
+// promoted merges the promotion of the release of the app shop, and waits until the release has ended.
 func (p *story) promoted() {
 	p.t.Helper()
 	must(p.t, p.merge([]string{"shop", "promote"}))
@@ -155,7 +155,7 @@ func (p *story) promoted() {
 	p.tick(1)
 }
 
-// rewritten replaces the history of main by one commit with the same files and further files.
+// rewritten replaces the history of main by one commit with the same files, and the files in more.
 func (p *story) rewritten(more map[string]string) {
 	files := edits(p.git.Files(p.head()))
 	for name, content := range more {
@@ -166,7 +166,7 @@ func (p *story) rewritten(more map[string]string) {
 	p.git.Set("Ann", Branch, made.ID)
 }
 
-// checkPhase fails the test if an app is in another phase.
+// checkPhase reports an error if an app has another phase than want.
 func (p *story) checkPhase(app string, want rollout.Phase) {
 	p.t.Helper()
 	if is := p.state(app); is.Phase != want {
@@ -174,7 +174,7 @@ func (p *story) checkPhase(app string, want rollout.Phase) {
 	}
 }
 
-// checkServes fails the test if a Deployment has another image.
+// checkServes reports an error if a Deployment has another image than want.
 func (p *story) checkServes(deployment, want string) {
 	p.t.Helper()
 	if is := p.serving(deployment); is != want {
@@ -194,7 +194,7 @@ func (p *story) serving(deployment string) string {
 	return ""
 }
 
-// pods returns the names of all pods.
+// pods returns the names of all pods in the cluster, sorted.
 func (p *story) pods() string {
 	var all []string
 	for _, d := range p.cluster.Kube.Deployments {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestSuggestedCommandsFit plays random days of users, and checks that each command that gitrollout get suggests is accepted in that state.
+// TestSuggestedCommandsFit runs random commands of users, and checks that each command that "gitrollout get" suggests is possible then.
 func TestSuggestedCommandsFit(t *testing.T) {
 	lines := []string{
 		"push v2", "push v3", "push v4", "revert", "promote shop", "promote shop full", "hold shop", "abort shop", "retry shop", "withdraw shop",
@@ -29,7 +29,7 @@ func TestSuggestedCommandsFit(t *testing.T) {
 			words := strings.Fields(line)
 			p.event = &Event{}
 			if p.command(words[0], words[1:]) != nil {
-				continue // the line does not fit the state
+				continue // the command is impossible in this state
 			}
 			p.touch()
 			must(t, p.rest())
@@ -49,7 +49,7 @@ func TestSuggestedCommandsFit(t *testing.T) {
 	t.Log(seen)
 }
 
-// suggests reports whether a command carries out an action.
+// suggests reports whether a command line carries out an action.
 func suggests(command string, a propose.Action) bool {
 	words := strings.Fields(command)
 	has := func(flag string) bool { return slices.Contains(words, flag) }
@@ -57,8 +57,8 @@ func suggests(command string, a propose.Action) bool {
 		a.Full == has("--full") && a.Off == has("--off") && a.AdoptAnyway == has("--adopt-anyway")
 }
 
-// TestFixDuringARollbackToABrokenVersion pushes a fix while a rollback waits for stable pods that cannot become ready. The fix waits as
-// well, because its pods would replace serving pods of the rejected version. get names the command that replaces all pods.
+// TestFixDuringARollbackToABrokenVersion pushes a fix while a rollback waits for stable pods that cannot become ready. The fix waits too,
+// because its pods would replace serving pods of the rejected version. "gitrollout get" must name the command that replaces all pods.
 func TestFixDuringARollbackToABrokenVersion(t *testing.T) {
 	p := newStory(t, twoApps("v1"))
 	play := func(script string) status.App {

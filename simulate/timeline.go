@@ -16,36 +16,36 @@ import (
 // Timeline is a script with its results.
 type Timeline struct {
 	Events []*Event `json:"events"`
-	Failed int      `json:"failed"` // expectations that were not met
+	Failed int      `json:"failed"` // number of expectations that were not met
 }
 
 // Event is one command of a script and its results.
 type Event struct {
 	Line    int       `json:"line"`
-	At      time.Time `json:"at"` // when the command ended, by the story's clock
+	At      time.Time `json:"at"` // the clock's time when the command ended
 	Text    string    `json:"text,omitempty"`
-	Commits []string  `json:"commits,omitempty"` // subjects of commits on the state branch
-	Errors  []string  `json:"errors,omitempty"`  // errors of passes
-	Status  []string  `json:"status,omitempty"`  // the status of each app at rest
+	Commits []string  `json:"commits,omitempty"` // subjects of new commits on the state branch
+	Errors  []string  `json:"errors,omitempty"`  // errors of the reconciler's passes
+	Status  []string  `json:"status,omitempty"`  // a line for each app, when nothing more changes
 	Failed  []string  `json:"failed,omitempty"`  // expectations that were not met
 
 	wanted []wanted
 }
 
-// wanted is an expectation, an indented line below a command.
+// wanted is an expectation: an indented line below a command.
 type wanted struct {
 	line int
 	text string
 }
 
-// Play executes a script. A line at the margin is a command. The indented lines below it are expectations:
+// Play executes a script. A line that is not indented is a command. The indented lines below it are expectations:
 //
 //	push v2
 //	  commit release v2
 //	  expect Paused | web: 4 v1, 1 v2
 //
-// A "commit" line expects a commit whose subject has the line's text, after the commits of earlier lines. An "expect"
-// line needs an app whose status has all parts of the line, separated by |. Play's error names the script's line.
+// A "commit" line needs a commit with its text, after the commits of earlier lines. An "expect" line needs an app whose
+// status has all parts of the line, separated by |. An "error" line needs a pass's error with its text.
 func (s *Story) Play(script string) (*Timeline, error) {
 	t := &Timeline{}
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
@@ -100,7 +100,7 @@ func (s *Story) play(e *Event) error {
 	return nil
 }
 
-// check compares the results with the expectations.
+// check compares an event's results with its expectations.
 func (e *Event) check() {
 	from := 0
 	for _, w := range e.wanted {
@@ -126,7 +126,7 @@ func (e *Event) check() {
 	}
 }
 
-// String returns the script with the results below each command. Failed expectations are marked.
+// String returns the script with the results below each command. Expectations that were not met begin with FAILED.
 func (t *Timeline) String() string {
 	var b strings.Builder
 	for _, e := range t.Events {
@@ -140,7 +140,7 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// status returns a line for each app, also for invalid apps.
+// status returns a line for each app and each invalid app folder, and one for an unreadable configuration.
 func (s *Story) status() []string {
 	var all []string
 	b := s.branch()
@@ -170,7 +170,7 @@ func (s *Story) statusOf(a rollout.App) string {
 	}
 	switch {
 	case state.Unhealthy != "":
-		phase = string(rollout.Degraded) // as in gitrollout get
+		phase = string(rollout.Degraded) // like the command gitrollout get
 	case phase == "":
 		phase = "Unknown"
 	}
@@ -216,7 +216,7 @@ func podsOf(d *kube.Deployment) []string {
 	return sets
 }
 
-// pinsOf returns the app's Services that select one version of a Deployment.
+// pinsOf returns a text for each of the app's Services that selects only one version of a Deployment's pods.
 func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
 	var pins []string
 	for _, ref := range state.Inventory {
@@ -229,7 +229,7 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
 	return pins
 }
 
-// readable replaces hashes with versions, and commits with the numbers of their pushes. The first push is #0.
+// readable replaces each hash by its version, and each commit by the number of its push. The first push is #0.
 func (s *Story) readable(text string) string {
 	var pairs []string
 	for _, r := range s.renders() {
@@ -242,7 +242,7 @@ func (s *Story) readable(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// versions returns pairs of a hash and its version, for the render's templates and the render's release.
+// versions returns pairs of a hash and its version: for each template of a render, and for the render's release.
 func versions(r *rollout.Render) []string {
 	var pairs, staged []string
 	for _, o := range r.Objects {
@@ -261,7 +261,7 @@ func versions(r *rollout.Render) []string {
 			staged = append(staged, version)
 		}
 	}
-	if release := string(r.Release()); release != "" && len(staged) > 0 { // else the hash covers all objects
+	if release := string(r.Release()); release != "" && len(staged) > 0 { // else the hash is of all objects
 		pairs = append(pairs, release, strings.Join(staged, "+"))
 	}
 	return pairs

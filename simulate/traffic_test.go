@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// randomTraffic adds routes to a canary with both Services.
+// randomTraffic adds a router and routed steps to a canary that has both Services.
 func (w *workloadSource) randomTraffic(rng *rand.Rand) {
 	c := w.canary
 	c["scaling"], c["trafficRouting"] = "surge", w.randomRouting(rng)
@@ -29,7 +29,7 @@ func (w *workloadSource) randomTraffic(rng *rand.Rand) {
 	c["steps"] = routedSteps(rng, randomSteps(rng, "surge"))
 }
 
-// randomMatches adds matching routes to a StatefulSet with both Services.
+// randomMatches adds a router and routed steps to half of the StatefulSets (and similar kinds) with both Services.
 func (w *workloadSource) randomMatches(rng *rand.Rand) {
 	if w.services == nil || rng.IntN(2) == 0 {
 		return
@@ -46,7 +46,7 @@ func (w *workloadSource) randomRouting(rng *rand.Rand) map[string]any {
 	}
 }
 
-// routedSteps replaces some steps by steps that route matching requests.
+// routedSteps replaces some steps by steps that route only matching requests.
 func routedSteps(rng *rand.Rand, steps []any) []any {
 	for i, step := range steps {
 		if rng.IntN(6) > 0 {
@@ -61,7 +61,7 @@ func routedSteps(rng *rand.Rand, steps []any) []any {
 	return steps
 }
 
-// randomRoute returns a step that sets or removes a header route, a mirror route or a match.
+// randomRoute returns a step setHeaderRoute, setMirrorRoute or match, which sets or removes its route.
 func randomRoute(rng *rand.Rand) map[string]any {
 	yes := map[string]any{"headerName": "X-Staff", "headerValue": map[string]any{"exact": "yes"}}
 	header := map[string]any{"name": "staff", "match": []any{yes}}
@@ -75,10 +75,10 @@ func randomRoute(rng *rand.Rand) map[string]any {
 	return []map[string]any{{"setHeaderRoute": header}, {"setMirrorRoute": mirror}, {"match": match}}[rng.IntN(3)]
 }
 
-// isRouted reports whether a router splits the workload's requests.
+// isRouted reports whether the workload's Rollout document has a router.
 func (w workloadSource) isRouted() bool { return w.canary["trafficRouting"] != nil }
 
-// route returns the HTTPRoute of a routed workload, as in Git.
+// route returns the HTTPRoute of a workload with a router, as it is in Git.
 func (w workloadSource) route() map[string]any {
 	backends := []any{map[string]any{"name": w.services[0], "port": 80}, map[string]any{"name": w.services[1], "port": 80, "weight": 0}}
 	spec := map[string]any{"rules": []any{map[string]any{"backendRefs": backends}}}
@@ -90,7 +90,7 @@ func routeRef(w rollout.Workload) rollout.Ref {
 	return rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}
 }
 
-// httpRoute returns a router for the HTTPRoute of that name.
+// httpRoute returns a router for the HTTPRoute with a given name.
 func httpRoute(name string) rollout.Router {
 	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func httpRoute(name string) rollout.Router {
 	return r
 }
 
-// traffic sets the fields of a canary that the renderer reads from trafficRouting.
+// traffic sets the fields of a canary that the real renderer reads from trafficRouting.
 func (w workloadSource) traffic(c *rollout.Canary) {
 	if !w.isRouted() {
 		return
@@ -115,7 +115,7 @@ func (w workloadSource) traffic(c *rollout.Canary) {
 	}
 }
 
-// routeOf returns the route that the renderer reads from a step match, setHeaderRoute or setMirrorRoute, nil for other steps.
+// routeOf returns the route that the real renderer reads from a step, nil for steps without a route.
 func routeOf(step map[string]any) *rollout.ManagedRoute {
 	var matches rollout.Match
 	name, mirror, isMatched := "staff", (*int)(nil), false
@@ -139,11 +139,11 @@ func routeOf(step map[string]any) *rollout.ManagedRoute {
 	return route
 }
 
-// checkRoutes checks that at rest all requests go to the stable Service, by the user's own rule.
+// checkRoutes checks, at rest, that each HTTPRoute has only the user's own rule, and sends all requests to the stable Service.
 func (u *universe) checkRoutes() {
 	for _, a := range u.head().apps {
 		for _, source := range a.workloads {
-			if source.gone || source.plain || !source.isRouted() { // gitrollout manages no route of such a workload
+			if source.gone || source.plain || !source.isRouted() { // gitrollout does not manage the routes of such a workload
 				continue
 			}
 			w, stable := source.workload(), source.services[0]

@@ -20,36 +20,36 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// chaos is the trouble that a world has besides releases.
+// chaos lists the kinds of trouble in a world, besides releases.
 type chaos struct {
 	processes int  // the number of reconcilers for the same cluster
 	kills     bool // pods die or become unready
-	scales    bool // an autoscaler works
+	scales    bool // an autoscaler changes replicas
 	bad       bool // some versions never become ready
-	lag       bool // controllers see each other's writes late
-	late      bool // ReplicaSets get pods requested before a scale-down
-	pushes    bool // users mostly push and revert, in every phase
+	lag       bool // controllers see other controllers' writes late
+	late      bool // ReplicaSets get pods that were requested before a scale-down
+	pushes    bool // users mostly push and revert, in every phase of a release
 	crashes   bool // processes are killed between any two effects
-	git       bool // Git is down for minutes, refuses pushes, loses answers
-	api       bool // the API server answers 409, 429, 500, or never
-	stale     bool // watches break for a while
+	git       bool // Git is down for minutes, refuses pushes, and loses answers to pushes
+	api       bool // the API server answers with 409, 429 or 500, or does not answer
+	stale     bool // the processes' watches break for a while
 	clock     bool // the processes' clocks are wrong, and jump
 	rewrites  bool // main is force-pushed
 	meddling  bool // the state branch is deleted, rolled back and edited by hand; objects are deleted and edited
 
 	experiments bool // steps have experiments
 	analyses    bool // releases are measured at steps, in the background and around switches
-	humans      bool // users edit steps, settings, names, sizes and the configuration, and merge late
+	humans      bool // users edit steps, settings, names, replicas and the configuration, and merge proposals late
 	edits       bool // users remove or add all steps during a release
-	sets        kind // StatefulSets or another kind instead of Deployments
-	hooks       bool // releases have Jobs around them
+	sets        kind // turns Deployments into StatefulSets or another kind; nil keeps Deployments
+	hooks       bool // apps have hooks (Jobs before and after releases)
 	plain       bool // no app has a Rollout document
-	pumps       bool // the pumps of a process overlap: Git is slow during the apps' passes
+	pumps       bool // a process's pumps run at the same time: Git is slow during the apps' passes
 	kinds       bool // the kind of one app's workloads cannot be watched
 	freezes     bool // users freeze all releases for a while
-	owners      bool // other field managers co-own fields
-	glass       bool // users abort releases by an annotation in the cluster, also with wrong values
-	spoils      bool // some or all pods of a stable version break, and so do its later pods
+	owners      bool // other field managers also apply fields of ConfigMaps
+	glass       bool // users abort releases by an annotation in the cluster (break glass), sometimes with wrong values
+	spoils      bool // some or all pods of a stable version break, and later pods of this version never become ready
 }
 
 // universe is one random world: Git, a cluster, reconcilers and users.
@@ -61,57 +61,57 @@ type universe struct {
 	kube     *kube.Cluster
 	broken   int // how often watches have been broken
 	parts    Parts
-	quick    *shortcut // nil with the real renderer
+	quick    *shortcut // nil if the seed uses the real renderer
 	procs    []*actor
-	sources  map[string]source        // sources, by commit
+	sources  map[string]source        // contents of main by commit
 	history  []string                 // the commits of main, oldest first
-	scaled   map[rollout.Workload]int // the last replicas set by a scaler or by hand
-	ids      map[string]string        // the first name of each app, by all its names
-	removed  map[string]bool          // names of apps removed for good
+	scaled   map[rollout.Workload]int // replicas that a scaler or a user set last
+	ids      map[string]string        // the first name of each app, by each of its names
+	removed  map[string]bool          // names of apps whose records were removed
 	proposed []proposal               // all proposals so far
-	played   map[string]int           // how often each harmful event has happened
+	played   map[string]int           // how often each event has happened
 	bad      map[string]bool          // versions whose pods never become ready
-	weak     map[string]int           // how many future pods of a version never become ready
+	weak     map[string]int           // how many more pods of a version will never become ready
 	serial   int
-	calm     bool      // no trouble happens now
-	gitDown  time.Time // the end of Git's outage
-	pushDown time.Time // until then Git can be read, and refuses pushes
+	calm     bool      // no faults happen while it is set
+	gitDown  time.Time // until then Git does not answer
+	pushDown time.Time // until then Git can be read, but refuses pushes
 	apiDown  time.Time // until then the API server refuses everything
 	away     time.Time // until then no process runs
 	apiFault time.Time // the last failure of the API server
 	unread   string    // the app whose kind cannot be watched, "" if none
-	spoiled  bool      // pods broke or became ready since the last app passes began
-	moves    int       // the number of moves of branches
+	spoiled  bool      // pods broke or became ready after the last app passes began
+	moves    int       // how often a branch moved
 	oracle   *oracle
 	promises *promises
-	labs     map[string]*lab // the measuring labs, by process
+	labs     map[string]*lab // the processes' Analyzers, by the process's name
 	ends     map[string]rollout.JobState
-	others   others // fields of other managers
+	others   others // fields of other field managers
 
 	verbose bool
 	trace   []string
 	failure string
 }
 
-// actor is a process in a world.
+// actor is a process in a world, with data that the tests note about it.
 type actor struct {
 	*Process
-	skew    time.Duration // the error of its clock
-	hasty   int           // the number of passes in a row that failed and requested another pass immediately
-	missed  bool          // its watches were down: all apps are due when the watches work again
-	blind   bool          // it knew that its watches were down when its pass began
+	skew    time.Duration // how far its clock is ahead of the cluster's clock
+	hasty   int           // number of passes in a row that failed and requested another pass at once
+	missed  bool          // its watches missed changes: all apps are due when the watches work again
+	blind   bool          // it knew at the start of its pass that its watches were down
 	commits map[string]int
-	records map[string]int              // the number of records when its app passes began, by app
-	seen    string                      // main at its last pass
-	looked  string                      // main at its last completed fetch
-	known   string                      // main as known to this turn's app passes; "" while a fetch runs
-	unread  time.Time                   // the last end of a turn that lacked a commit
-	allOn   map[rollout.Workload]string // versions that all users had when the app passes began
-	visits  time.Time                   // the start of the app passes, by its clock
+	records map[string]int              // number of records when its app passes began, by app
+	seen    string                      // main's commit at its last pass
+	looked  string                      // main's commit at its last completed fetch
+	known   string                      // main's commit that this turn's app passes know; "" if a fetch was running
+	unread  time.Time                   // when a turn ended last without a commit that it needed
+	allOn   map[rollout.Workload]string // the version that all users had when the app passes began
+	visits  time.Time                   // when the app passes began, by the process's clock
 	empty   []rollout.Workload          // workloads without replicas when the app passes began
 }
 
-// newUniverse returns a world whose run follows from the seed.
+// newUniverse returns a world whose whole run is determined by the seed.
 func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	u := &universe{
 		rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{},
@@ -208,7 +208,7 @@ func (u *universe) fail(format string, args ...any) {
 	}
 }
 
-// changed is called for every change in the cluster.
+// changed tells the processes and the checks about each change in the cluster.
 func (u *universe) changed(what string) {
 	u.note("    %s", what)
 	for _, a := range u.procs {
@@ -232,7 +232,7 @@ func (u *universe) touch(a *actor) {
 	for _, app := range u.head().apps {
 		a.Touch(app.name)
 	}
-	for app := range u.oracle.states { // including apps that left Git, because watches report their objects
+	for app := range u.oracle.states { // also apps that left Git: watches still report their objects
 		a.Touch(app)
 	}
 }
@@ -249,7 +249,7 @@ func (u *universe) branchMoved(by, branch, from, to string) {
 	}
 }
 
-// head returns the users' newest source.
+// head returns the content of the newest commit of main.
 func (u *universe) head() source { return u.sources[u.git.Head(testBranch)] }
 
 func (u *universe) push(s source, what string) {
@@ -271,7 +271,7 @@ func (u *universe) push(s source, what string) {
 	u.promises.asked()
 }
 
-// edit pushes a change of the head.
+// edit changes a copy of the head's content, and pushes the copy.
 func (u *universe) edit(what string, change func(*source)) {
 	next := u.head().clone()
 	change(&next)
@@ -279,10 +279,10 @@ func (u *universe) edit(what string, change func(*source)) {
 	u.push(next, what)
 }
 
-// now returns the time of a process's clock.
+// now returns the time that a process's clock shows.
 func (u *universe) now(a *actor) time.Time { return u.kube.Now.Add(a.skew) }
 
-// begin starts a pass, with or without a fetch.
+// begin starts a pass, with a fetch in two of three cases.
 func (u *universe) begin(a *actor) {
 	fetch := u.rng.IntN(3) > 0
 	u.note("PASS of %s, fetch %t", a.Name, fetch)
@@ -290,7 +290,7 @@ func (u *universe) begin(a *actor) {
 	u.pass(a, fetch)
 }
 
-// ripen notifies processes of finished measurements.
+// ripen tells each process that has a finished measurement.
 func (u *universe) ripen() {
 	for _, l := range u.labs {
 		for _, t := range l.tasks {
@@ -311,7 +311,7 @@ func (u *universe) isRipe() bool {
 	return false
 }
 
-// turn begins a turn of an idle pump, in a process with overlapping pumps.
+// turn begins a turn of one random pump that has no running turn, in a process whose pumps run at the same time.
 func (u *universe) turn(a *actor) {
 	isStopped := func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) }
 	pumps := slices.DeleteFunc([]reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}, isStopped)
@@ -328,14 +328,14 @@ func (u *universe) turn(a *actor) {
 		}
 		u.beginVisits(a)
 	case reconciler.PumpOut:
-		a.commits = map[string]int{} // a push has at most one transition of an app
+		a.commits = map[string]int{} // each push may have one transition of an app
 	}
 	if a.BeginTurn(pump, u.now(a)) {
 		u.turned(a, string(pump))
 	}
 }
 
-// turned checks the end of a pump's turn: each rollback with a reason that the process knows is applied, even without a record.
+// turned checks the end of a pump's turn. Each rollback whose reason the process knows must be applied, even without a record.
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
 	if errors.Is(a.err, gitsource.ErrNotReady) {
@@ -354,7 +354,7 @@ func (u *universe) turned(a *actor, pump string) {
 	}
 }
 
-// pass begins a pass.
+// pass begins a pass, and checks it if it has already ended.
 func (u *universe) pass(a *actor, fetch bool) {
 	a.commits = map[string]int{}
 	u.beginVisits(a)
@@ -362,7 +362,7 @@ func (u *universe) pass(a *actor, fetch bool) {
 	u.after(a, a.Begin(u.now(a), fetch))
 }
 
-// beginVisits notes the records and pods that a process knows when its app passes begin.
+// beginVisits notes the records and pods that exist when a process's app passes begin.
 func (u *universe) beginVisits(a *actor) {
 	a.records, u.spoiled = map[string]int{}, false
 	for app, records := range u.oracle.records {
@@ -372,10 +372,10 @@ func (u *universe) beginVisits(a *actor) {
 	a.empty = slices.DeleteFunc(u.workloads(), func(w rollout.Workload) bool { return u.kube.Deployments[w].Replicas > 0 })
 }
 
-// hadNone reports whether a workload had no replicas when a process's app passes began.
+// hadNone reports whether a workload had no replicas when the process's app passes began.
 func (a *actor) hadNone(w rollout.Workload) bool { return a != nil && slices.Contains(a.empty, w) }
 
-// after checks a pass that has ended.
+// after checks a pass if it has ended.
 func (u *universe) after(a *actor, ended bool) {
 	if !ended {
 		return
@@ -396,7 +396,7 @@ func (u *universe) after(a *actor, ended bool) {
 	a.seen = a.Clone.main
 }
 
-// step lets the next effect of a process happen or fail.
+// step lets the next effect of a process happen or fail, or kills the process before the effect.
 func (u *universe) step(a *actor) {
 	if u.chaos.crashes && !u.calm && u.rng.IntN(60) == 0 {
 		u.note("CRASH of %s before %s", a.Name, a.next)
@@ -406,7 +406,7 @@ func (u *universe) step(a *actor) {
 	if u.chaos.pumps && !u.calm {
 		a.Choose(u.rng.IntN(len(a.threads)))
 		if a.next.Verb == "push" && u.rng.IntN(30) > 0 {
-			return // a push takes time
+			return // pushes are slow, so other threads continue first
 		}
 	}
 	name := a.current.name
@@ -432,7 +432,7 @@ func (u *universe) crash(a *actor) {
 var (
 	errDown     = errors.New("Git does not answer")
 	errLost     = errors.New("the connection broke")
-	errRejected = errors.New("remote rejected: pre-receive hook declined") // or a protected branch
+	errRejected = errors.New("remote rejected: pre-receive hook declined") // a protected branch has the same effect
 	errServer   = errors.New("the server answers 500, 429 or 409")
 	errTimeout  = errors.New("timeout")
 )
@@ -507,7 +507,7 @@ func (u *universe) act() {
 	}
 }
 
-// judge runs all events due at this moment, and then checks the laws.
+// judge runs everything that is due now. If the world then comes to rest, judge checks the laws.
 func (u *universe) judge() {
 	if !u.isAway() && u.rest() {
 		u.oracle.quiet()
@@ -572,7 +572,7 @@ func (u *universe) trouble() {
 	}
 }
 
-// breakKind makes the kind of one app's workloads unwatchable, or watchable again.
+// breakKind makes the kind of one app's workloads unwatchable, or makes all kinds watchable again.
 func (u *universe) breakKind() {
 	apps := u.head().apps
 	if name := apps[u.rng.IntN(len(apps))].name; u.unread == "" && len(apps) > 1 {
@@ -585,7 +585,7 @@ func (u *universe) breakKind() {
 	u.changed("kinds")
 }
 
-// halfBlind hides the workloads of the app whose kind cannot be watched.
+// halfBlind marks the workloads as unseen for the app whose kind cannot be watched.
 func halfBlind(p starting, app string, seen *rollout.Observed) {
 	if app == p.u.unread {
 		seen.Unseen = "the watch of its kind fails"
@@ -598,7 +598,7 @@ func (u *universe) watch(a *actor, broken bool) {
 	a.View.Stale, a.View.Unseen = broken, ""
 	switch {
 	case broken:
-		if u.broken++; u.broken%2 == 0 { // in half of the cases, the process knows of the broken watch
+		if u.broken++; u.broken%2 == 0 { // in every second case, the process knows that its watches are broken
 			a.View.Unseen = "the API server does not answer"
 		}
 	case a.missed:
@@ -607,7 +607,7 @@ func (u *universe) watch(a *actor, broken bool) {
 	}
 }
 
-// rest runs all events due at this moment. It returns false if they never end.
+// rest runs everything that is due now. It returns false if there is no end to it, or if a pass failed.
 func (u *universe) rest() bool {
 	for range 100 {
 		for moves := 0; u.kube.Micro(); moves++ {
@@ -623,12 +623,12 @@ func (u *universe) rest() bool {
 			u.note("PASS of %s", a.Name)
 			a.blind = a.View.Unseen != ""
 			if !u.calm {
-				u.touch(a) // a failed process is not at rest, although it retries later
+				u.touch(a) // otherwise, a failed process that retries later would count as at rest
 			}
 			for u.pass(a, true); a.running; {
 				u.step(a)
 			}
-			failed = failed || a.err != nil || a.seen == "" // or the process was killed just now
+			failed = failed || a.err != nil || a.seen == "" // a.seen is "" after a crash
 		}
 		if before == [2]int{u.cluster.version, u.moves} && u.failure == "" && !u.isRipe() {
 			return !failed
@@ -637,10 +637,10 @@ func (u *universe) rest() bool {
 			return true
 		}
 	}
-	return u.chaos.git || u.chaos.api || u.chaos.crashes // faults may continue
+	return u.chaos.git || u.chaos.api || u.chaos.crashes // with such faults, the world need not come to rest
 }
 
-// kill deletes a ready pod, or makes it unready for a while.
+// kill deletes one ready pod, or makes it unready for a while.
 func (u *universe) kill() {
 	for _, w := range u.workloads() {
 		d := u.kube.Deployments[w]
@@ -661,7 +661,7 @@ func (u *universe) kill() {
 	}
 }
 
-// spoil breaks some or all pods of a stable version for good, as an expired certificate does.
+// spoil makes some or all pods of a stable version unready for good, as an expired certificate does.
 func (u *universe) spoil() {
 	all := u.workloads()
 	w := all[u.rng.IntN(len(all))]
@@ -684,7 +684,7 @@ func (u *universe) spoil() {
 			}
 			p.Ready, p.Never = false, true
 		}
-		u.promises.excuse(w) // users get pods of any version that are ready
+		u.promises.excuse(w) // users may then get any version that has ready pods
 		u.played["a stable version broken"]++
 		u.spoiled = true
 		u.kube.OnChange("pods of " + rs.Name)
@@ -717,7 +717,7 @@ func (u *universe) workloads() []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(u.kube.Deployments), byRef)
 }
 
-// BeginTurn starts a turn of one pump while other pumps may be blocked at an effect. It reports whether the turn has ended already.
+// BeginTurn starts a turn of one pump; threads of other pumps may be blocked before an effect. It reports whether the turn has ended.
 func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 	if pump == reconciler.PumpApps {
 		p.now = p.clock(now)
@@ -726,12 +726,12 @@ func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 	return p.start(string(pump), func() error { return p.Turn(context.Background(), pump, clock) })
 }
 
-// Stopped returns the names of the threads blocked at an effect.
+// Stopped returns the names of the threads that are blocked before an effect.
 func (p *Process) Stopped() []string {
 	return rollout.Mapped(p.threads, func(t *thread) string { return t.name })
 }
 
-// Kill ends the process before its blocked effects. No later effect of the process happens.
+// Kill ends the process. Neither the effects at which its threads wait nor later effects happen.
 func (p *Process) Kill() {
 	p.dead = true
 	for len(p.threads) > 0 {
@@ -740,7 +740,7 @@ func (p *Process) Kill() {
 	}
 }
 
-// Pass runs a whole pass in which every effect happens, and returns its error.
+// Pass runs a whole pass in which all effects happen, and returns the pass's error.
 func (p *Process) Pass(now time.Time, fetch bool) error {
 	for ended := p.Begin(now, fetch); !ended; {
 		ended = p.Resume(Outcome{})

@@ -8,17 +8,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// starting is a process before its start. A world or a mutation wraps the process's parts.
+// starting is a process before its start, when a world or a mutation may wrap the process's parts.
 type starting struct {
 	*Process
 	*reconciler.Options
 	u *universe
 }
 
-// wrap replaces parts of a process before the process starts.
+// wrap is a function that replaces parts of a process before the process starts.
 type wrap func(starting)
 
-// apply replaces reconciler.Applier.Apply of a process.
+// apply is a function that replaces the method Apply of a process's reconciler.Applier.
 type apply func(ctx context.Context, p starting, app string, objects []rollout.Object) error
 
 type applier struct {
@@ -31,7 +31,7 @@ func (a applier) Apply(ctx context.Context, app string, objects []rollout.Object
 	return a.apply(ctx, a.p, app, objects)
 }
 
-// applies returns a wrap that replaces the applies of a process.
+// applies returns a wrap that replaces a process's method Apply by the function apply.
 func applies(apply apply) wrap {
 	return func(p starting) { p.Applier = applier{p.View, p, apply} }
 }
@@ -47,7 +47,7 @@ func writes(change func(p starting, app string, o rollout.Object)) wrap {
 	})
 }
 
-// evict replaces reconciler.Applier.Evict of a process.
+// evict is a function that replaces the method Evict of a process's reconciler.Applier.
 type evict func(ctx context.Context, p starting, namespace string, pod rollout.Pod) error
 
 type evicter struct {
@@ -60,7 +60,7 @@ func (e evicter) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	return e.evict(ctx, e.p, namespace, pod)
 }
 
-// evicts returns a wrap that replaces the evictions of a process.
+// evicts returns a wrap that replaces a process's method Evict by the function evict.
 func evicts(evict evict) wrap {
 	return func(p starting) { p.Applier = evicter{p.View, p, evict} }
 }
@@ -77,12 +77,12 @@ func (o observer) Observe(app string, workloads []rollout.Workload, routes []rol
 	return seen
 }
 
-// observes returns a wrap that changes a process's view of the cluster.
+// observes returns a wrap that changes each result of a process's method Observe.
 func observes(change func(p starting, app string, seen *rollout.Observed)) wrap {
 	return func(p starting) { p.Observer = observer{p.Observer, p, change} }
 }
 
-// observesEach returns a wrap that changes a copy of each workload in a process's view of the cluster.
+// observesEach returns a wrap that changes a copy of each workload in the results of a process's method Observe.
 func observesEach(change func(p starting, app string, live *rollout.ObservedWorkload)) wrap {
 	return observes(func(p starting, app string, seen *rollout.Observed) {
 		for w, live := range seen.Workloads {
@@ -115,7 +115,7 @@ func renders(change func(p starting, app string, r *rollout.Render)) wrap {
 	return func(p starting) { p.Renderer = bender{p.Renderer, p, change} }
 }
 
-// bendSpecs returns a wrap that changes a copy of each Rollout's spec.
+// bendSpecs returns a wrap that changes a copy of each Rollout spec in the renders.
 func bendSpecs(change func(*rollout.Spec)) wrap {
 	return renders(func(_ starting, _ string, r *rollout.Render) {
 		for i := range r.Specs {

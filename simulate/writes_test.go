@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// checkWrite checks each write to the cluster before it happens. The content must come from a commit that the newest record in Git
-// names: the commit being released, the stable one, the previous stable one, or the rollback's. A rollback that is not recorded yet may
-// also use the commit in which users reverted the release.
+// checkWrite checks each write to the cluster before it happens. The content must come from a commit that the newest record in Git names:
+// the commit being released, the stable one, the previous stable one, or the rollback target. A rollback that is not recorded yet may also
+// use the commit in which users reverted the release.
 func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	a := o.u.actor(v.name)
 	o.writes++
 	for _, other := range o.u.procs {
-		// The other process has written since this process observed the cluster, and this process still writes.
+		// The other process has written after this process last observed the cluster, and this process still writes.
 		if other != a && o.written[other.Name+" "+app] > v.toldAt {
 			o.stale[app] = true
 		}
@@ -42,20 +42,20 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	made, now := object.Annotation(rollout.AnnotationGenerated) != "", o.at(app, state.Source)
 	isOver := now != nil && !hasObject(now, object.Ref())
 	if !isKnown && (made || isOver) {
-		o.astray[object.Ref()] = true // written for a release that has ended on record
+		o.astray[object.Ref()] = true // written for a release whose end is recorded
 	}
 	if o.wrote[app] == nil {
 		o.wrote[app] = map[rollout.Ref]string{}
 	}
 	if by := o.wrote[app][object.Ref()]; by != "" && by != a.Name {
-		o.stale[app] = true // one process rolled back for a reason that the other process has not read
+		o.stale[app] = true // one process may have rolled back for a reason that the other process has not read
 	}
 	o.wrote[app][object.Ref()] = a.Name
 	if o.explains(app, state, object) || o.explains(app, state, object, o.takenBackBy(a, app, state)...) {
 		return
 	}
 	if i := slices.IndexFunc(records, func(r rollout.State) bool { return r.Release != nil }); o.u.chaos.pumps && i >= 0 {
-		for _, r := range records[i:] { // a rollback that began before its release was recorded as stable
+		for _, r := range records[i:] { // a rollback may begin before its release is recorded as stable
 			var to []string
 			if r.Stable != nil && o.overtook[app] {
 				to = []string{r.Stable.Commit}
@@ -79,8 +79,8 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	o.u.fail("%s writes %s of %s, which no record in Git explains (%s)", a.Name, name(object), app, o.brings(object))
 }
 
-// checkQuiet checks that a pause does not write a workload only to change status texts. The Deployment controller would copy such an
-// annotation to all ReplicaSets.
+// checkQuiet checks that the start of a pause does not write a workload only to change status texts. The Deployment controller would copy a
+// changed annotation to all ReplicaSets.
 func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	live, records := o.u.cluster.objects[object.Ref()], o.records[app]
 	w, moves := o.u.kube.WorkloadOf(object.Ref())
@@ -96,7 +96,7 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 		return !strings.HasPrefix(pr.Name, "pause") || !reflect.DeepEqual(before.Routed, pr.Routed)
 	}
 	isMeasured := func(m strategies.Measured) bool { return m.Release == is.Release.Hash }
-	// After a bad measurement or an abort by break glass, the write may be a rollback that is not on record yet.
+	// After a bad measurement or an abort by break glass, the write may belong to a rollback that is not recorded yet.
 	isBad := isPause && slices.ContainsFunc(o.u.promises.bad, isMeasured) || o.u.kube.Deployments[w].BreakGlass != ""
 	if isBad || !isPause || slices.ContainsFunc(is.Progress, isElse) || len(o.u.procs) > 1 || o.u.chaos.meddling {
 		return
@@ -112,8 +112,8 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	}
 }
 
-// takenBackBy returns the commits in which users may have taken back an app's release. These are the head known to a process and all
-// commits since the release, because the rollback may precede another push.
+// takenBackBy returns the commits in which users may have reverted an app's release: main's head as the process knows it, and all commits
+// since the release. The later commits count because the rollback may precede another push.
 func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	commits := []string{a.Clone.main}
 	if s.Release != nil {
@@ -125,7 +125,7 @@ func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	})
 }
 
-// brings returns the content of an object: a version or a configuration; "" for nothing new.
+// brings returns the content that an object brings: the version of its pods, or the configuration in a ConfigMap; "" for other objects.
 func (o *oracle) brings(object rollout.Object) string {
 	switch object.Kind() {
 	case "Deployment", "StatefulSet", "CloneSet", "DaemonSet", "GameServerSet", "ShardSet":
@@ -149,7 +149,7 @@ func (o *oracle) brings(object rollout.Object) string {
 	return ""
 }
 
-// explains reports whether the content of an object is in a commit of a record, or in a commit of more.
+// explains reports whether an object's content is in a commit that the record s names, or in one of the commits more.
 func (o *oracle) explains(app string, s rollout.State, object rollout.Object, more ...string) bool {
 	brings, commits := o.brings(object), append([]string{s.Source}, more...)
 	if s.Stable != nil {
@@ -158,7 +158,7 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 	if s.Rollback != nil {
 		commits = append(commits, s.Rollback.To)
 	}
-	if s.Draining != nil { // its pods are kept for a rollback
+	if s.Draining != nil { // the pods of this release are kept for a rollback
 		commits = append(commits, s.Draining.Release.Commit)
 	}
 	return slices.ContainsFunc(commits, func(commit string) bool {
@@ -175,12 +175,12 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 			_, is := o.u.kube.WorkloadOf(has.Ref())
 			return is && o.brings(has) == brings
 		})
-		// Pods of an image set by hand carry the release's hash until the edit is undone.
+		// Until an image set by hand is undone, the hash of the release is on pods with this image.
 		return brings == "" || brings == byHand || versions
 	})
 }
 
-// goesBack reports whether an object returns a workload from another version to the stable version.
+// goesBack reports whether an object changes a workload from another version to the stable version.
 func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bool {
 	w, is := o.u.kube.WorkloadOf(object.Ref())
 	if !is || s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting {
@@ -191,13 +191,13 @@ func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bo
 		o.brings(object) != kube.VersionOf(d.Template)
 }
 
-// isTold reports whether a process has all available information, so that it must have acted on it.
+// isTold reports whether a process knows everything, so that it must have acted by now.
 func (o *oracle) isTold(a *actor) bool {
 	switch {
 	case a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || errors.Is(a.err, gitsource.ErrNotReady):
 		return false
 	case !a.unread.IsZero() && o.u.kube.Now.Sub(a.unread) < time.Second:
-		return false // the process lacked a commit just now, and another pass follows
+		return false // the process lacked a commit just now, and will make another pass
 	case !o.u.apiFault.IsZero() && o.u.kube.Now.Sub(o.u.apiFault) < 5*time.Minute:
 		return false // the process may be waiting for a retry
 	default:
@@ -205,26 +205,26 @@ func (o *oracle) isTold(a *actor) bool {
 	}
 }
 
-// checkBacks checks that app passes that knew of a reason for a rollback have applied the rollback, even if Git does not have its record.
+// checkBacks checks that app passes have applied each rollback whose reason they knew, even if Git does not have its record.
 func (o *oracle) checkBacks(a *actor) {
 	if !o.isTold(a) {
 		return
 	}
 	for _, s := range o.u.head().apps {
-		if len(o.records[s.name]) == a.records[s.name] { // else the process decided on an older record
+		if len(o.records[s.name]) == a.records[s.name] { // otherwise, the process decided from an older record
 			o.checkBack(a, s.name)
 		}
 	}
 }
 
-// checkBack checks that no user reaches a release once a process knows of its rollback.
+// checkBack checks that no user reaches a release after a process has learned that the release must roll back.
 func (o *oracle) checkBack(a *actor, app string) {
 	s := o.states[app]
 	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {
 		return
 	}
 	if !a.Clone.local[s.Source] || !a.Clone.local[s.Stable.Commit] || o.u.isLost(s) {
-		return // no rollback goes to an unreadable commit, or to a commit removed from the history
+		return // a rollback cannot use a commit that is unreadable or that left main's history
 	}
 	why := o.u.promises.takenBack(app, a.Clone.main)
 	source := o.u.appIn(s.Source, app)
@@ -240,8 +240,8 @@ func (o *oracle) checkBack(a *actor, app string) {
 	}
 }
 
-// checkLeft checks that a workload has left a release that must roll back; why is the reason. The pods of a release with routes stay until
-// proxies know the routes.
+// checkLeft checks that a workload no longer serves a release that must roll back. The parameter why is the reason. The pods of a release
+// with routes stay until proxies know the new routes.
 func (o *oracle) checkLeft(
 	a *actor, s rollout.State, d *kube.Deployment, w *workloadSource, why string, isRouted bool,
 ) {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns a pod template's field "version", which only this model has, or the tag of its first image.
+// VersionOf returns a pod template's field "version", which only this model has, or else the tag of its first image.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -29,14 +29,14 @@ func VersionOf(template string) string {
 		return t.Version
 	}
 	image := t.Spec.Containers[0].Image
-	name := image[strings.LastIndex(image, "/")+1:] // a registry may have a port
+	name := image[strings.LastIndex(image, "/")+1:] // a ":" before the last "/" belongs to the port of the registry
 	if _, tag, found := strings.Cut(name, ":"); found {
 		return tag
 	}
 	return image
 }
 
-// Apply is a server-side apply with force. The model has only one field manager.
+// Apply models a server-side apply with force. The model has only one field manager.
 func (k *Cluster) Apply(o rollout.Object) error {
 	ref := o.Ref()
 	switch _, isWorkload := k.WorkloadOf(ref); {
@@ -69,7 +69,7 @@ type Backend struct {
 	Weight  int64
 }
 
-// Backends returns the backends of each rule of an HTTPRoute.
+// Backends returns the backends of each rule of an HTTPRoute. A backend without a weight has weight 1.
 func Backends(route rollout.Object) [][]Backend {
 	var all [][]Backend
 	rules, _ := route.Map("spec")["rules"].([]any)
@@ -91,7 +91,7 @@ func Backends(route rollout.Object) [][]Backend {
 	return all
 }
 
-// Split returns the weights in each rule of an HTTPRoute, such as "web 80 web-canary 20".
+// Split returns the weights of each rule of an HTTPRoute as a text, such as "web 80 web-canary 20".
 func Split(route rollout.Object) string {
 	share := func(b Backend) string { return fmt.Sprintf("%s %d", b.Service, b.Weight) }
 	shares := func(rule []Backend) string { return strings.Join(rollout.Mapped(rule, share), " ") }
@@ -161,7 +161,7 @@ func minReadyOf(o rollout.Object, by *rollout.Partitioned) int {
 	return int(n)
 }
 
-// amountOf reads a number of pods or a percentage. It returns 25% for nil, and -1 for an invalid value.
+// amountOf parses a number of pods or a percentage. For nil it returns 25%, for an invalid value -1.
 func amountOf(v any) rollout.Amount {
 	a := rollout.Amount{Value: 25, Percent: true}
 	text, isText := v.(string)
@@ -171,7 +171,7 @@ func amountOf(v any) rollout.Amount {
 	return a
 }
 
-// validate follows ValidateDeploymentSpec in pkg/apis/apps/validation, for the model's fields.
+// validate follows ValidateDeploymentSpec in pkg/apis/apps/validation, for the fields that the model has.
 func validate(o rollout.Object, d Deployment) error {
 	deadline := 600
 	if n, ok := o.Map("spec")["progressDeadlineSeconds"].(int64); ok {
@@ -205,7 +205,7 @@ func (d *Deployment) fenceposts() (surge, unavailable int) {
 	return surge, min(unavailable, d.Replicas)
 }
 
-// Check returns the error that an Apply would return.
+// Check returns the error that Apply would return if the cluster had no objects.
 func (k *Cluster) Check(o rollout.Object) error {
 	empty := New(nil, k.Now)
 	empty.kinds = k.kinds

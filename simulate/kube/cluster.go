@@ -10,27 +10,27 @@ import (
 )
 
 // Cluster models an API server, the controllers of workloads, and a kubelet. The Deployment controller follows
-// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. Each step makes one random change, so that controllers
-// see each other's work late and in any order.
+// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. The component that makes the next step is random, so that
+// each controller may see the other controllers' changes late and in any order.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand
 	Deployments map[rollout.Workload]*Deployment
 	Pins        map[rollout.Ref]string         // each Service's selector: a pod-template-hash, or "" for all pods
-	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as last applied
-	Fate        func(version string) Lifetime  // the lifetime of a new pod
-	OnChange    func(what string)              // called after each micro-step that changed something
-	Restarts    bool                           // restart pods that never become ready, and count their restarts
-	Nodes       int                            // the number of nodes for DaemonSets
+	Routes      map[rollout.Ref]rollout.Object // the HTTPRoutes as last applied
+	Fate        func(version string) Lifetime  // returns the Lifetime of a new pod of this version
+	OnChange    func(what string)              // called after each change, with a text about it
+	Restarts    bool                           // pods that never become ready show a growing number of restarts
+	Nodes       int                            // the number of nodes, each with a pod of each DaemonSet
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
-	Late        bool                           // a ReplicaSet may still get pods that it requested before a scale-down
+	Late        bool                           // the ReplicaSet controller may see a scale-down late, and create pods
 	serial      int
 	kinds       []rollout.Partitioned // the kinds added by Describe
 }
 
-// Lifetime sets whether and when a new pod becomes ready.
+// Lifetime says whether a new pod becomes ready, and after what time.
 type Lifetime struct {
-	Ready time.Duration // how long the pod takes to become ready
+	Ready time.Duration // the time from creation until the pod is ready
 	Never bool          // the pod never becomes ready
 }
 
@@ -39,29 +39,29 @@ type Deployment struct {
 	Workload             rollout.Workload
 	Generation, Observed int
 	Annotations          map[string]string
-	serial               int    // rollout.LabelSerial
-	BreakGlass           string // rollout.AnnotationBreakGlass, which Apply does not change
+	serial               int    // the label rollout.LabelSerial
+	BreakGlass           string // the annotation rollout.AnnotationBreakGlass, which Apply does not change
 	settings
 	Sets    []*ReplicaSet // oldest first
-	writes  []write       // the remaining writes of the controller's current sync
+	writes  []write       // the remaining writes of the Deployment controller's current sync
 	status  struct{ Replicas, updated, available int }
-	Started map[string]int // number of pods ever created; the key is the version
+	Started map[string]int // number of pods ever created, by version
 	sets    *ordinals      // nil for a Deployment
 }
 
-// settings are the fields that an update may change.
+// settings are the fields of a workload that an update may change.
 type settings struct {
 	Template           string // the pod template in JSON
 	Replicas           int
 	minReady           int
 	recreate, paused   bool
 	surge, unavailable rollout.Amount
-	partition          rollout.Amount // how many pods keep the old (base) revision
-	countsNew          bool           // the field partition is the number of new pods
-	onDelete           bool           // DaemonSets only: the controller replaces no pod by itself
+	partition          rollout.Amount // number of pods that keep the old (base) revision, or see countsNew
+	countsNew          bool           // the field partition is the number of new pods instead
+	onDelete           bool           // DaemonSets only: the controller deletes no old pod
 }
 
-// ReplicaSet is a Deployment's version, with its pods.
+// ReplicaSet is one version of a Deployment, with the version's pods.
 type ReplicaSet struct {
 	Name, PodHash, Template string
 	Annotations             map[string]string
@@ -69,10 +69,10 @@ type ReplicaSet struct {
 	created                 time.Time
 	Replicas                int // spec.replicas
 	minReady                int
-	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas
+	desiredNote, maxNote    int // annotations deployment.kubernetes.io/desired-replicas, max-replicas
 	Version                 int // resourceVersion: a write with an older version fails
 	Pods                    []*Pod
-	late                    int // how many pods the controller creates before it sees a scale-down
+	late                    int // how many more pods the controller may create, because it has not seen a scale-down
 	status                  struct{ Replicas, available int }
 }
 
@@ -80,23 +80,23 @@ type ReplicaSet struct {
 type Pod struct {
 	Name        string
 	created     time.Time
-	Due         time.Time // the earliest ready time
+	Due         time.Time // when the pod may become ready
 	Never       bool
 	Ready       bool
 	Since       time.Time
 	Terminating bool
-	ordinal     int    // the ordinal of a StatefulSet's pod
-	uid         string // StatefulSets only: differs between successive pods with the same name
+	ordinal     int    // the ordinal in a StatefulSet or similar kind
+	uid         string // all kinds except Deployments: differs between successive pods with one name
 }
 
-// write is an update of a ReplicaSet. Version is the version that the controller has seen.
+// write is an update of spec.replicas of a ReplicaSet. It fails unless Version is still the ReplicaSet's version.
 type write struct {
 	set      *ReplicaSet
 	Version  int
 	Replicas int
 }
 
-// New returns a cluster without objects. All random numbers come from rng, so that a seed repeats a run.
+// New returns a cluster without objects. All random numbers come from rng, so that the same seed gives the same run.
 func New(rng *rand.Rand, now time.Time) *Cluster {
 	return &Cluster{
 		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{},
@@ -106,7 +106,7 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 	}
 }
 
-// Micro makes one random micro-step. It returns false if no step is possible.
+// Micro makes one step of a random controller or of the kubelet. It returns false if no step is possible.
 func (k *Cluster) Micro() bool {
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WorkloadOf extends rollout.WorkloadOf to all kinds with a partition: built-in kinds, and kinds added by Describe.
+// WorkloadOf is rollout.WorkloadOf, extended to all partitioned kinds: built-in kinds and kinds added by Describe.
 func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
 	_, builtIn := rollout.FindPartitioned(nil, ref.Group+"/", ref.Kind)
@@ -19,7 +19,7 @@ func (k *Cluster) described(ref rollout.Ref) int {
 	})
 }
 
-// Describe adds a controller for a kind with the fields in p, and reports whether p is new.
+// Describe adds a controller for a kind with the fields in p. It returns false if the cluster already has the same p.
 func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	switch i := k.described(p.Ref()); {
 	case i < 0:
@@ -32,15 +32,15 @@ func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	return true
 }
 
-// partitioned returns the description of an object's kind. It returns nil for the kinds of Kubernetes itself.
+// partitioned returns the description of an object's kind, nil for a kind of Kubernetes itself.
 func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 	p, _ := rollout.FindPartitioned(k.kinds, o.APIVersion(), o.Kind())
 	return p
 }
 
-// microCounts makes one step of a controller of unordered pods, such as CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync). The step is for one pod. It creates missing pods, first with the old revision while
-// the partition needs them. It replaces an old pod if the pod is not available, or if all pods are available.
+// microCounts makes one step, for one pod, of a controller of unordered pods, such as CloneSets (Kruise v1.8,
+// pkg/controller/cloneset/sync). It creates missing pods, with the old revision until the partition has enough old
+// pods. Beyond the partition, it replaces an old pod that is unavailable, or any old pod while all pods are available.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0
@@ -81,7 +81,7 @@ func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	return ""
 }
 
-// askCounts sets each revision's Replicas to the number of its existing pods and its share of the missing pods.
+// askCounts sets each revision's Replicas to its existing pods plus its share of the missing pods.
 func (d *Deployment) askCounts() {
 	old, missing := 0, d.Replicas
 	for _, rs := range d.Sets {

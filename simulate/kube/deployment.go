@@ -10,9 +10,9 @@ import (
 )
 
 // microDeployment makes one step of the Deployment controller: the next write of a sync, or a new sync. With Lag, it
-// may use outdated status numbers and then remove more old pods than maxUnavailable allows. Kubernetes does this, too:
-// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Therefore, tests check the strictest
-// invariants without Lag.
+// may use outdated status numbers and then remove more old pods than maxUnavailable allows. Kubernetes does this too:
+// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Tests therefore check the strictest
+// invariants only without Lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -38,7 +38,7 @@ func (k *Cluster) microDeployment() string {
 		for len(d.writes) > 0 {
 			w := d.writes[0]
 			d.writes = d.writes[1:]
-			if w.Version != w.set.Version { // a conflict: the controller retries from the start
+			if w.Version != w.set.Version { // a conflict: the controller starts a new sync
 				d.writes = nil
 				return "ReplicaSet " + w.set.Name + " conflict"
 			}
@@ -94,7 +94,7 @@ func (k *Cluster) syncDeployment(d *Deployment) string {
 	return cmp.Or(did, d.writeStatus())
 }
 
-// split follows FindNewReplicaSet and FindOldReplicaSets. If templates are equal, the oldest ReplicaSet is the new one.
+// split follows FindNewReplicaSet and FindOldReplicaSets. If several ReplicaSets match the template, the oldest is new.
 func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	for _, rs := range d.Sets {
 		if fresh == nil && rs.Template == d.Template {
@@ -181,7 +181,7 @@ func (d *Deployment) queue(rs *ReplicaSet, replicas int, force bool) bool {
 	return rs.Replicas != replicas
 }
 
-// rolloutRolling follows rolling.go. It scales up the new ReplicaSet or, if it cannot, scales down the old ones.
+// rolloutRolling follows rolling.go. It scales up the new ReplicaSet or, if that is impossible, scales down old ones.
 func (d *Deployment) rolloutRolling(fresh *ReplicaSet, olds []*ReplicaSet) {
 	switch {
 	case fresh.Replicas > d.Replicas:
@@ -319,7 +319,7 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // like integer.RoundToInt32, which rounds half away from zero
 }
 
-// Moved returns the next scaling's deviation, in pods, from exact proportions. The method fraction uses an older total.
+// Moved returns by how many pods the next scaling differs from exact proportions: fraction uses an older total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forever is a minReadySeconds that no simulation reaches. A Deployment with at least this value waits at a step.
+// forever is a minReadySeconds that no simulation reaches. gitrollout stops a Deployment at a step with such a value.
 const forever = 1 << 30
 
-// NextDue returns when the next pod becomes ready or available.
+// NextDue returns the next time at which a pod becomes ready or available, zero if there is none.
 func (k *Cluster) NextDue() time.Time {
 	var due time.Time
 	for _, d := range k.Deployments {
@@ -30,7 +30,7 @@ func (k *Cluster) NextDue() time.Time {
 	return due
 }
 
-// Observe returns the current state as package cluster does.
+// Observe returns the current state in the form that package cluster returns.
 func (k *Cluster) Observe() rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
 	for w, d := range k.Deployments {
@@ -78,14 +78,14 @@ func (k *Cluster) Observe() rollout.Observed {
 	return o
 }
 
-// Serves reports whether the ReplicaSet with a pod hash has a ready pod. A pin of "" means any ReplicaSet.
+// Serves reports whether the ReplicaSet with the pod hash pin has a ready pod. If pin is "", any ReplicaSet counts.
 func (d *Deployment) Serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
 		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0
 	})
 }
 
-// Serves reports whether a Service selects a ready pod of a version.
+// Serves reports whether a Service selects a ready pod with the given pod hash.
 func (k *Cluster) Serves(service rollout.Ref, podHash string) bool {
 	pin, exists := k.Pins[service]
 	for _, d := range k.Deployments {

@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals has fields that only StatefulSets, DaemonSets and partitioned kinds have. Such a workload has
-// ControllerRevisions in Sets, and owns its pods itself.
+// ordinals has the fields that only StatefulSets, DaemonSets and partitioned kinds need. In such a workload, Sets are
+// ControllerRevisions, and the workload itself owns the pods.
 type ordinals struct {
 	parallel     bool
-	byNode       bool        // DaemonSets and similar kinds: an ordinal is a node
-	byCount      bool        // unordered pods, such as a CloneSet's: an ordinal is only a name
+	byNode       bool        // DaemonSets and similar kinds: the ordinal is the node's index
+	byCount      bool        // unordered pods, as in a CloneSet: the ordinal only names the pod
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf returns the ordinals of an object that is not a Deployment. It also sets the update strategy in s. The
-// parameter "by" describes a partitioned kind. It is nil for the kinds of Kubernetes.
+// ordinalsOf returns the ordinals of an object that is not a Deployment, and sets the update strategy in s. The
+// parameter by describes a partitioned kind. It is nil for kinds of Kubernetes itself.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -31,7 +31,7 @@ func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinal
 	switch {
 	case set != nil:
 		s.partition = amountOf(set)
-	case s.countsNew: // all pods are new
+	case s.countsNew: // without the field, all pods get the new revision
 		s.partition = rollout.Amount{Value: 100, Percent: true}
 	}
 	return out
@@ -62,7 +62,7 @@ type member struct {
 	of *ReplicaSet
 }
 
-// members returns a StatefulSet's pods by ordinal, with empty members for missing pods.
+// members returns a workload's pods by ordinal. A missing pod has an empty member.
 func (d *Deployment) members() []member {
 	all := make([]member, d.Replicas)
 	for _, rs := range d.Sets {
@@ -76,12 +76,12 @@ func (d *Deployment) members() []member {
 	return all
 }
 
-// IsUnordered reports whether a pod never waits for pods with lower ordinals.
+// IsUnordered reports whether each pod is created without a wait for the pods with lower ordinals.
 func (d *Deployment) IsUnordered() bool {
 	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
 }
 
-// Base returns the version of a StatefulSet's pods below its partition, "" for a Deployment.
+// Base returns the version of the pods that a StatefulSet's partition keeps back, "" for a Deployment.
 func (d *Deployment) Base() string {
 	if d.sets == nil || d.sets.base == nil {
 		return ""
@@ -93,7 +93,7 @@ func (d *Deployment) isAvailable(m member, now time.Time) bool {
 	return m.Pod != nil && m.Ready && !m.Terminating && now.Sub(m.Since) >= time.Duration(d.minReady)*time.Second
 }
 
-// microOrdinals makes one step of a StatefulSet or similar controller. The step is for one pod or for the status.
+// microOrdinals makes one step of the controller of a StatefulSet or a similar kind, for one pod or for the status.
 func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	if d.Observed != d.Generation || d.sets.update == nil {
 		return k.readOrdinals(d)
@@ -134,7 +134,7 @@ func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	return ""
 }
 
-// readOrdinals finds or creates the template's revision. A revision that it finds becomes the newest one.
+// readOrdinals finds or creates the template's revision. An older revision with the same template becomes the newest.
 func (k *Cluster) readOrdinals(d *Deployment) string {
 	newest := 0
 	for _, rs := range d.Sets {
@@ -159,7 +159,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " is at " + d.sets.update.Name
 }
 
-// fill creates missing pods, the lowest ordinal first. With OrderedReady, each pod waits for the pod before.
+// fill creates missing pods, the lowest ordinal first. With OrderedReady, each waits until lower pods are available.
 func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	for n := range d.Replicas {
 		switch m := all[n]; {
@@ -198,7 +198,8 @@ func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 	return did + " as " + p.Name
 }
 
-// reportOrdinals writes the status. Once all pods have the update revision and are ready, this revision is the base.
+// reportOrdinals writes the status. A StatefulSet's update revision becomes the base when all pods have it and are
+// ready. For unordered pods, readiness does not count. A DaemonSet's base is always its update revision.
 func (d *Deployment) reportOrdinals(now time.Time) string {
 	was, base := d.status, d.sets.base
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
@@ -229,8 +230,7 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask sets the Replicas of each revision to the number of its existing pods, plus the missing pods that will get this
-// revision.
+// ask sets each revision's Replicas to its existing pods plus the missing pods that will be created with it.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()
@@ -252,7 +252,7 @@ func (d *Deployment) ask() {
 	}
 }
 
-// observeOrdinals adds a StatefulSet's fields to an observed workload.
+// observeOrdinals sets the fields of an observed workload that differ between StatefulSets and Deployments.
 func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	live.Floor = d.Partition()
 	live.Complete = live.Complete && d.sets.base == d.sets.update
@@ -270,7 +270,7 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
-// Evict deletes a pod, unless the pod with this name has another uid now.
+// Evict deletes a pod, unless the existing pod with this name has another UID.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	for w, d := range k.Deployments {
 		if w.Namespace != namespace {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// microReplicaSet makes one step of the ReplicaSet controller. The step is for one pod or one status.
+// microReplicaSet makes one step of the ReplicaSet controller: it creates or deletes one pod, or writes one status.
 func (k *Cluster) microReplicaSet() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -47,7 +47,7 @@ func (k *Cluster) report(rs *ReplicaSet) bool {
 	return true
 }
 
-// Live returns the pods that the ReplicaSet controller counts.
+// Live returns the pods that are not terminating. The ReplicaSet controller counts only these pods.
 func (rs *ReplicaSet) Live() []*Pod {
 	return slices.DeleteFunc(slices.Clone(rs.Pods), func(p *Pod) bool { return p.Terminating })
 }
@@ -57,7 +57,7 @@ func (rs *ReplicaSet) Ready() int {
 	return rs.count(func(p *Pod) bool { return p.Ready })
 }
 
-// Serving returns how many pods have been ready for minReady.
+// Serving returns how many pods have been ready for at least minReady and are not terminating.
 func (rs *ReplicaSet) Serving(now time.Time, minReady time.Duration) int {
 	return rs.count(func(p *Pod) bool { return p.Ready && now.Sub(p.Since) >= minReady })
 }
@@ -81,9 +81,9 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes a pod that is not ready or, without one, the pod that became ready last. The ReplicaSet controller
-// does the same if the pods are spread evenly over nodes. Otherwise, the controller may delete a ready pod first. The
-// model omits this, because a plain Deployment would lose the same pod.
+// deletePod deletes a pod that is not ready. If all pods are ready, it deletes the pod that became ready last. The
+// ReplicaSet controller does the same while the pods are spread evenly over nodes. Otherwise, the controller may delete
+// a ready pod first. The model omits this case, because a Deployment without gitrollout would lose the same pod.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
@@ -97,7 +97,7 @@ func (k *Cluster) deletePod(live []*Pod) string {
 	return fmt.Sprintf("pod %s deleted (ready %t)", victim.Name, victim.Ready)
 }
 
-// microKubelet makes one pod ready, or removes a terminating pod.
+// microKubelet makes one pod ready, or removes one terminating pod.
 func (k *Cluster) microKubelet() string {
 	for _, d := range k.shuffled() {
 		for _, i := range k.rng.Perm(len(d.Sets)) {
