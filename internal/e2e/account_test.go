@@ -10,8 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEveryWriteIsTheAccounts checks that every write of an app with a service account uses that account: dry runs, applies, prunes,
-// measurement Jobs, rollbacks, and corrections of manual changes. Only Events and the Lease are written as gitrollout.
+// TestEveryWriteIsTheAccounts checks that gitrollout makes all writes for an app as the service account in the app's configuration: dry
+// runs, applies, prunes, measurement Jobs, rollbacks, and corrections of manual changes. It makes only Events, Leases and access reviews as
+// itself.
 func TestEveryWriteIsTheAccounts(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")
@@ -44,8 +45,8 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 	w.awaitPause(2)
 	w.revert(third)
 
-	// Corrections of manual changes also use the account: in an app with a rejected release, and during a release while
-	// the branch's head cannot be rendered.
+	// gitrollout also corrects manual changes as the account: after a rejected release, and during a release while the
+	// branch's head cannot be rendered.
 	deployer := "system:serviceaccount:" + w.ns + ":deployer"
 	putBack := func(what, patch string) {
 		t.Helper()
@@ -59,7 +60,7 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 			now = w.deployment().Spec
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			// The audit records a write when the answer passes the proxy, possibly after the test has read the object again.
+			// The proxy records a write when its answer passes, possibly after the test has read the changed object.
 			return *now.Replicas == *before.Replicas && reflect.DeepEqual(now.Strategy, before.Strategy) &&
 				a.changes[change{"PATCH", "deployments", deployer}]
 		}, func() any { return fmt.Sprintf("%d replicas, %+v", *now.Replicas, now.Strategy.RollingUpdate) })

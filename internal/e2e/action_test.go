@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestAction runs the script of action.yml with a downloaded release. The script plans with a valid release, and runs
-// no program of a release with a foreign signature or a changed archive.
+// TestAction runs the script of action.yml, which downloads a release of gitrollout. With a valid release, the script prints the plan. If
+// the release has another key's signature or a changed archive, the script does not run the program.
 func TestAction(t *testing.T) {
 	t.Parallel()
 	var action struct {
@@ -76,7 +76,7 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// checkComponent checks the form of GitLab's template, and that the template has the script of action.yml.
+// checkComponent checks that the GitLab template deploy/gitlab/plan.yml is valid, and that its job runs the script of action.yml.
 func checkComponent(t *testing.T, script string) {
 	t.Helper()
 	text := readText(t, "../../deploy/gitlab/plan.yml")

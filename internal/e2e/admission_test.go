@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// protect installs the component `admission` for gitrollout in a custom namespace. Its policy applies only to the test's namespace.
+// protect installs the kustomize component `admission` for a gitrollout in the test's namespace. The policy applies only to that namespace.
 func (w *world) protect() {
 	w.t.Helper()
 	var ours []string
@@ -34,9 +34,9 @@ func (w *world) applyForTest(manifests string) {
 	w.kubectl("apply", "-f", file)
 }
 
-// TestHeldIsProtected checks the component `admission`: during a release only gitrollout's account can change the
-// Deployment's staged fields. The message to other accounts names the release and the command to inspect it. Everything
-// else continues: scaling, the Deployment controller, the release, its rollback, and the deletion of the namespace.
+// TestHeldIsProtected checks the component `admission`. During a release, only gitrollout's account can change the Deployment fields that
+// gitrollout stages. The error for other accounts names the release and the command to inspect the release. Scaling, the Deployment
+// controller, the release, its rollback, and the deletion of the namespace still work.
 func TestHeldIsProtected(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", strategy: canary("", "setWeight: 50", "pause: {}")}
@@ -89,7 +89,7 @@ func TestHeldIsProtected(t *testing.T) {
 	w.revert(third)
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 
-	// A member of a group that the binding lists may write.
+	// A user may write if the ClusterRoleBinding gitrollout-held lists one of the user's groups.
 	w.stage("v4", app.at("v4").files())
 	w.kubectl("patch", "clusterrolebinding/gitrollout-held-"+w.ns, "--type=json", "-p",
 		`[{"op":"add","path":"/subjects/-","value":{"kind":"Group","name":"break-glass","apiGroup":"rbac.authorization.k8s.io"}}]`)
@@ -97,7 +97,7 @@ func TestHeldIsProtected(t *testing.T) {
 		"--as=ann", "--as-group=system:masters", "--as-group=break-glass")
 	w.stop()
 
-	// The deletion of a namespace is not blocked: Kubernetes' controllers may delete objects, other accounts may not. The test impersonates
+	// Kubernetes' controllers may delete the Deployment, so that namespaces can be deleted; other accounts may not. The test impersonates
 	// the controllers, because a real deletion would queue behind the namespaces of all finished tests.
 	w.awaitRefusal("delete", "deployment/shop", "--dry-run=server")
 	for _, controller := range []string{
@@ -108,8 +108,8 @@ func TestHeldIsProtected(t *testing.T) {
 	}
 }
 
-// TestHeldByTwo installs the chart twice in one cluster. Each installation can write its own Deployments, but not the other installation's
-// Deployments.
+// TestHeldByTwo installs the chart's admission policy twice in one cluster. Each installation's account can write its
+// own Deployments, but not the other installation's Deployments.
 func TestHeldByTwo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// advancedAgents returns the shop as OpenKruise's DaemonSet.
+// advancedAgents returns the test app with an OpenKruise DaemonSet as its workload, and with the given canary steps.
 func advancedAgents(steps ...string) shop {
 	return shop{kind: "DaemonSet", api: "apps.kruise.io/v1alpha1", version: "v1", strategy: canary("", steps...),
 		extra: "  revisionHistoryLimit: 10\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Standard, " +
@@ -20,8 +20,8 @@ func (w *world) agentPartition() string {
 	return w.kubectl("get", "daemonsets.apps.kruise.io", "shop", "-o", "jsonpath={.spec.updateStrategy.rollingUpdate.partition}")
 }
 
-// TestAdvancedDaemonSet adopts an Advanced DaemonSet that kubectl created, without a restart. The partition updates as many nodes as a step
-// asks for, and at most one node is without a ready pod at any time. A reverted and a crashing version are rolled back.
+// TestAdvancedDaemonSet checks that an Advanced DaemonSet created by kubectl is adopted without restarting its pods. At each step, the
+// partition updates the step's number of nodes. At most one node is without a ready pod at any time. Both a revert and an abort roll back.
 func TestAdvancedDaemonSet(t *testing.T) {
 	t.Parallel()
 	app := advancedAgents("setWeight: 20", "pause: {}", "setCanaryScale: {replicas: 5}", "pause: {}")
@@ -36,7 +36,7 @@ func TestAdvancedDaemonSet(t *testing.T) {
 	w.pods.stays(t, 500*time.Millisecond)
 	compare.CheckNamed(t, "the partition at 20 % of 10 nodes", "8", w.agentPartition())
 	compare.Contains(t, w.ran("get", w.app), "DaemonSet.apps.kruise.io")
-	w.onlyOn("v2", []string{"node-8", "node-9"}) // Kruise updates the last nodes by name first
+	w.onlyOn("v2", []string{"node-8", "node-9"}) // Kruise updates nodes in descending order of their names
 	w.promote().awaitPause(3)
 	w.awaitClones(5, 5)
 	w.promote().awaitHealthy(commit)
@@ -58,15 +58,15 @@ func TestAdvancedDaemonSet(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v4-crash": 1})
 }
 
-// TestAdvancedDaemonSetOfEachType checks each update type. With maxSurge no node is without a ready pod; an in-place
-// update creates no pod. Both types stop at each step's number of nodes.
+// TestAdvancedDaemonSetOfEachType checks a surging and an in-place update. With maxSurge, each node always has a ready
+// pod. An in-place update creates no pod. Both updates stop at each step's number of nodes.
 func TestAdvancedDaemonSetOfEachType(t *testing.T) {
 	if !kruisetest.IsReal() {
 		t.Skip("its controller is Kruise's own: make test-peers")
 	}
 	for name, test := range map[string]struct {
 		update  string
-		inPlace bool // pods are not replaced
+		inPlace bool // whether the update keeps the pods
 		low     int  // minimum of ready pods
 	}{
 		"Surging": {"rollingUpdateType: Standard, maxSurge: 2, maxUnavailable: 0", false, 10},

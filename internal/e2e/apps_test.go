@@ -13,17 +13,17 @@ type shop struct {
 	kind     string // of the workload, "" for a Deployment
 	api      string // apiVersion of the workload, "" for apps/v1
 	version  string
-	replicas string // a line such as "replicas: 5", or "" under an autoscaler
-	strategy string // spec.strategy of the document, indented by two
-	extra    string // lines of the workload's spec, indented by two
+	replicas string // a line such as "replicas: 5"; "" if an autoscaler sets the number
+	strategy string // spec.strategy of the Rollout document, indented by four spaces
+	extra    string // lines of the workload's spec, indented by two spaces
 	rollout  string // more lines of the Rollout's spec
 	plain    bool   // without a Rollout document
-	pod      string // lines of the pod's spec, indented by six
+	pod      string // lines of the pod's spec, indented by six spaces
 
-	more map[string]string // more files, which the kustomization lists
+	more map[string]string // content of further files by name; the kustomization lists these files
 }
 
-// newShop returns version v1 of an app of n pods that is released as a canary.
+// newShop returns version v1 of the test app with n replicas and a canary strategy with the given fields and steps.
 func newShop(n int, fields string, steps ...string) shop {
 	return shop{version: "v1", replicas: fmt.Sprint("replicas: ", n), strategy: canary(fields, steps...)}
 }
@@ -87,7 +87,7 @@ spec:
 `, name)
 }
 
-// canary returns a strategy with the given steps and fields.
+// canary returns a canary strategy in YAML, with the given steps and the given further fields.
 func canary(fields string, steps ...string) string {
 	var b strings.Builder
 	b.WriteString("    canary:\n")

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAutoscalerLeavesGitInFlight checks a commit that replaces the autoscaler by a fixed number of replicas during a release. The
-// autoscaler is deleted immediately, so that it does not override this number. An abort restores the autoscaler.
+// TestAutoscalerLeavesGitInFlight checks a commit that replaces the autoscaler by a fixed number of replicas during a release. gitrollout
+// deletes the autoscaler immediately, because the autoscaler would override this number. An abort restores the autoscaler.
 func TestAutoscalerLeavesGitInFlight(t *testing.T) {
 	t.Parallel()
 	const hpa = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop}\n" +

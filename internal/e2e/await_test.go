@@ -26,7 +26,7 @@ func eventually(t testing.TB, what string, holds func() bool, instead func() any
 	within(t, timeout, what, holds, instead)
 }
 
-// within is eventually with a given timeout.
+// within works like eventually, with the given timeout.
 func within(t testing.TB, limit time.Duration, what string, holds func() bool, instead func() any) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); !holds(); time.Sleep(glance) {
@@ -36,7 +36,7 @@ func within(t testing.TB, limit time.Duration, what string, holds func() bool, i
 	}
 }
 
-// awaitEqual waits until a function returns a value.
+// awaitEqual waits until get returns the value want.
 func awaitEqual[T any](t testing.TB, what string, want T, get func() T) {
 	t.Helper()
 	var got T
@@ -85,7 +85,7 @@ func shown(s rollout.State) string {
 	return fmt.Sprintf("the state is %s step %+v reason %q held %+v", s.Phase, s.Progress, s.Reason, s.Held)
 }
 
-// until is eventually with the app's state in the failure message.
+// until works like eventually, and shows the app's state in the failure message.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
 	eventually(w.t, what, holds, func() any { return shown(w.state()) })
@@ -123,7 +123,7 @@ func (w *world) awaitGet(texts ...string) {
 	}, func() any { return out })
 }
 
-// wantStable checks that a state has the stable version of an earlier state, and the given number of rejected versions.
+// wantStable checks that s has the same stable version as an earlier state, and the given number of rejected versions.
 func (w *world) wantStable(earlier, s rollout.State, rejected int) {
 	w.t.Helper()
 	if s.Stable.Hash != earlier.Stable.Hash || len(s.Rejected) != rejected {

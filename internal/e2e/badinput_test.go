@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// badInput is a mistake in an app's folder: the changed files by name ("" removes a file), and words that the message
-// of the held app must contain.
+// badInput is a mistake in an app's folder. files maps the names of changed files to their new content ("" removes the
+// file). The app must be held with a message that contains the words of want.
 type badInput struct {
 	files map[string]string
 	want  []string
@@ -149,8 +149,8 @@ func badInputs() map[string]badInput {
 	}
 }
 
-// TestBadInput makes many mistakes in one commit, each in a separate app, beside a valid app. Each bad app is held with a message that
-// names file and field, and its pods stay. The valid app gets a new version in the same commit.
+// TestBadInput commits many mistakes at once, each in a separate app, and a new version of a valid app. Each app with a mistake is held
+// (phase Held) with a message that names file and field, and keeps its pods. The valid app's new version is applied.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	const atOnce = 24
@@ -266,15 +266,15 @@ func (w *world) checkHeld(t *testing.T, input badInput) {
 	}
 }
 
-// awaitT is await in a subtest, with a timeout of 20 seconds.
+// awaitT works like await for a subtest, with a timeout of 20 seconds.
 func (w *world) awaitT(t *testing.T, what string, ok func(rollout.State) bool) (s rollout.State) {
 	t.Helper()
 	within(t, 20*time.Second, what, func() bool { s = w.state(); return ok(s) }, func() any { return shown(s) })
 	return s
 }
 
-// TestRepositoryTroubles checks that no pod moves when the Git server fails, the configuration is invalid or the branch is force-pushed
-// during a release. A force-push to a commit before the release reverts the release.
+// TestRepositoryTroubles checks that no pod is started or deleted if the Git server fails, the configuration is invalid, or the branch is
+// force-pushed during a release. However, a force-push to a commit before the release reverts the release.
 func TestRepositoryTroubles(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "", "setWeight: 50", "pause: {}")

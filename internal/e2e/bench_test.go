@@ -29,12 +29,13 @@ import (
 const (
 	manyReleases = 50
 	shortPause   = 5 * time.Second
-	benchBound   = 5 * time.Minute // for all releases of one row
+	benchBound   = 5 * time.Minute // limit for the releases of one row
 )
 
 // BenchmarkReleasesAtOnce releases one app, and then fifty apps together. Each app has five pods, which become ready immediately. The
 // weights are 20, 50 and 80, with pauses of five seconds. To measure the cluster alone, a script without Git or decisions sends the same
-// patches to the same number of Deployments. The benchmark has no time limit; docs/performance.md explains the table.
+// patches to the same number of Deployments. No measured time fails the benchmark, except waits beyond benchBound. docs/performance.md
+// explains the table.
 func BenchmarkReleasesAtOnce(b *testing.B) {
 	b.Run("default-limits", func(b *testing.B) { benchReleases(b, "--default-limits") })
 	b.Run("raised-limits", func(b *testing.B) { benchReleases(b) })
@@ -99,7 +100,7 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// fleetCost is the cost of releases.
+// fleetCost has the times that releases take, and the numbers of requests.
 type fleetCost struct {
 	pods, recorded  time.Duration // time from the end of the push until all pods are new, and until Git records the release
 	commits         int
@@ -109,7 +110,7 @@ type fleetCost struct {
 	cpu             time.Duration // of gitrollout's process
 }
 
-// fleet is a repository of apps that the program releases.
+// fleet is a repository of apps, and the gitrollout process that releases them.
 type fleet struct {
 	b       testing.TB
 	kube    *testcluster.Cluster
@@ -240,13 +241,13 @@ func (f *fleet) await(began time.Time, head, version string, apps []string) (c f
 	return c
 }
 
-// state returns an app's record.
+// state returns an app's state from the state branch.
 func (f *fleet) state(app string) rollout.State {
 	f.b.Helper()
 	return stateOf(f.b, f.repo, "gitrollout/state/test", app)
 }
 
-// costs returns the counters of the program's metrics, the Events of gitrollout, and the audit log's writes.
+// costs returns the counters of the program's metrics, and counts gitrollout's Events and the Deployment controller's writes.
 func (f *fleet) costs() (c fleetCost) {
 	f.b.Helper()
 	code, page := getPage(f.b, "http://"+f.metrics+"/metrics")
@@ -285,7 +286,7 @@ func controllerWrites(tb testing.TB, audit string) int {
 	return len(deploymentControllerWrites.FindAllString(readText(tb, audit), -1))
 }
 
-// deploymentControllerWrites matches lines of the audit log: kube-controller-manager names the controller in its user agent.
+// deploymentControllerWrites matches the audit log's lines for writes by the Deployment controller, which the user agent names.
 var deploymentControllerWrites = regexp.MustCompile(`"stage":"ResponseComplete","requestURI":"/apis/apps/[^"]*",` +
 	`"verb":"(?:create|update|patch|delete)".*"userAgent":"[^"]*deployment-controller`)
 
@@ -294,7 +295,7 @@ type deployments struct {
 	b       testing.TB
 	mu      sync.Mutex
 	now     map[string]*appsv1.Deployment
-	history map[string][]seen   // states of the followed Deployments
+	history map[string][]seen   // states of each Deployment that follow is recording
 	turns   map[string][]string // the versions of each Deployment, in order
 	last    time.Time           // time of the last change
 }
@@ -382,7 +383,7 @@ func (w *deployments) await(names []string, wanted func(*appsv1.Deployment) bool
 	}
 }
 
-// awaitNew waits until Deployments have only pods of one version and the user's settings.
+// awaitNew waits until the Deployments have only ready pods of one version, and minReadySeconds is 0 again, as in Git.
 func (w *deployments) awaitNew(names []string, version string) time.Time {
 	return w.await(names, func(d *appsv1.Deployment) bool {
 		return tagOf(d) == version && d.Spec.MinReadySeconds == 0 &&
@@ -390,7 +391,7 @@ func (w *deployments) awaitNew(names []string, version string) time.Time {
 	})
 }
 
-// numbers returns a Deployment's numbers of pods: all, new, ready.
+// numbers returns how many pods of a Deployment exist, are updated, and are ready.
 func numbers(d *appsv1.Deployment) [3]int32 {
 	return [3]int32{d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas}
 }
@@ -398,8 +399,8 @@ func numbers(d *appsv1.Deployment) [3]int32 {
 // patch is one change of a Deployment during a release, and its effect.
 type patch struct {
 	spec   string   // JSON of the changed fields
-	pods   [3]int32 // numbers of pods that result
-	paused bool     // whether a pause followed
+	pods   [3]int32 // numbers of pods after the change, as in numbers
+	paused bool     // whether a pause followed the change
 }
 
 // follow records the changes of one Deployment. The returned function ends the recording and returns the changes.
@@ -474,7 +475,7 @@ func (s *scripted) apply(name string, how types.PatchType, patch string) {
 	}
 }
 
-// release patches the first n Deployments. Before each patch, it waits for the previous patch's pods and pause.
+// release sends the recorded patches to the first n Deployments. After each patch, it waits for the recorded numbers of pods and pause.
 func (s *scripted) release(version string, n int) time.Duration {
 	time.Sleep(2 * time.Second)
 	began := time.Now()

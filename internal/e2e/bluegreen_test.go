@@ -20,8 +20,8 @@ const blueGreen = `    blueGreen:
       abortScaleDownDelaySeconds: 1
 `
 
-// TestBlueGreen checks the switch with several numbers of pods: the active Service selects only the old version before
-// the switch and only the new version afterwards.
+// TestBlueGreen checks a blue-green release with different numbers of pods. The active Service selects only pods of the
+// old version before the switch, and only pods of the new version after it.
 func TestBlueGreen(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"1": 1, "3": 3, "5": 5, "10": 10} {
@@ -49,7 +49,7 @@ func TestBlueGreen(t *testing.T) {
 	}
 }
 
-// TestBlueGreenAbort aborts a release before its switch, and reverts another release after its switch without starting pods.
+// TestBlueGreenAbort aborts a release before its switch, and reverts another release after its switch. Neither starts a pod of v1.
 func TestBlueGreenAbort(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 4",
@@ -89,7 +89,7 @@ func (w *world) endpoints(service string) []discoveryv1.EndpointSlice {
 	return list.Items
 }
 
-// readyPods returns the names of the ready pods in slices.
+// readyPods returns the names of the ready pods in EndpointSlices.
 func readyPods(slices []discoveryv1.EndpointSlice) (names []string) {
 	for _, slice := range slices {
 		for _, e := range slice.Endpoints {

@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// chartDir is the chart's source. A release sets its version and its image.
+// chartDir is the chart's source. Each release of gitrollout sets the chart's version and image.
 const chartDir = "../../deploy/chart"
 
-// helmProgram builds Helm.
+// helmProgram returns the path of the helm program, and builds it if necessary.
 var helmProgram = sync.OnceValues(func() (string, error) {
 	root, err := testbin.Root()
 	if err != nil {
@@ -52,7 +52,7 @@ func tryHelm(t *testing.T, args ...string) (string, error) {
 	return string(out) + complaint.String(), err
 }
 
-// byName returns the objects of a stream, by kind and name, without the Namespace, which Helm creates itself.
+// byName returns the objects of a YAML stream by kind and name. It omits the Namespace, because Helm creates it itself.
 func byName(t *testing.T, text string) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -77,8 +77,8 @@ func byName(t *testing.T, text string) map[string]any {
 	return all
 }
 
-// TestChartIsTheManifests checks that Helm's chart and deploy/kubernetes have the same objects, with each component. It
-// also compares the chart and the install.yaml of a release.
+// TestChartIsTheManifests checks that the Helm chart and the kustomization in deploy/kubernetes produce the same objects, without
+// components and with each component. It also compares the chart of a release with the release's install.yaml.
 func TestChartIsTheManifests(t *testing.T) {
 	t.Parallel()
 	for component, values := range map[string][]string{
@@ -107,7 +107,7 @@ func releasedChart(t *testing.T) string {
 	return filepath.Join(releaseOf(t), "gitrollout-"+strings.TrimPrefix(releasedVersion, "v")+".tgz")
 }
 
-// everyValue sets every value, except values that add objects of kinds that the test's cluster does not have.
+// everyValue sets all values of the chart, except values that add objects whose kinds the test cluster lacks.
 const everyValue = `
 replicas: 2
 branch: trunk
@@ -127,7 +127,7 @@ extraVolumes: [{name: more, emptyDir: {}}]
 extraVolumeMounts: [{name: more, mountPath: /more}]
 `
 
-// TestChart checks the chart with helm lint, invalid values, and a dry run of the objects with all values.
+// TestChart runs helm lint, checks that the chart refuses invalid values, and applies the chart with all values as a dry run.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{chartDir, releasedChart(t)} {
@@ -163,7 +163,7 @@ func TestChart(t *testing.T) {
 }
 
 // TestInstallChart installs the chart as docs/install.md says, beside another installation, and releases an app. An
-// upgrade to the next version of gitrollout during a release moves none of the app's pods.
+// upgrade of gitrollout during a release starts and stops none of the app's pods.
 func TestInstallChart(t *testing.T) {
 	t.Parallel()
 	next := filepath.Join(t.TempDir(), "dist")

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// charted returns the files of an app whose kustomization renders a chart, with an image tag.
+// charted returns the files of an app whose kustomization renders a chart with the given image tag.
 func charted(version string) map[string]string {
 	files := map[string]string{
 		"kustomization.yaml":     "helmCharts:\n- {name: web, releaseName: shop, valuesInline: {version: " + version + "}}\n",
@@ -28,8 +28,8 @@ func charted(version string) map[string]string {
 	return files
 }
 
-// TestChartIsReleased deploys a chart and releases its next version in steps. A value that differs at each render holds
-// the app, and its objects stay.
+// TestChartIsReleased deploys a chart and releases its next version in steps. If a value would differ at each render,
+// the app is held (phase Held), and its objects stay.
 func TestChartIsReleased(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, charted("v1")).start()

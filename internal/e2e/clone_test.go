@@ -57,7 +57,7 @@ func (c *clone) commit(message string) {
 	c.git("commit", "-q", "-m", message)
 }
 
-// push pushes a commit of the written files on top of the server's branch.
+// push commits the written files, rebases the commit onto the server's branch, and pushes it.
 func (c *clone) push(message string) string {
 	c.Helper()
 	c.commit(message)

@@ -11,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The tests of this file correspond to OpenKruise's Rollouts tests of CloneSets and of partitions
+// The tests of this file correspond to OpenKruise Rollouts' own tests of CloneSets and of partitions
 // (github.com/openkruise/rollouts v0.6.1, test/e2e); docs/coming-from-kruise-rollouts.md has the table.
 
-// clones returns the shop as a CloneSet. replicas is a line of its spec, "" under an autoscaler. Kruise's webhooks do
-// not run, so the manifest sets every field that the controller needs.
+// clones returns the test app with a CloneSet as its workload. replicas is a line of its spec, or "" if an autoscaler
+// sets the number. Kruise's webhooks do not run, so the manifest sets every field that the controller needs.
 func clones(replicas string, steps ...string) shop {
 	return shop{kind: "CloneSet", api: "apps.kruise.io/v1alpha1", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  revisionHistoryLimit: 10\n  updateStrategy: {type: ReCreate, maxUnavailable: 1}\n"}
 }
 
-// newKruise is newWorld with OpenKruise's controllers for its kinds.
+// newKruise works like newWorld. If the workload's kind is from OpenKruise, it also starts OpenKruise's controllers.
 func newKruise(t *testing.T, app shop) *world {
 	t.Helper()
 	w := newWorld(t, app.files())
@@ -31,7 +31,7 @@ func newKruise(t *testing.T, app shop) *world {
 	return w
 }
 
-// newClones returns a world with a running app of a CloneSet with n pods.
+// newClones returns a world in which gitrollout has deployed the CloneSet app, and the app's n pods are ready.
 func newClones(t *testing.T, app shop, n int) *world {
 	t.Helper()
 	w := newKruise(t, app)
@@ -49,8 +49,8 @@ func (w *world) clonePartition() string {
 	return w.kubectl("get", "cloneset", "shop", "-o", "jsonpath={.spec.updateStrategy.partition}")
 }
 
-// TestCloneSetSteps adopts a CloneSet that kubectl created, without a restart, and checks the pods at each step of the
-// next version. After the promotion all pods are new, and the partition has the user's value again.
+// TestCloneSetSteps checks that a CloneSet created by kubectl is adopted without restarting its pods, and how many pods
+// each step updates. After the last promotion, all pods are new, and the partition has the user's value again.
 func TestCloneSetSteps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {duration: 1s}", "setWeight: 80", "pause: {}")
@@ -75,7 +75,7 @@ func TestCloneSetSteps(t *testing.T) {
 	w.pods.wantReady(t, mark, 4)
 }
 
-// TestCloneSetGoesBackAndOn checks a revert during a release, a newer version during a release, and the fix of a crashing version.
+// TestCloneSetGoesBackAndOn checks a revert during a release, a newer version during a release, and a newer version after a crashing one.
 func TestCloneSetGoesBackAndOn(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
@@ -104,7 +104,7 @@ func TestCloneSetGoesBackAndOn(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v4-crash": 1})
 }
 
-// TestCloneSetScalesInFlight checks that the partition is a percentage under an autoscaler, so that Kruise keeps the share.
+// TestCloneSetScalesInFlight checks that the partition is a percentage if an autoscaler sets the replicas, so that scaling keeps the share.
 func TestCloneSetScalesInFlight(t *testing.T) {
 	t.Parallel()
 	app := clones("", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
@@ -132,7 +132,8 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 	w.awaitClones(0, 5)
 }
 
-// TestCloneSetJumps promotes past a step, removes the document during a release, and pauses a release in Git. Only promotions move pods.
+// TestCloneSetJumps promotes past a step, removes the Rollout document during a release, and sets spec.paused. Only promotions replace
+// pods.
 func TestCloneSetJumps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "{name: first, setWeight: 20}", "pause: {}", "setWeight: 40", "pause: {}",
@@ -162,8 +163,8 @@ func TestCloneSetJumps(t *testing.T) {
 	w.awaitClones(0, 5)
 }
 
-// TestAdvancedStatefulSet adopts Kruise's StatefulSet without a restart, releases it by its partition, and rolls back a crashing version.
-// The crashing pod blocks the rollback until gitrollout deletes it.
+// TestAdvancedStatefulSet checks that Kruise's StatefulSet is adopted without restarting its pods, and is released through its partition.
+// After an abort of a crashing version, gitrollout deletes the crashing pod, because this pod would block the rollback.
 func TestAdvancedStatefulSet(t *testing.T) {
 	t.Parallel()
 	if !kruisetest.IsReal() {
@@ -171,7 +172,7 @@ func TestAdvancedStatefulSet(t *testing.T) {
 	}
 	app := advancedSets("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {}")
 	w := newKruise(t, app)
-	// The manifest has the default of Kruise's webhook: without a partition the controller crashes.
+	// Kruise's webhook would set partition: 0 as the default. Without a partition, the controller crashes.
 	w.apply(strings.Replace(app.files()["shop.yaml"], "maxUnavailable: 1,", "maxUnavailable: 1, partition: 0,", 1))
 	w.awaitSplit(0, 5, 0, "v1", "")
 	w.start().awaitHealthy(w.repo.Head())

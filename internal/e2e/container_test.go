@@ -19,7 +19,7 @@ import (
 	"testing"
 )
 
-// releasedVersion is the version of the tests' release.
+// releasedVersion is the version of the release that the tests make.
 const releasedVersion = "v0.9.1-test"
 
 // nextVersion is the version of the release after releasedVersion.
@@ -122,7 +122,7 @@ type ociConfig struct {
 
 // ociImage is this platform's image in a release's tar.
 type ociImage struct {
-	names   map[string]string // image names by annotation: each program that loads images reads another annotation
+	names   map[string]string // image names by annotation: programs that load images read different annotations
 	config  ociConfig
 	layer   []byte // a tar
 	files   map[string][]byte
@@ -185,7 +185,7 @@ type container struct {
 	config ociConfig
 }
 
-// newContainer unpacks an image, and adds files like volumes.
+// newContainer unpacks an image, and adds the files of volumes.
 func newContainer(t *testing.T, image ociImage, volumes map[string]string) *container {
 	t.Helper()
 	c := &container{root: t.TempDir(), config: image.config}

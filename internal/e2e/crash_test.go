@@ -42,7 +42,7 @@ func newGate(t *testing.T, w *world) *gate {
 	return g
 }
 
-// startGated runs gitrollout behind a gate, which kills and restarts it at some effects.
+// startGated starts gitrollout behind a gate, which kills and restarts gitrollout before the effects with the given numbers.
 func (w *world) startGated(at ...int) *gate {
 	w.t.Helper()
 	g := newGate(w.t, w)
@@ -89,7 +89,7 @@ func (g *gate) strike(name string) bool {
 	return false
 }
 
-// nth returns an effect's name with its ordinal among the effects of that name.
+// nth returns the name of an effect, and its number among the effects with the same name.
 func nth(before []string, name string) string {
 	n := 1
 	for _, b := range before {
@@ -122,8 +122,8 @@ type outcome struct {
 	log     []string
 }
 
-// life runs a whole scenario: first deployment, a promoted release, a release that is reverted in flight, and a
-// blue-green switch if the strategy has one. It returns the outcome and the effects.
+// life runs a whole scenario: the first deployment, a promoted release (with the switch of a blue-green strategy), and
+// a release that is reverted before its end. It returns the outcome, and the gate with the recorded effects.
 func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	t.Helper()
 	w := newKruise(t, app)
@@ -183,7 +183,7 @@ func (g *gate) kills() int {
 	return len(g.struck)
 }
 
-// awaitRestart waits until gitrollout has been killed and its next process works, because the last effects may follow the outcome.
+// awaitRestart waits until gitrollout reconciles again after the kills so far. The last kill may come after the outcome is visible.
 func (w *world) awaitRestart(g *gate) {
 	w.t.Helper()
 	w.until("killed and back", func() bool {
@@ -195,7 +195,7 @@ func (w *world) awaitRestart(g *gate) {
 // killsInALife is the number of kills per scenario. There are some forty effects, so kills are far apart.
 const killsInALife = 3
 
-// killsApart returns the effects to kill at for each of several scenarios, which together cover all n effects.
+// killsApart distributes n effects over several scenarios, and returns for each scenario the numbers of the effects to kill at.
 func killsApart(n int) (lives [][]int) {
 	distance := (n + killsInALife - 1) / killsInALife
 	for first := 1; first <= distance; first++ {
@@ -205,7 +205,7 @@ func killsApart(n int) (lives [][]int) {
 }
 
 // TestKilledAtEveryEffect kills gitrollout with SIGKILL before each effect of the scenario reaches its server, and
-// restarts it: state, commits and pods are the same as without kills. A kill after an effect, before its answer, is
+// restarts it. State, commits and pods must be the same as without kills. A kill between an effect and its answer is
 // equivalent to a kill before the next effect.
 func TestKilledAtEveryEffect(t *testing.T) {
 	t.Parallel()

@@ -17,13 +17,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// agents returns the shop as a DaemonSet that replaces one pod at a time.
+// agents returns the test app with a DaemonSet that replaces one pod at a time as its workload.
 func agents(extra string, steps ...string) shop {
 	return shop{kind: "DaemonSet", version: "v1", strategy: canary("", steps...),
 		extra: "  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}\n" + extra}
 }
 
-// nodes returns, by node, the versions of the pods that are not terminating.
+// nodes returns the version of the pod on each node. It ignores pods that are terminating.
 func (w *world) nodes() map[string]string {
 	w.t.Helper()
 	list, err := w.cluster.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: "app=shop"})
@@ -44,7 +44,7 @@ func (w *world) daemonSet() *appsv1.DaemonSet {
 	return set
 }
 
-// firstNodes returns the nodes that a release updates first, by the documented rule.
+// firstNodes returns the n nodes that a release updates first. The order is by a hash of release and node name, as documented.
 func firstNodes(all map[string]string, release rollout.Hash, n int) []string {
 	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		digest := func(node string) string {
@@ -56,7 +56,7 @@ func firstNodes(all map[string]string, release rollout.Hash, n int) []string {
 	return slices.Sorted(slices.Values(names[:n]))
 }
 
-// onlyOn fails the test unless exactly these nodes have a version.
+// onlyOn fails the test unless exactly the nodes in want have a pod of the version.
 func (w *world) onlyOn(version string, want []string) {
 	w.t.Helper()
 	var got []string
@@ -70,7 +70,7 @@ func (w *world) onlyOn(version string, want []string) {
 	}
 }
 
-// onFirstNodes fails the test unless exactly the first n nodes of the release have its version.
+// onFirstNodes fails the test unless exactly the first n nodes in the release's order have a pod of the version.
 func (w *world) onFirstNodes(version string, n int) {
 	w.t.Helper()
 	w.onlyOn(version, firstNodes(w.nodes(), w.state().Release.Hash, n))
@@ -96,8 +96,8 @@ func TestDaemonSetSteps(t *testing.T) {
 	compare.CheckNamed(t, "its strategy in the end", appsv1.RollingUpdateDaemonSetStrategyType, w.daemonSet().Spec.UpdateStrategy.Type)
 }
 
-// TestDaemonSetIsPutBack checks that kubectl changes of the template at a step are reverted without deleting a pod. A rollout restart
-// recreates only the new version's pods.
+// TestDaemonSetIsPutBack checks that kubectl's changes of the pod template during a step are reverted without deleting
+// a pod. A `kubectl rollout restart` recreates only the new version's pods.
 func TestDaemonSetIsPutBack(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string][]string{
@@ -131,8 +131,8 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestNobodyElseSaysHowManyNodesMayBeMissing changes the updateStrategy, which Git does not set, with kubectl. At a step and between
-// releases gitrollout restores the default, and no release exceeds the default.
+// TestNobodyElseSaysHowManyNodesMayBeMissing changes the updateStrategy, which Git does not set, with kubectl. At a step, gitrollout
+// restores the type OnDelete. Between releases, it restores the default maxUnavailable of 1, which also limits the next release.
 func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")
@@ -155,7 +155,7 @@ func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	w.pods.wantReady(t, mark, 9)
 }
 
-// TestDaemonSetNodeOrder checks that a step updates the nodes of a zone first, and then other nodes up to the step's number.
+// TestDaemonSetNodeOrder checks that a step updates the nodes that nodeOrder selects first, and then other nodes up to the step's number.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	t.Parallel()
 	app := agents("")
@@ -172,8 +172,8 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 	w.onlyOn("v2", want)
 }
 
-// TestDaemonSetGoesBack checks that an abort at 30 % replaces the pods of 3 nodes. A crashing version reaches only the
-// first node and is rolled back.
+// TestDaemonSetGoesBack checks that an abort at 30 % replaces only the pods of the 3 updated nodes. A crashing version
+// reaches only the first node and is rolled back.
 func TestDaemonSetGoesBack(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 30", "pause: {}")
@@ -195,8 +195,8 @@ func TestDaemonSetGoesBack(t *testing.T) {
 	w.onlyOn("v1", slices.Sorted(maps.Keys(w.nodes())))
 }
 
-// daemonLife releases to 30 % of the nodes, rolls back, and returns the effects. gitrollout is killed before the
-// effects with the given numbers.
+// daemonLife releases a version to 30 % of the nodes, reverts it, and returns the effects. gitrollout is killed before
+// the effects with the given numbers.
 func daemonLife(t *testing.T, at ...int) (effects []string) {
 	t.Helper()
 	app := agents("", "setWeight: 30", "pause: {}")
@@ -215,7 +215,7 @@ func daemonLife(t *testing.T, at ...int) (effects []string) {
 	return g.effects()
 }
 
-// TestDaemonSetKilled kills gitrollout before each effect: its next process updates the same nodes, and no others.
+// TestDaemonSetKilled kills gitrollout before each effect. The next process must update the same nodes, and no others.
 func TestDaemonSetKilled(t *testing.T) {
 	t.Parallel()
 	effects := daemonLife(t)
@@ -231,8 +231,8 @@ func TestDaemonSetKilled(t *testing.T) {
 	}
 }
 
-// TestDaemonSetNodesComeAndGo adopts a DaemonSet without restarting a pod. At the steps of a release nodes join and
-// leave: joining nodes get the new version, and the release does not wait for removed nodes.
+// TestDaemonSetNodesComeAndGo adopts a DaemonSet without restarting a pod. During the steps of a release, nodes join
+// and leave. Joining nodes get the new version, and the release does not wait for removed nodes.
 func TestDaemonSetNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 50", "pause: {}", "setWeight: 75", "pause: {}")
@@ -267,8 +267,8 @@ func TestDaemonSetNodesComeAndGo(t *testing.T) {
 	w.pods.wantReady(t, mark, 3)
 }
 
-// TestStepOfADaemonSetNeedsTheRightToDeletePods checks that, without the component evict, a step names the missing
-// right and updates no node. With the component the release continues.
+// TestStepOfADaemonSetNeedsTheRightToDeletePods checks that, without the right of the component evict, a step logs the
+// missing right and updates no node. After the right is granted, the release continues.
 func TestStepOfADaemonSetNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")

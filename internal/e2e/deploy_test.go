@@ -31,7 +31,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// audited is a proxy before the API server that records an account's requests.
+// audited is a proxy before the API server that sends all requests as one service account, and records them.
 type audited struct {
 	kubeconfig string
 	address    string // host:port of the proxy, with TLS
@@ -47,7 +47,7 @@ type audited struct {
 // change is a write request, or a dry run of a write.
 type change struct{ method, resource, user string } // user: the impersonated account; "" for the account itself
 
-// audit starts a proxy whose kubeconfig has only the rights of an account.
+// audit starts a proxy that gives its clients only the rights of the given service account.
 func audit(t *testing.T, w *world, account, namespace string) *audited {
 	t.Helper()
 	w.namespaces = nil // an installation uses the whole cluster
@@ -105,7 +105,7 @@ func (a *audited) note(r *http.Response) {
 	if a.used[what] = true; r.StatusCode == http.StatusForbidden {
 		a.refused[what] = true
 	}
-	// To API servers before 1.34, the client sends a list request instead of a watch with initial events.
+	// With API servers before 1.34, the client lists objects instead of watching with initial events, so it also needs the right list.
 	if verb == "watch" && r.Request.URL.Query().Get("sendInitialEvents") != "" {
 		a.used["list "+m[2]+"."+m[1]] = true
 	}
@@ -114,7 +114,7 @@ func (a *audited) note(r *http.Response) {
 	}
 }
 
-// manifest reads a file of the installation.
+// manifest parses the first document of a file in deploy/kubernetes.
 func manifest(t *testing.T, name string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(deployDir, "kubernetes", name))
@@ -129,13 +129,13 @@ func manifest(t *testing.T, name string, into any) {
 	}
 }
 
-// routed is an app whose release routes requests through a second Ingress.
+// routed returns the test app with a canary strategy that routes requests through a second Ingress.
 func routed(version string) shop {
 	fields := "stableService: shop\ncanaryService: shop-preview\ntrafficRouting: {nginx: {stableIngress: shop}}"
 	return shop{version: version, replicas: "replicas: 2", strategy: canary(fields, "setWeight: 50", "pause: {}")}
 }
 
-// everyKind is an app with an object of each kind that the role for apps lists.
+// everyKind returns the files of an app with at least one object of each kind that the role for apps lists.
 func everyKind() map[string]string {
 	files := routed("v1").files()
 	files["ingress.yaml"] = shopIngress["ingress.yaml"]
@@ -187,8 +187,8 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: shop}}}
 	return files
 }
 
-// TestRightsAreEnoughAndNotMore runs gitrollout with the account of the manifests: adoption, a release, its promotion, and pruning of an
-// object of every kind. The roles allow exactly the requests that gitrollout sends.
+// TestRightsAreEnoughAndNotMore runs gitrollout as the manifests' service account. gitrollout adopts objects, releases
+// and promotes a version, and prunes objects. The roles must allow exactly the requests that gitrollout sends.
 func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	t.Parallel()
 	files := everyKind()
@@ -223,8 +223,8 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	a.compare(t, roles)
 }
 
-// useEveryRight releases and promotes a healthy app of everyKind. It removes and restores objects, including all objects
-// of the given kinds.
+// useEveryRight releases and promotes a new version of an everyKind app. Then it removes the objects of more.yaml from
+// Git until the objects of the given kinds are pruned, and restores them.
 func (w *world) useEveryRight(kinds ...string) {
 	w.t.Helper()
 	kinds = append(kinds, "NetworkPolicy") // an autoscaler is pruned before the release has ended, the others afterwards
@@ -247,7 +247,7 @@ func (a *audited) compare(t *testing.T, roles map[string][]rbacv1.PolicyRule) {
 		t.Errorf("the roles do not allow: %s", what)
 	}
 	for name, rules := range roles {
-		ofApps := strings.Contains(name, "apps") || name == secretsRole // get is only for races with other writers
+		ofApps := strings.Contains(name, "apps") || name == secretsRole // for apps, get is used only in races with other writers
 		for _, right := range rightsOf(rules) {
 			if !a.used[right] && !(ofApps && strings.HasPrefix(right, "get ")) {
 				t.Errorf("%s allows an unneeded right: %s", name, right)
@@ -268,7 +268,7 @@ func rightsOf(rules []rbacv1.PolicyRule) (rights []string) {
 	return rights
 }
 
-// installRights creates the roles of the manifests, and their account in the test's namespace.
+// installRights creates the roles of the manifests, and binds them to a service account gitrollout in the test's namespace.
 func (w *world) installRights() {
 	w.t.Helper()
 	for _, file := range []string{"loop-role.yaml", "apps-role.yaml", secretsRole} {
@@ -294,7 +294,7 @@ func (w *world) createClusterRole(file string) (role rbacv1.ClusterRole) {
 	return role
 }
 
-// useAccount makes gitrollout write the app as an account with a ClusterRole. gitrollout's account may impersonate that account.
+// useAccount configures a service account for the app, with a ClusterRole. gitrollout's account may impersonate that service account.
 func (w *world) useAccount(account, role string) {
 	w.t.Helper()
 	w.configure("  serviceAccount: " + account + "\n")
@@ -304,7 +304,7 @@ func (w *world) useAccount(account, role string) {
 	w.kubectl("create", "rolebinding", "as", "--role=as", "--serviceaccount="+w.ns+":gitrollout")
 }
 
-// startWithoutEvictions runs gitrollout with its rights for a kind of workload, and without the right to delete pods.
+// startWithoutEvictions runs gitrollout with the rights for a kind of workload, but without the right to delete pods.
 func (w *world) startWithoutEvictions(kind string) *world {
 	w.t.Helper()
 	w.installRights()
@@ -319,7 +319,7 @@ const (
 	secretsRole = "secrets/role.yaml"
 )
 
-// startAs runs a replica with a given kubeconfig.
+// startAs starts a replica with leader election, with the given kubeconfig and metrics address.
 func (w *world) startAs(kubeconfig, address string) {
 	w.start("--kubeconfig", kubeconfig, "--metrics-address", address, "--leader-elect", "--leader-elect-namespace", w.ns)
 }
@@ -345,7 +345,7 @@ func TestManifests(t *testing.T) {
 	compare.Contains(t, w.kubectl("kustomize", filepath.Join(deployDir, "kubernetes", "podmonitor")), "port: metrics")
 }
 
-// kustomized builds a kustomization of the given lines. Its folder base is a copy of deploy/kubernetes.
+// kustomized builds a kustomization with the given lines and the resource base, which is a copy of deploy/kubernetes.
 func kustomized(t *testing.T, lines string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -354,7 +354,7 @@ func kustomized(t *testing.T, lines string) string {
 	return output(t, exec.Command(kubectl, "kustomize", dir))
 }
 
-// checkArgs validates the Deployment's arguments with the program.
+// checkArgs passes the rendered Deployment's arguments to gitrollout, which validates them.
 func checkArgs(t *testing.T, rendered string) {
 	t.Helper()
 	var args []string
@@ -369,8 +369,8 @@ func checkArgs(t *testing.T, rendered string) {
 	output(t, exec.Command(path, append(args, "--help")...))
 }
 
-// TestManifestsAreHardened checks that the API server admits gitrollout's pod, and no pod with node rights, in the
-// labelled namespace. The pod's environment has no credentials, and the policies select this pod and its ports.
+// TestManifestsAreHardened checks that, in a namespace with the manifests' labels, the API server admits gitrollout's pod and refuses a pod
+// with hostNetwork. The pod's environment has no credentials, and the NetworkPolicy and the PodDisruptionBudget select this pod.
 func TestManifestsAreHardened(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// sums returns the SHA-256 of a folder's files.
+// sums returns the SHA-256 sums of a folder's files, by file name.
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -37,7 +37,7 @@ func sums(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// git runs git in the tests' repository; it returns "" outside a clone.
+// git runs git in gitrollout's own repository. It returns "" if the tests do not run in a clone.
 func git(args ...string) string {
 	out, err := exec.Command("git", append([]string{"-C", "../.."}, args...)...).Output()
 	if err != nil {
@@ -46,7 +46,7 @@ func git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestReleaseIsReproducible makes the release in another folder, from a copy that is no clone. Every file is the same.
+// TestReleaseIsReproducible makes the release again in another folder, from a copy without a Git repository. All files must be the same.
 func TestReleaseIsReproducible(t *testing.T) {
 	t.Parallel()
 	first := releaseOf(t) // signed with the key
@@ -55,7 +55,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	for _, name := range strings.Split(git("ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
 		data, err := os.ReadFile(filepath.Join("../..", name))
 		if err != nil {
-			continue // the removal is not committed yet
+			continue // the file is removed, but the removal is not committed yet
 		}
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(root, name), data, 0o600))
@@ -69,10 +69,10 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-// releasedFiles is the common part of the names of a release's files for this machine.
+// releasedFiles is the prefix of the names of a release's files for this machine's platform.
 const releasedFiles = "gitrollout_" + releasedVersion + "_linux_" + runtime.GOARCH
 
-// unpacked returns a folder with the files of an archive of the release.
+// unpacked unpacks an archive of the release, and returns the folder.
 func unpacked(t *testing.T, archive string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,7 +80,7 @@ func unpacked(t *testing.T, archive string) string {
 	return dir
 }
 
-// TestArchive unpacks the archive for this machine like a user, runs the program, and runs the demo with it.
+// TestArchive unpacks the archive for this machine, runs the program, and runs the demo with this program.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	dir := unpacked(t, releasedFiles+".tar.gz")
@@ -98,7 +98,7 @@ func TestArchive(t *testing.T) {
 	compare.Contains(t, readText(t, called), "run\n", "get\n")
 }
 
-// TestVerify runs the script of docs/install.md on a release, and on a release with a changed file.
+// TestVerify runs the script of docs/install.md on a release, and then with another key, a changed file, and changed checksums.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	script := regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```").FindStringSubmatch(readText(t, "../../docs/install.md"))
@@ -136,7 +136,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestKrew uses the manifest like krew: it checks the archive of this platform, unpacks it, and runs the program under the plugin's name.
+// TestKrew uses the release's manifest as krew does: it checks this platform's archive, unpacks it, and runs the program as a plugin.
 func TestKrew(t *testing.T) {
 	t.Parallel()
 	var manifest struct {

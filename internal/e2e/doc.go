@@ -1,3 +1,3 @@
-// Package e2e tests the whole program on a real control plane with a real Git server. Each test has its repository,
-// namespace and gitrollout process, and watches every pod from its first event to its last.
+// Package e2e tests the whole program on a real control plane with a real Git server. Each test has its own repository,
+// namespace and gitrollout process, and watches its pods from their creation to their deletion.
 package e2e

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tried returns a canary whose first step is an experiment. lasts is the experiment's field, such as "duration: 25s".
+// tried returns the test app with an experiment as its first canary step. lasts has fields of the experiment, such as "duration: 25s".
 func tried(lasts string, more ...string) shop {
 	e := fmt.Sprintf("experiment: {%s, templates: [{name: baseline, specRef: stable, service: {}}, "+
 		"{name: canary, specRef: canary, replicas: 2, service: {name: shop-try}}]}", lasts)
@@ -75,7 +75,7 @@ func (w *world) awaitExperiment(step int) rollout.State {
 	})
 }
 
-// awaitExperimentOf waits for the experiment of a commit's release.
+// awaitExperimentOf waits until the release of the commit with this subject runs its experiment.
 func (w *world) awaitExperimentOf(subject string) {
 	w.t.Helper()
 	w.await(subject+" takes over", func(s rollout.State) bool {
@@ -91,8 +91,8 @@ func (w *world) awaitUnlisted() rollout.State {
 	})
 }
 
-// TestExperiment runs the stable and the new version beside the release, each with its template and its Service. The app's Services do not
-// select these pods. The experiment survives a kill and lasts at least as long as configured.
+// TestExperiment runs pods of the stable and of the new version beside the release, each with its own Service. The app's Services do not
+// select these pods. The experiment continues after a kill of gitrollout, and lasts at least as long as configured.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 25s", "pause: {}")
@@ -132,7 +132,7 @@ func TestExperiment(t *testing.T) {
 }
 
 // TestExperimentGoesWithItsRelease checks that an experiment ends when its release is superseded, aborted or reverted.
-// A kill keeps the experiment, and a retry starts it again.
+// A kill of gitrollout does not restart the experiment. A retry of the release starts a new one.
 func TestExperimentGoesWithItsRelease(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 1h", "setWeight: 50")

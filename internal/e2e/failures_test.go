@@ -24,10 +24,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The tests below are rows of docs/failures.md.
+// Each test below checks a row of docs/failures.md.
 
-// TestGoneForGood checks a release after gitrollout has stopped: the Deployment stays at its step, deleted pods are
-// recreated in their version, and an autoscaler scales both versions.
+// TestGoneForGood checks a release while gitrollout does not run. The Deployment stays at its step, deleted pods are
+// recreated in their version, and scaling the Deployment scales both versions.
 func TestGoneForGood(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", strategy: canary("scaling: surge", "setWeight: 20", "pause: {}")}
@@ -85,8 +85,8 @@ func TestDrained(t *testing.T) {
 	w.pods.wantReady(t, mark, 3) // the budget is relative to spec.replicas, which is 4, and not to the 6 pods
 }
 
-// TestAReplicaWakesUp stops the leader during a release, like a suspended machine. Another replica continues. When the
-// stopped replica resumes, it writes nothing and exits.
+// TestAReplicaWakesUp suspends the leader's process, as if its machine were suspended. Another replica starts the next
+// release. When the suspended process resumes, it writes nothing and exits.
 func TestAReplicaWakesUp(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -121,8 +121,8 @@ func TestAReplicaWakesUp(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 2})
 }
 
-// TestTheClustersRefusalHolds checks that a quota or a webhook that refuses an object holds the app with the server's
-// message, before anything of the commit is applied. The app continues as soon as the object is allowed.
+// TestTheClustersRefusalHolds checks that, if a quota or a webhook refuses an object, the app is held (phase Held) with
+// the server's message. Nothing of the commit is applied. The app continues as soon as the object is allowed.
 func TestTheClustersRefusalHolds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -201,8 +201,8 @@ webhooks:
 	return func() { open.Store(true) }
 }
 
-// TestTheAPIServerIsAway checks that gitrollout logs an outage once, advances nothing without observing the cluster,
-// and continues when the API server is back.
+// TestTheAPIServerIsAway checks that, while the API server is unreachable, gitrollout logs this once and advances no
+// release. It continues when the API server is back.
 func TestTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {duration: 6}")

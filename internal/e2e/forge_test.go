@@ -13,10 +13,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withGitea is the section of the configuration; the forge's address and the repository are derived from Git's URL.
+// withGitea is the forge section of the configuration. gitrollout derives the forge's address and the repository from the Git URL.
 const withGitea = "forge: {type: gitea, labels: [release], reviewers: [carol]}\n"
 
-// TestForge runs each story on a separate repository of one real Gitea.
+// TestForge runs each test function on a separate repository of one real Gitea server.
 func TestForge(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)
@@ -72,7 +72,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 	w.eventually("no proposal is left", func() bool { return w.git("ls-remote", "origin", "gitrollout/promote/*") == "" })
 }
 
-// protectedStory protects main and has a code owner for promotions: only the code owner's approval allows the merge.
+// protectedStory protects main, and sets a code owner for promotions. Gitea merges a promotion only after the code owner's approval.
 func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.write(map[string]string{"CODEOWNERS": "\\.gitrollout/test/promote/.* @ann\n"})
@@ -116,7 +116,7 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	if status, _ := w.api(who.bot, http.MethodPost, approve, approved, nil); status == http.StatusOK {
 		t.Error("the bot approves its own pull request")
 	}
-	// Another user's approval does not replace the code owner's.
+	// An approval by another user does not replace the code owner's approval.
 	w.must(who.other, http.MethodPost, approve, approved, nil)
 	if status, text := w.api(who.other, http.MethodPost, merge, squash, nil); status == http.StatusOK {
 		t.Fatalf("it is merged while the code owner has not answered: %s", text)
@@ -156,7 +156,7 @@ func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	})
 }
 
-// supersededStory pushes again while a pull request is open: that pull request is closed, and the next release gets a new pull request.
+// supersededStory pushes a new version while a pull request is open. This pull request is closed, and the new release gets another one.
 func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.start(nil, "--interval", "300ms")
@@ -179,7 +179,7 @@ func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 	w.awaitHealthy(third)
 }
 
-// webhookStory checks that webhooks trigger fetches: the poll interval is longer than the test.
+// webhookStory checks that webhooks with the right secret trigger fetches. The poll interval is longer than the test.
 func webhookStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	secret := "the secret of " + w.ns

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forgeWorld is a repository on a real Gitea, a namespace, and the program between them. Users act through Gitea.
+// forgeWorld is a repository on a real Gitea, a namespace, and a gitrollout process for both. Users act through Gitea.
 type forgeWorld struct {
 	*clone // the owner's clone
 	t      *testing.T
@@ -29,8 +29,8 @@ type forgeWorld struct {
 	hooks  string // address for webhooks, "" for none
 }
 
-// people are the accounts of a server: the repositories' owner, gitrollout's bot, a code owner, and another user. The
-// last two have push access.
+// people are the accounts on a Gitea server: the repositories' owner, gitrollout's bot, a code owner, and another user.
+// All of them may push.
 type people struct{ owner, bot, approver, other giteatest.Account }
 
 var twoGates = canary("scaling: surge", "setWeight: 50", "pause: {}", "setWeight: 75", "pause: {}")
@@ -63,8 +63,8 @@ func (w *forgeWorld) release(message, version, strategy string) string {
 	return w.push(message)
 }
 
-// start runs gitrollout as the bot until the test ends. It returns the clone's head once the app is healthy at this
-// commit. The address for webhooks comes from the log.
+// start runs gitrollout as the bot until the test ends. It waits until the app is healthy at the clone's head, and
+// returns this commit. It reads the address for webhooks from the log.
 func (w *forgeWorld) start(environment []string, flags ...string) (commit string) {
 	w.t.Helper()
 	path, err := binary()
@@ -172,7 +172,7 @@ func (w *forgeWorld) pulls() []pullRequest {
 	return all
 }
 
-// awaitPull waits for an open pull request of a proposal, with a title that contains a text.
+// awaitPull waits for an open pull request of the given kind of proposal. Its title must contain the given text.
 func (w *forgeWorld) awaitPull(kind rollout.ProposalKind, title string) pullRequest {
 	w.t.Helper()
 	var found pullRequest

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// keptLong has strategies that keep the old version longer than any test.
+// keptLong has strategies that keep the old version's pods longer than any test takes.
 var keptLong = map[string]string{
 	"blue-green": strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 3600", 1),
 	"routed canary": canary("stableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 3600\n"+
@@ -42,7 +42,7 @@ spec:
       - {path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}
 `}
 
-// watchUsers records the versions behind a Service after each event, until the returned function is called.
+// watchUsers records which versions have ready pods behind a Service, until the returned function is called.
 func (w *world) watchUsers(service string) (stop func() []string) {
 	w.t.Helper()
 	events, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).Watch(context.Background(),
@@ -76,8 +76,8 @@ func (w *world) watchUsers(service string) (stop func() []string) {
 	}
 }
 
-// TestOnePodThatNeverServes promotes v2 on five pods, and one pod never becomes ready. The fix v3 is then released
-// with v2 as the stable version, because users have v2. No pod of v1 returns.
+// TestOnePodThatNeverServes promotes v2 to all five pods, but one pod never becomes ready. The fix v3 is then released
+// with v2 as the stable version, because v2 already serves all requests. No pod of v1 is started again.
 func TestOnePodThatNeverServes(t *testing.T) {
 	t.Parallel()
 	app := newShop(5, "", "setWeight: 20", "pause: {}")
@@ -162,7 +162,7 @@ func TestFixAfterAnAbort(t *testing.T) {
 	}
 }
 
-// keptAborted has strategies that keep the pods of an aborted version longer than any test.
+// keptAborted has strategies that keep the pods of an aborted version longer than any test takes.
 var keptAborted = map[string]string{
 	"blue-green": strings.Replace(blueGreen, "abortScaleDownDelaySeconds: 1", "abortScaleDownDelaySeconds: 3600", 1),
 	"surge":      canary("scaling: surge\nabortScaleDownDelaySeconds: 3600", "setWeight: 50", "pause: {}"),

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGettingStarted releases the manifests in Argo Rollouts' getting-started guide. The first setWeight of 20 updates
-// a single pod out of five and waits without a limit.
+// TestGettingStarted releases the manifests of Argo Rollouts' getting-started guide. The first step, setWeight 20,
+// updates one of five pods. The second step pauses the release without a time limit.
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"kustomization.yaml": "resources: [rollout.yaml, service.yaml]\n"}
@@ -33,8 +33,8 @@ func TestGettingStarted(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"yellow": 5})
 }
 
-// TestChangesInFlight changes other fields than the template while a release waits. New steps and a removed and
-// restored Rollout document move no pod; more replicas scale both versions.
+// TestChangesInFlight changes fields other than the pod template while a release is paused. Changed steps, and a
+// removed and restored Rollout document, start and stop no pod. More replicas scale both versions.
 func TestChangesInFlight(t *testing.T) {
 	t.Parallel()
 	app := newShop(5, "scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 80", "pause: {}")
@@ -78,7 +78,7 @@ func TestChangesInFlight(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v2": 10})
 }
 
-// TestWhatPeopleSee checks the command line, kubectl and the cluster's events for a release that waits at a step.
+// TestWhatPeopleSee checks what gitrollout's commands, kubectl and the cluster's Events show about a paused release.
 func TestWhatPeopleSee(t *testing.T) {
 	t.Parallel()
 	app := newShop(5, "", "setWeight: 20", "pause: {}")

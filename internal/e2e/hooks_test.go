@@ -18,15 +18,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// dialects has, by name, each dialect's annotation, and its values for hooks before, after, and on abort of a release.
+// dialects maps each dialect's name to its annotation, and to the annotation's values for hooks before, after, and on abort of a release.
 var dialects = map[string][4]string{
 	"gitrollout": {"gitrollout.dev/hook", "before", "after", "abort"},
 	"argo cd":    {"argocd.argoproj.io/hook", "PreSync", "PostSync", "SyncFail"},
 	"helm":       {"helm.sh/hook", "pre-upgrade", "post-install,post-upgrade", "post-rollback"},
 }
 
-// hooked returns the files of a shop with a migration, a check and an undo of the migration. The tags of the Jobs'
-// images decide whether they succeed. The migration reads a ConfigMap of the same commit.
+// hooked returns the files of the test app with three hooks: a migration, a check, and an undo of the migration. The
+// image tags migrate and check decide whether these Jobs succeed. The Jobs read a ConfigMap of the same commit.
 func hooked(app shop, dialect [4]string, migrate, check string) map[string]string {
 	files := app.files()
 	files["kustomization.yaml"] += "- hooks.yaml\nconfigMapGenerator:\n- name: schema\n  literals: [version=" + app.version + "]\n"
@@ -91,8 +91,8 @@ func (w *world) jobs() map[string]string {
 	return all
 }
 
-// hooksLife runs three releases with hooks: one succeeds, then a migration fails, then a check fails. gitrollout is killed
-// before the given effects. With plain, the app has no Rollout document. hooksLife returns all effects and the final record.
+// hooksLife runs three releases with hooks: one succeeds, then a migration fails, then a check fails. gitrollout is killed before the given
+// effects. With plain, the app has no Rollout document. hooksLife returns all effects, and the hooks' records in Git.
 func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects, records []string) {
 	t.Helper()
 	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\n"+
@@ -157,8 +157,8 @@ func TestHooks(t *testing.T) {
 
 var everyDialect = flag.Bool("every-dialect", false, "kill gitrollout at each effect of the hooks of each dialect")
 
-// TestHooksKilled kills gitrollout before each effect of releases with hooks: no Job is created twice, and no result is
-// lost. Each effect uses a single dialect; all combinations would take ten minutes.
+// TestHooksKilled kills gitrollout before each effect of releases with hooks. No Job may be created twice, and no
+// result may be lost. For each effect, only one dialect is used, because all combinations would take ten minutes.
 func TestHooksKilled(t *testing.T) {
 	withAndWithout(t, func(t *testing.T, plain bool) {
 		effects, want := hooksLife(t, dialects["gitrollout"], plain)
@@ -180,8 +180,8 @@ func TestHooksKilled(t *testing.T) {
 	})
 }
 
-// TestHookWaits checks commits during a migration: a newer version waits for the migration's end, a revert does not. A Job that is deleted
-// while it runs is created again.
+// TestHookWaits checks commits during a migration. A newer version waits for the migration's end, but a revert does
+// not. A Job that is deleted while it runs is created again.
 func TestHookWaits(t *testing.T) { withAndWithout(t, hookWaits) }
 
 func hookWaits(t *testing.T, plain bool) {
@@ -220,8 +220,8 @@ func hookWaits(t *testing.T, plain bool) {
 	w.awaitHealthy(w.repo.Head())
 }
 
-// TestHooksWithTheirRole checks the rights of the component hooks. With these rights an app is deployed and released with its hooks, as
-// gitrollout or as the app's account. Without them no Job starts, and the app and doctor name the missing right.
+// TestHooksWithTheirRole checks the rights of the component hooks, for gitrollout's account and for an app's account. Without them, no Job
+// starts, and the app's message names the missing right. With them, the app is released with its hooks, and doctor only misses the logs.
 func TestHooksWithTheirRole(t *testing.T) {
 	t.Parallel()
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {
@@ -275,8 +275,8 @@ func TestHooksWithTheirRole(t *testing.T) {
 	}
 }
 
-// TestHookThatIsRefused pushes a hook that the API server refuses, and a hook with an unknown field. Both hold the app before the migration
-// runs.
+// TestHookThatIsRefused pushes a hook that the API server refuses, and a hook with an unknown field. In both cases, the
+// app is held (phase Held) before the migration runs.
 func TestHookThatIsRefused(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -326,7 +326,8 @@ func hookAborted(t *testing.T, plain bool) {
 	}
 }
 
-// TestHookThatCannotStart checks that a migration whose image is missing is reported. A fixed version replaces the Job before its deadline.
+// TestHookThatCannotStart checks that `get` reports a migration whose image is missing. A fixed version replaces the Job before its
+// deadline.
 func TestHookThatCannotStart(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()

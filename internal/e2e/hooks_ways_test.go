@@ -66,7 +66,7 @@ func (j *jobWatch) want(t *testing.T, when string, want map[string]int) {
 	compare.CheckNamed(t, "Jobs that were made "+when, want, got)
 }
 
-// wantOneEach checks that each of two releases has created one Job of each hook.
+// wantOneEach checks that two releases have created two Jobs of each hook, one per release.
 func (j *jobWatch) wantOneEach(t *testing.T, hooks ...string) {
 	t.Helper()
 	for _, hook := range hooks {
@@ -76,7 +76,7 @@ func (j *jobWatch) wantOneEach(t *testing.T, hooks ...string) {
 	}
 }
 
-// job returns the manifest of a hook with a name, an image tag, annotations, and further fields of its spec.
+// job returns the manifest of a hook's Job with the given name, image tag and annotations, and with further lines of its spec.
 func job(name, tag, annotations, spec string) string {
 	return fmt.Sprintf(`---
 apiVersion: batch/v1
@@ -99,7 +99,7 @@ func hookedShop() shop {
 	return newShop(2, "scaling: surge", "setWeight: 50")
 }
 
-// TestTwoReconcilersMakeOneJob checks that two independent processes create each Job of two releases once.
+// TestTwoReconcilersMakeOneJob checks that two processes without leader election create each Job of two releases only once.
 func TestTwoReconcilersMakeOneJob(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -121,7 +121,8 @@ func TestTwoReconcilersMakeOneJob(t *testing.T) {
 	}
 }
 
-// TestHookInterrupted checks that a newer push deletes the running Job if its hook allows that. The Job is not created again.
+// TestHookInterrupted checks that a newer push deletes the running Job if the hook's annotation allows the deletion. The Job is not created
+// again.
 func TestHookInterrupted(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -141,8 +142,8 @@ func TestHookInterrupted(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 0})
 }
 
-// TestHooksOfManyReleases checks that the newest three Jobs of a hook stay, even with a TTL, but only one Job if the hook has a deletion
-// policy. A revert runs only the hook for reverts, and a commit that changes only a hook runs only that hook.
+// TestHooksOfManyReleases checks which Jobs stay after several releases: the newest three of each hook, even with a TTL, or only one if the
+// hook has a deletion policy. A revert runs only the hook for rollbacks. A commit that changes only a hook runs only that hook.
 func TestHooksOfManyReleases(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -180,8 +181,8 @@ func TestHooksOfManyReleases(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v4": 4}) // 2 at first, and 2 after the revert
 }
 
-// TestHookThatHangs checks a migration that exceeds its deadline, and a migration that exceeds its retries. The release does not start, no
-// new pod is created, and a revert is proposed with the result.
+// TestHookThatHangs checks a migration that exceeds its deadline, and a migration that exceeds its retries. The release
+// does not start, no new pod is created, and a revert is proposed. The record has the reason.
 func TestHookThatHangs(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ tag, spec, says string }{
@@ -211,8 +212,8 @@ func TestHookThatHangs(t *testing.T) {
 	}
 }
 
-// TestHookSeesWhatWasThere checks a ConfigMap with a fixed name. The migration reads the old content, and plan reports this, unless the
-// ConfigMap is itself a hook. A new ConfigMap is applied before the migration.
+// TestHookSeesWhatWasThere checks which content a migration reads from a ConfigMap with a fixed name: the new content if the ConfigMap is a
+// hook, too, or else the old content. A ConfigMap that does not exist yet is applied before the migration.
 func TestHookSeesWhatWasThere(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ annotation, seen string }{
@@ -243,8 +244,8 @@ func TestHookSeesWhatWasThere(t *testing.T) {
 	}
 }
 
-// TestMigrationOfArgoCD runs hooks from Argo CD's documentation without changes: a migration with a fixed name, a wave,
-// a policy and a TTL, and a notification with a generated name.
+// TestMigrationOfArgoCD runs hooks with the annotations of Argo CD's documentation: a migration with a fixed name, a
+// sync wave, a deletion policy and a TTL, and a notification with a generated name.
 func TestMigrationOfArgoCD(t *testing.T) {
 	t.Parallel()
 	const jobs = `apiVersion: batch/v1

@@ -25,7 +25,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// hostileFor is the duration of the hostile hour; 0 selects its short form.
+// hostileFor is the duration of TestHostileHour; 0 selects the short form.
 var hostileFor = flag.Duration("hostile", 0,
 	"how long TestHostileHour pushes bombs, one every 20s, and checks times; 0: six bombs, and no check of times")
 
@@ -37,15 +37,15 @@ const (
 	calmRounds  = 4 // rounds without bombs, in the long form
 )
 
-// shortForm has a bomb for each limit, in this order: memory, time, conditions, garbage collection, reading, and comparisons.
+// shortForm names one bomb for each limit, in this order: memory, time, conditions, garbage collection, reading, and comparisons.
 var shortForm = []string{
 	"a text that doubles 40 times", "a template that goes on for 8 hours", "a condition that never ends", "a large file in 60 overlays",
 	"a list of 990,000 numbers", "two trillion requests, and another",
 }
 
-// TestHostileHour releases nine apps repeatedly, with occasional aborts, and pushes bombs to a tenth app. No
-// neighbour's release restarts or is slowed down by more than a fifth, and an abort is applied within a second. The
-// process keeps running with limited memory. Without -hostile it takes a minute, and does not check times.
+// TestHostileHour releases nine apps repeatedly, with occasional aborts, and pushes bombs (inputs that exhaust memory or time) to a tenth
+// app. The bombs may not restart a release of the nine apps, or slow it down by more than a fifth. An abort must be applied within a
+// second. The process must keep running with limited memory. Without -hostile, the test takes a minute and does not check times.
 func TestHostileHour(t *testing.T) {
 	long := *hostileFor > 0
 	h := newHostile(t, long)
@@ -138,16 +138,16 @@ func median(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// hostile is a fleet with a tenth app, whose pushes are bombs.
+// hostile is a fleet with a tenth app, to which the test pushes bombs.
 type hostile struct {
 	*fleet
 	mu       sync.Mutex          // one push at a time
 	version  int                 // version of the last release
-	expected map[string][]string // by app, its expected versions in order
+	expected map[string][]string // the versions that each app should have had, in order
 	aborts   []time.Duration
 	pushed   int
 	memories []string          // the peak memory after each bomb
-	became   map[string]string // by bomb, the message that held the app, the reason of its rollback, or "serves"
+	became   map[string]string // each bomb's result: the held app's message, the reason of the rollback, or "serves"
 	all      map[string]attacks.Bomb
 }
 
@@ -224,7 +224,8 @@ func (h *hostile) broken() int {
 	return strings.Count(h.log.String(), "a process that renders was given up")
 }
 
-// round releases the next version of all neighbours, and aborts the release of neighbour number aborted at its first pause; -1 for none.
+// round releases the next version of the nine apps. At the first pause, it aborts the release of the app with index aborted, if not
+// negative.
 func (h *hostile) round(aborted int) (took [neighbours]time.Duration) {
 	h.version++
 	version, before := fmt.Sprintf("v%d", h.version), tagOf(h.patches.get(h.apps[max(aborted, 0)]))
@@ -273,7 +274,7 @@ func (h *hostile) abort(app, version, before string) {
 	h.aborts = append(h.aborts, back.Sub(began))
 }
 
-// until waits for a condition with a long timeout.
+// until waits until ok returns true, for at most benchBound.
 func (h *hostile) until(what string, ok func() bool) {
 	for deadline := time.Now().Add(benchBound); !ok(); time.Sleep(glance) {
 		if time.Now().After(deadline) {

@@ -13,8 +13,8 @@ import (
 // rootsFile is the path of the trusted certificates for Linux programs.
 const rootsFile = "etc/ssl/certs/ca-certificates.crt"
 
-// TestImage unpacks the image of a release, and runs it like a container runtime. Its user is unprivileged, its root is
-// read-only, and it has no shell or folders of a base image.
+// TestImage unpacks the image of a release, and runs it as a container runtime does, with a read-only root. The image's
+// user is unprivileged. The image has no shell, and no folders of a base image.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	image := readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar"))

@@ -25,8 +25,8 @@ type installation struct {
 	roles     []string // names of its ClusterRoles
 }
 
-// TestInstall installs the release with the commands of docs/install.md, and runs the resulting pod like a kubelet,
-// with its image, arguments, environment, volumes and account. The pod releases an app.
+// TestInstall installs the release with the commands of docs/install.md. It runs the resulting pod as a kubelet does,
+// with the pod's image, arguments, environment, volumes and account, and releases an app with it.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	install(t, installation{namespace: "gitrollout", manifests: filepath.Join(releaseOf(t), "install.yaml"),
@@ -153,13 +153,13 @@ func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubel
 	}
 	k.args = append(k.args, "--interval=200ms", "--dashboard-address=", "--analysis-allow-cidr=127.0.0.0/8")
 	volumes := k.volumes(t, w)
-	// Mozilla's certificates do not include the Git server's authority.
+	// The image trusts Mozilla's certificate authorities, which do not include the test's Git server.
 	volumes[rootsFile] = string(image.files[rootsFile]) + string(w.server.CA)
 	k.container = newContainer(t, image, volumes)
 	return k
 }
 
-// awaitPod waits for the Deployment's pod.
+// awaitPod waits until gitrollout has exactly one pod in a namespace.
 func awaitPod(t *testing.T, w *world, namespace string) corev1.Pod {
 	t.Helper()
 	var pods *corev1.PodList
@@ -175,7 +175,7 @@ func awaitPod(t *testing.T, w *world, namespace string) corev1.Pod {
 	return pods.Items[0]
 }
 
-// secret returns a Secret of the pod's namespace.
+// secret returns the content of a Secret in the pod's namespace.
 func (k *kubelet) secret(t *testing.T, w *world, name string) map[string]string {
 	t.Helper()
 	s, err := w.cluster.Kube.CoreV1().Secrets(k.pod.Namespace).Get(context.Background(), name, metav1.GetOptions{})

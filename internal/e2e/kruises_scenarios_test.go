@@ -7,14 +7,14 @@ import (
 	"gitrollout.dev/gitrollout/internal/kruisetest"
 )
 
-// advancedSets returns the shop as OpenKruise's StatefulSet.
+// advancedSets returns the test app with an OpenKruise StatefulSet as its workload.
 func advancedSets(replicas string, steps ...string) shop {
 	return shop{kind: "StatefulSet", api: "apps.kruise.io/v1beta1", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  serviceName: shop\n  revisionHistoryLimit: 10\n  podManagementPolicy: OrderedReady\n" +
 			"  updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: ReCreate, maxUnavailable: 1, minReadySeconds: 0}}\n"}
 }
 
-// gated returns weights with a pause after each.
+// gated returns a setWeight step for each weight, with an unlimited pause after each step.
 func gated(weights ...int) (steps []string) {
 	for _, n := range weights {
 		steps = append(steps, fmt.Sprintf("setWeight: %d", n), "pause: {}")
@@ -22,8 +22,8 @@ func gated(weights ...int) (steps []string) {
 	return steps
 }
 
-// TestScenariosOfKruisesCloneSets and the two tests below replay scenarios of OpenKruise Rollouts' tests: releases at 20 and 60 %, and at
-// 20, 40, 60, 80 and 100 %; a rollback at 20 %; a newer version at 40 %.
+// TestScenariosOfKruisesCloneSets and the two tests below replay scenarios of OpenKruise Rollouts' tests: a release
+// with steps at 20 and 60 %, and one at 20, 40, 60, 80 and 100 %; a revert at 20 %; a newer version at 40 %.
 func TestScenariosOfKruisesCloneSets(t *testing.T) { kruisesScenarios(t, clones) }
 
 func TestScenariosOfKruisesForStatefulSets(t *testing.T) {
@@ -70,7 +70,8 @@ func kruisesScenarios(t *testing.T, of func(replicas string, steps ...string) sh
 	w.pods.wantStarted(t, map[string]int{"v2": 5, "v4": 1, "v5": 2, "v6": 5})
 }
 
-// TestScenariosOfKruisesAdvancedDaemonSets and the test below release to one node and then all. At two nodes a newer version follows.
+// TestScenariosOfKruisesAdvancedDaemonSets and the test below release a version to one node, and then to all nodes. A second release is
+// superseded while it is on two nodes.
 func TestScenariosOfKruisesAdvancedDaemonSets(t *testing.T) { kruisesNodes(t, advancedAgents) }
 
 func TestScenariosOfKruisesForDaemonSets(t *testing.T) {

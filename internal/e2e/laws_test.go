@@ -24,9 +24,9 @@ import (
 // switchesAlone is a blue-green strategy that promotes automatically after a second.
 var switchesAlone = strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1)
 
-// TestPushesInEveryPhase pushes forty versions, every tenth time an earlier version. Each push waits until the version
-// before has a random number of ready pods, which may be 0. At most two versions have ready pods at any time, and enough
-// pods stay ready.
+// TestPushesInEveryPhase pushes forty versions; every tenth push is an earlier version. After each push, it waits until
+// a random number of that version's pods, possibly none, is ready. At most two versions have ready pods at any time,
+// and at least three quarters of the replicas stay ready.
 func TestPushesInEveryPhase(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]string{
@@ -49,7 +49,7 @@ func TestPushesInEveryPhase(t *testing.T) {
 					version = fmt.Sprint("v", rng.IntN(i))
 				}
 				commit = w.push(version, app.at(version).files())
-				least := rng.IntN(replicas+4) - 3 // every third push follows immediately
+				least := rng.IntN(replicas+4) - 3 // on average, every third push follows immediately
 				w.until(fmt.Sprintf("%d ready pods of %s", least, version), func() bool { return w.pods.last().ready[version] >= least })
 			}
 			w.finish(commit, map[string]int{version: replicas})
@@ -70,8 +70,8 @@ func TestPushesInEveryPhase(t *testing.T) {
 	}
 }
 
-// TestUsersKeepPodsThroughDocuments replaces each strategy by each other strategy: before a push, in the same push, and
-// during the push's release. At every revision of the cluster, the users' Service selects enough ready pods.
+// TestUsersKeepPodsThroughDocuments replaces each strategy by each other strategy: before the push of v2, in the same push, and during the
+// release of v2. At every resource version of the cluster, the Service shop selects at least three ready pods.
 func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	t.Parallel()
 	strategies := map[string]string{
@@ -117,7 +117,7 @@ func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	}
 }
 
-// TestFixReachesABrokenVersion pushes a fix while no stable pod is ready. Only a StatefulSet needs a full promotion to get the fix.
+// TestFixReachesABrokenVersion pushes a fix while no stable pod is ready. Only for a StatefulSet, the fix needs a full promotion.
 func TestFixReachesABrokenVersion(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
@@ -144,7 +144,7 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 	}
 }
 
-// finish promotes a commit repeatedly until only these pods exist.
+// finish promotes paused releases until the app has no release, and its ready pods are exactly the given ones.
 func (w *world) finish(commit string, pods map[string]int) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("exactly the pods %v at %s", pods, commit), func() bool {
@@ -156,7 +156,7 @@ func (w *world) finish(commit string, pods map[string]int) {
 	})
 }
 
-// awaitHeadSource waits until the app is at a commit, or held because of this commit.
+// awaitHeadSource waits until the state's source is a commit, or the app is held (phase Held) because of this commit.
 func (w *world) awaitHeadSource(commit string) {
 	w.t.Helper()
 	w.await("the commit is followed or held", func(s rollout.State) bool {
@@ -165,7 +165,7 @@ func (w *world) awaitHeadSource(commit string) {
 }
 
 // watchSelected records Services and pods until the returned function is called. The function returns the lowest number
-// of ready pods that the Service selected at any revision of the cluster, and the pods of that revision.
+// of ready pods that the Service selected at any time, and describes the selector and the ready pods at that time.
 func (w *world) watchSelected(service string) (stop func() (low int, at string)) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -229,7 +229,7 @@ func lowestSelected(events []watch.Event, service string, begin int) (low int, a
 	return low, at
 }
 
-// revisionOf returns the cluster's revision at which an object or a list was written.
+// revisionOf returns the resource version of an object or of a list as a number.
 func revisionOf(o runtime.Object) int {
 	meta, is := o.(metav1.Common)
 	if !is {

@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLayouts runs gitrollout init in repositories with common layouts, and releases all of their apps. init omits
-// folders only with a stated reason.
+// TestLayouts runs gitrollout init in repositories with common layouts, and releases all apps that init found. init
+// states a reason for each folder that it omits.
 func TestLayouts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -79,7 +79,7 @@ func TestLayouts(t *testing.T) {
 			if diff := compare.Diff(c.left, left); diff != "" || strings.Join(apps, " ") != c.apps {
 				t.Errorf("apps %q, left out (-want +got):\n%s\n%s", apps, diff, out)
 			}
-			// The test replaces the namespaces in the written configuration by its own.
+			// The test replaces the namespaces in the written configuration by the test's namespace.
 			text := regexp.MustCompile(`(?m)^  namespace: .*\n`).ReplaceAllString(readText(t, filepath.Join(w.repo.Work, configFile)), "")
 			text = strings.ReplaceAll(text, "- path: ", "- namespace: "+w.ns+"\n  path: ")
 			head := w.repo.CommitFiles("gitrollout init", map[string]string{configFile: text})
@@ -108,7 +108,7 @@ func (w *world) here(args ...string) string {
 	return output(w.t, cmd)
 }
 
-// layout returns the files of a repository.
+// layout returns the files of a repository in testdata/layouts.
 func layout(t *testing.T, name string) map[string]string {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "layouts", name+".txtar"))
@@ -159,8 +159,8 @@ func bringCharts(w *world) {
 	w.here("vendor", "apps")
 }
 
-// twelveServices returns the files of twelve services: a base with a Deployment, a Service and an account for each, a
-// component, and the same objects as plain manifests.
+// twelveServices returns the files of twelve services: a base with a Deployment, a Service and a ServiceAccount for
+// each service, a component, and the same objects as plain manifests.
 func twelveServices() map[string]string {
 	files := map[string]string{
 		"kustomize/kustomization.yaml": "resources: [base]\n",

@@ -19,8 +19,8 @@ func adoptOrphans() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0)
 }
 
-// leftRunning kills and returns programs under test that are still children of this process. A program that is about to
-// end has ten seconds.
+// leftRunning waits up to ten seconds until no gitrollout process is a child of this process. It kills the remaining
+// processes, and returns their PIDs and command lines.
 func leftRunning() (all []string) {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(glance) {
 		left := programs()
@@ -36,7 +36,7 @@ func leftRunning() (all []string) {
 	}
 }
 
-// programs returns the children of this process that are the program under test, by PID, with their command lines.
+// programs returns the command lines of the children of this process that run gitrollout, by PID.
 func programs() map[int]string {
 	path, err := binary()
 	if err != nil {
@@ -65,7 +65,7 @@ func programs() map[int]string {
 	return found
 }
 
-// TestWhatIsLeftRunningIsFound checks that programs finds an orphan, such as a worker, until the orphan ends.
+// TestWhatIsLeftRunningIsFound checks that programs finds an orphaned process, such as a worker, until the process ends.
 func TestWhatIsLeftRunningIsFound(t *testing.T) {
 	path, err := binary()
 	must(t, err)

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNobodyElseSaysHowManyPodsMayBeMissing changes maxUnavailable, which Git does not set, with kubectl. Between releases the default is
-// restored, and then nothing is written. A revert, which has no steps, keeps as many pods as the default requires.
+// TestNobodyElseSaysHowManyPodsMayBeMissing changes the strategy, which Git does not set, with kubectl between releases. gitrollout
+// restores the default, and then writes nothing. A revert, which has no steps, keeps as many pods ready as the default requires.
 func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := newShop(8, "", "setWeight: 25")
@@ -42,8 +42,8 @@ func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	w.pods.wantReady(t, mark, 6)
 }
 
-// TestHandsOnTheCluster makes common changes with kubectl while a release waits at a step. None of them reduces the
-// ready pods below the allowed minimum, and each time the release returns to its step without help.
+// TestHandsOnTheCluster changes the Deployment and its pods with kubectl while a release waits at a step. The changes
+// never reduce the ready pods below the allowed minimum, and the release always returns to its step by itself.
 func TestHandsOnTheCluster(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
@@ -83,7 +83,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 				w.awaitPause(1)
 				w.awaitSettled(8, 2)
 				w.awaitHealed()
-				// 25 % of 8 pods may be unavailable, and also one pod that a case deletes.
+				// 25 % of 8 pods may be unavailable, and one more pod in the cases that delete a pod.
 				w.pods.wantReady(t, mark, 6-1)
 				w.promote().awaitHealthy(commit)
 				w.pods.awaitReady(t, map[string]int{"v2": 8})
@@ -92,13 +92,13 @@ func TestHandsOnTheCluster(t *testing.T) {
 	}
 }
 
-// awaitHealed waits until the Deployment matches the release again: restoring a share changes the Deployment temporarily.
+// awaitHealed waits until the Deployment matches the release. While gitrollout restores a step's share, the Deployment differs temporarily.
 func (w *world) awaitHealed() {
 	w.t.Helper()
 	awaitEqual(w.t, "differences between the Deployment and the release", "", w.unhealed)
 }
 
-// unhealed returns the differences between the Deployment and the release, "" for none.
+// unhealed returns the first difference between the Deployment and the release, or "".
 func (w *world) unhealed() string {
 	w.t.Helper()
 	d := w.deployment()
@@ -118,7 +118,7 @@ func (w *world) unhealed() string {
 	return ""
 }
 
-// awaitSettled waits until at least n pods are ready, some of each version, and no pod changes any more.
+// awaitSettled waits until at least n pods are ready, among them the given number of v2, and no pod has changed for 400 ms.
 func (w *world) awaitSettled(n, canary int) {
 	w.t.Helper()
 	eventually(w.t, "the pods are at rest", func() bool {
@@ -142,7 +142,7 @@ func (w *world) podOf(version string) string {
 	return ""
 }
 
-// TestBadReleases pushes broken versions. Stable keeps its pods, the state has the reason, and the next good version is released.
+// TestBadReleases pushes broken versions. The stable version keeps its pods, the state records the rejection, and a good version follows.
 func TestBadReleases(t *testing.T) {
 	t.Parallel()
 	for name, tag := range map[string]string{"never ready": "v2-neverready", "crash loop": "v2-crash", "no image": "v2-badimage"} {
@@ -193,7 +193,7 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
-// TestVerbs makes each decision with the command line.
+// TestVerbs makes each decision about a release (promote, abort, retry, hold) with the command line.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "scaling: surge", "setWeight: 25", "pause: {}", "setWeight: 50", "pause: {}")
@@ -234,7 +234,7 @@ func TestBackLater(t *testing.T) {
 	}
 }
 
-// TestAdoption adopts a Deployment that kubectl created, without a restart.
+// TestAdoption checks that a Deployment created by kubectl is adopted without restarting its pods.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	app := newShop(3, "", "setWeight: 34", "pause: {}")
@@ -322,8 +322,8 @@ func TestReplicas(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 2})
 }
 
-// TestRetreatWithoutGit checks that a release that fails while Git is unreachable is rolled back immediately. The rollback is recorded when
-// Git returns.
+// TestRetreatWithoutGit checks that a failing release is rolled back immediately, even while Git is unreachable. The
+// rollback is recorded when Git is reachable again.
 func TestRetreatWithoutGit(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "scaling: surge", "setWeight: 50", "pause: {}")

@@ -47,7 +47,7 @@ type prometheus struct {
 	cmd *exec.Cmd
 }
 
-// runPrometheus starts Prometheus with a configuration.
+// runPrometheus starts Prometheus with the given configuration.
 func runPrometheus(t *testing.T, content string) *prometheus {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
@@ -138,7 +138,7 @@ func dashboardQueries(t *testing.T) map[string]string {
 	return queries
 }
 
-// loadedRules returns the alerts of a running Prometheus.
+// loadedRules returns the expressions of the alerts that Prometheus has loaded, by name. It checks that Prometheus can evaluate them.
 func (p *prometheus) loadedRules(t *testing.T) map[string]string {
 	t.Helper()
 	_, body := getPage(t, p.URL+"/api/v1/rules")
@@ -217,7 +217,7 @@ scrape_configs:
 	for name, query := range queries {
 		p.query(t, query)
 		for _, metric := range regexp.MustCompile(`\b(gitrollout|process)_[a-z_]+`).FindAllString(query, -1) {
-			// gitrollout_app_failing needs a failing pass; the tests of publish/metrics have it.
+			// gitrollout_app_failing exists only after a failing pass. The tests of publish/metrics check this metric.
 			if metric != "gitrollout_app_failing" && !strings.Contains(body, `"`+metric+`"`) {
 				t.Errorf("%s asks for %s, which was never scraped", name, metric)
 			}
@@ -230,7 +230,7 @@ scrape_configs:
 	w.checkLog()
 }
 
-// TestAlertRules checks and tests the alerts with promtool.
+// TestAlertRules checks the alert rules and runs their tests with promtool. Each alert must fire in a test.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	rules, tests := filepath.Join(deployDir, "prometheus", "rules.yaml"), filepath.Join(deployDir, "prometheus", "rules_test.yaml")

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// inbox has the messages to two services: CloudEvents, which have IDs, and chat messages, which have none.
+// inbox records the messages to two services: CloudEvents with IDs, and chat messages without IDs.
 type inbox struct {
 	mu     sync.Mutex
 	events []event
@@ -69,7 +69,7 @@ func newInbox(t *testing.T) *inbox {
 	return b
 }
 
-// told returns all received events in order; kinds returns the types of different events.
+// told returns all received events in order. kinds returns the events' types, without repeated events.
 func (b *inbox) told() []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +120,7 @@ func (b *inbox) awaitKinds(t *testing.T, want ...string) {
 	}, func() any { return fmt.Sprintf("%v and %q", b.kinds(), b.messages()) })
 }
 
-// story releases v2, promotes it, releases v3 and reverts it. It calls between after each push.
+// story releases v2, promotes v2, releases v3, and reverts v3. It calls between after several of these changes.
 func (w *world) story(between func()) {
 	w.t.Helper()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -138,7 +138,7 @@ func (w *world) story(between func()) {
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 }
 
-// told lists the expected events of story.
+// told lists the events that each receiver must get for story, in order.
 var told = []string{
 	"started", "completed", // v1
 	"started", "paused", "promoted", "completed", // v2
@@ -168,8 +168,8 @@ func TestNotifiedOnce(t *testing.T) {
 	}
 }
 
-// TestNotifiedThoughKilled kills processes at any time: no event is lost, and a repeated message has the same ID, or is
-// marked as possibly repeated.
+// TestNotifiedThoughKilled kills gitrollout several times during releases. No event may be lost. A repeated event has
+// the same ID, and a repeated chat message is marked as possibly repeated.
 func TestNotifiedThoughKilled(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)
@@ -203,7 +203,7 @@ func TestNotifiedWhenServiceReturns(t *testing.T) {
 	b.away = false
 	b.mu.Unlock()
 	b.awaitKinds(t, told...)
-	compare.Contains(t, w.log.String(), "503 Service Unavailable") // the reason why they waited
+	compare.Contains(t, w.log.String(), "503 Service Unavailable") // the log has the reason for the delay
 }
 
 // TestNotifiedByTwo runs two reconcilers for one cluster: each event is reported once.

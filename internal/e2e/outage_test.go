@@ -108,7 +108,7 @@ func (s *weather) next(write bool) string {
 	switch {
 	case s.conflict && write:
 		kind, s.conflict = "409", false
-	// After all faults have occurred, they become rarer.
+	// Once each kind of fault has occurred, faults become rarer.
 	case s.rng.IntN(4) == 0 && (len(s.stats) < 5 || s.rng.IntN(4) == 0):
 		kinds := []string{"500", "409", "lost", "429", "504"}
 		kind = kinds[s.turn%len(kinds)]
@@ -150,7 +150,7 @@ func TestBadWeather(t *testing.T) {
 			case <-stop:
 				w.server.Fault(gittest.Faults{})
 				return
-			// Retries come after whole seconds: faults at whole seconds would hit each of them.
+			// gitrollout retries after whole seconds. Faults at whole seconds would hit each retry.
 			case <-time.After(time.Duration(300+137*(i%5)) * time.Millisecond):
 			}
 		}
@@ -187,8 +187,8 @@ func TestBadWeather(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// TestServersDiskIsFull checks a Git server that cannot store anything: the release stops with the reason, and
-// continues when there is space.
+// TestServersDiskIsFull checks a Git server whose disk is full. The release stops, the log has the reason, and the
+// release continues when there is space.
 func TestServersDiskIsFull(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {duration: 1}", "pause: {}")

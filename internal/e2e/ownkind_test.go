@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gameServers is an entry of workloads in a configuration. Its status paths are not the paths of Kubernetes' kinds.
+// gameServers is an entry for workloads in the configuration. Its status paths differ from the paths of Kubernetes' kinds.
 const gameServers = `
 - apiVersion: example.com/v1
   kind: GameServerSet
@@ -26,15 +26,15 @@ const gameServers = `
     updateRevision: status.revisions.newest
 `
 
-// gamesThatCountNew is gameServers with a partition that is the number of new pods.
+// gamesThatCountNew is like gameServers, but its partition is the number of new pods instead of old pods.
 var gamesThatCountNew = strings.Replace(gameServers, "{path: spec.rollout.old, unit: percent}", "{path: spec.rollout.new, counts: new}", 1)
 
 func games(replicas string, steps ...string) shop {
 	return shop{kind: "GameServerSet", api: "example.com/v1", version: "v1", replicas: replicas, strategy: canary("", steps...)}
 }
 
-// newGames returns a world with GameServerSets. Their controller uses the fields of the entry "is", and the configuration has the entry
-// "configured".
+// newGames returns a world with a controller for GameServerSets. The controller uses the fields of the entry is.
+// gitrollout's configuration has the entry configured.
 func newGames(t *testing.T, app shop, is, configured string) *world {
 	t.Helper()
 	w := newWorld(t, app.files())
@@ -50,8 +50,8 @@ func (w *world) gamePartition() string {
 	return w.kubectl("get", "gameserverset", "shop", "-o", "jsonpath={.spec.rollout.old}{.spec.rollout.new}")
 }
 
-// TestKindOfAConfiguration adopts a workload of a configured kind without a restart. Its steps, a promotion, an abort
-// and a revert write the partition of the kind's entry.
+// TestKindOfAConfiguration checks that a workload of a configured kind is adopted without restarting its pods. Steps,
+// promotions, aborts and reverts write the partition that the kind's entry defines.
 func TestKindOfAConfiguration(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ row, first, second, rest string }{
@@ -98,8 +98,8 @@ func TestKindOfAConfiguration(t *testing.T) {
 	}
 }
 
-// TestMistakenKindOfAConfiguration checks an entry with a nonexistent field: the release stops, the message names the
-// field, and the release continues with the correct entry.
+// TestMistakenKindOfAConfiguration checks an entry with a field that the workload does not have. `get` names the field.
+// A release completes after the entry is corrected.
 func TestMistakenKindOfAConfiguration(t *testing.T) {
 	t.Parallel()
 	const refused, unwritten = "the cluster refuses GameServerSet", "its controller writes no "

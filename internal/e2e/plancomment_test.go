@@ -22,7 +22,7 @@ type planJob struct {
 	environment      []string
 }
 
-// planSteps returns the steps of the page's job for Gitea.
+// planSteps returns the steps of the job for Gitea in docs/plan.md.
 func planSteps(t *testing.T) []string {
 	t.Helper()
 	_, section, _ := strings.Cut(readText(t, "../../docs/plan.md"), "\nGitea and Forgejo Actions:\n")
@@ -76,8 +76,8 @@ func (j *planJob) try(token string) (string, error) {
 	return all.String(), nil
 }
 
-// TestPlanComment runs the documented job for several pushes to one pull request on a real Gitea. The pull request then has a single
-// comment. With a read-only token, as for a fork, the plan is only in the job's summary.
+// TestPlanComment runs the documented job for several pushes to one pull request on a real Gitea. After each push, the
+// pull request has a single comment. With a read-only token, as for a fork, the plan is only in the job's summary.
 func TestPlanComment(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// podWatch records the pods after every event of the namespace, so that tests see a drop between two polls.
+// podWatch records the namespace's pods after every pod event, so that tests notice even a short drop of ready pods.
 type podWatch struct {
 	list func() []corev1.Pod // the current pods
 
@@ -123,8 +123,8 @@ func total(m map[string]int) int {
 	return n
 }
 
-// mark returns the position in the record from which later checks start. It first waits for the watch, which may be
-// behind gitrollout's watch.
+// mark returns the current position in the record, where later checks start. It first waits for the watch, which may be
+// behind the cluster.
 func (p *podWatch) mark() int {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if now := p.list(); !slices.ContainsFunc(now, p.isBehind) {
@@ -136,7 +136,7 @@ func (p *podWatch) mark() int {
 	return len(p.samples)
 }
 
-// isBehind reports whether the watch's newest state of a pod is not the given one.
+// isBehind reports whether the watch has not yet seen the given state of a pod.
 func (p *podWatch) isBehind(pod corev1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

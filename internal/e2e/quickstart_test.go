@@ -42,7 +42,7 @@ metadata: {name: shop}
 spec: {rules: [{backendRefs: [{name: shop, port: 80}]}]}
 `
 
-// newcomer is a user with a repository, a cluster, and the quick start page.
+// newcomer is a user who follows docs/start/first-canary.md in a clone.
 type newcomer struct {
 	*clone
 	typed map[string]bool // command lines of the page that were run
@@ -157,7 +157,7 @@ func TestQuickStart(t *testing.T) {
 	}
 }
 
-// watch follows the app until the output contains a text.
+// watch runs the page's `gitrollout get shop -w` until the output contains the given text.
 func (n *newcomer) watch(says string) {
 	n.Helper()
 	out := &lockedBuffer{}

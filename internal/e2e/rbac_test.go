@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository: it adopts, releases, promotes and
-// prunes. Each right is used, except get, which is for races with other writers. If one verb is missing, the app is held.
+// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository. gitrollout uses each right, except
+// get, which is only for races with other writers. If one verb is missing, the app is held (phase Held).
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	files := everyKind()

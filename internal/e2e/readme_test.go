@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// readmeHelpers precede the page's commands. await replaces `gitrollout get -w`: it waits until the app has a phase, and saves the
-// Deployment. kubectl delete does not wait: a broken kind of another test would block the deletion of every namespace.
+// readmeHelpers is shell code before the commands of README.md. await replaces `gitrollout get -w`: it waits until the app has a phase, and
+// saves the Deployment. kubectl delete does not wait, because another test's broken kind could block the deletion of all namespaces.
 const readmeHelpers = `set -em
 kubectl() { [ "$1" != delete ] || set -- "$@" --wait=false; command kubectl "$@"; }
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
@@ -32,8 +32,8 @@ await() {
 }
 `
 
-// TestReadme pastes the shell blocks of README.md in their order. At the gate it also runs the health check of
-// deploy/argocd, which needs a Deployment in the middle of a release.
+// TestReadme runs the shell blocks of README.md in their order. It also runs the health check of deploy/argocd on the
+// Deployments that were saved while the release was paused, and after it had ended.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	root, err := testbin.Root()

@@ -10,7 +10,7 @@ import (
 )
 
 // TestClusterIsLost replaces the cluster by a new, empty one during a release. Nothing is applied there until the state branch is adopted
-// for the new cluster. Then stable is deployed, and after that the release starts at its first step.
+// for the new cluster. Then the stable version is deployed, and afterwards the release starts at its first step.
 func TestClusterIsLost(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -41,7 +41,7 @@ func TestClusterIsLost(t *testing.T) {
 	w.promote().awaitHealthy(second)
 }
 
-// TestRepair uses gitrollout state repair for a record that was edited, and for a branch that was reset.
+// TestRepair uses `gitrollout state repair` after a user has edited the app's state, and after a user has reset the state branch.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}", "setWeight: 100", "pause: {}")
@@ -49,7 +49,7 @@ func TestRepair(t *testing.T) {
 	w.stage("v2", app.at("v2").files())
 	compare.Contains(t, w.ran("state", "repair", w.app), "needs no repair")
 
-	// A user edits the record to go a step back, and confirms the edit.
+	// A user edits the state to go a step back, and confirms the edit by state repair.
 	w.promote().awaitPause(3)
 	w.edit(rollout.StatePath(w.app), "step: 3", "step: 2")
 	compare.Contains(t, oneLine(w.ran("get", w.app)), "edited by hand", "gitrollout state repair "+w.app)
@@ -57,7 +57,7 @@ func TestRepair(t *testing.T) {
 	compare.Contains(t, w.ran("state", "repair", w.app), "pushed")
 	w.awaitPause(3)
 
-	// The branch is reset to the first gate, and the user confirms the reset.
+	// The state branch is reset to the release's first pause, and the user confirms the reset.
 	older := w.repo.InBare("log", "-1", "--format=%H", "--grep=step 2/4", w.stateBranch())
 	w.repo.InBare("update-ref", "refs/heads/"+w.stateBranch(), older)
 	s := w.await("held", func(s rollout.State) bool { return s.Held != nil })
@@ -69,7 +69,7 @@ func TestRepair(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 }
 
-// TestCompact replaces the state branch by one commit while a release waits at its gate, and then promotes the release.
+// TestCompact compacts the state branch to one commit while a release is paused, and then promotes the release.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")

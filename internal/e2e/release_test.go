@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// TestCanaryCounts releases one version at each size. It checks the exact pods of each step, the least number of ready
-// pods, and that the promotion creates no pod twice.
+// TestCanaryCounts releases one version with each number of replicas. It checks the exact numbers of pods at each step,
+// the lowest number of ready pods, and that no pod is created twice.
 func TestCanaryCounts(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
@@ -16,15 +16,15 @@ func TestCanaryCounts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		n        int
 		fields   string
-		held     int // minimum of ready pods up to the second pause
-		floor    int // the same until the release ends
+		held     int // lowest number of ready pods up to the second pause
+		floor    int // the same, until the release ends
 		expected want
 	}{
-		"1 in place":       {1, "maxSurge: 1\nmaxUnavailable: 0", 1, 1, want{1, 1, 1, 1}}, // one pod, and a second one by the surge
-		"3 in place":       {3, "", 3, 3, want{1, 3, 2, 2}},                               // 25 %: one pod of surge and none missing
+		"1 in place":       {1, "maxSurge: 1\nmaxUnavailable: 0", 1, 1, want{1, 1, 1, 1}}, // maxSurge allows a second pod
+		"3 in place":       {3, "", 3, 3, want{1, 3, 2, 2}},                               // 25 %: maxSurge is 1, maxUnavailable is 0
 		"5 in place":       {5, "", 4, 4, want{1, 4, 3, 3}},
-		"10 in place":      {10, "", 8, 8, want{2, 8, 5, 5}},                               // three of surge, two missing
-		"10 without surge": {10, "maxSurge: 0\nmaxUnavailable: 1", 9, 9, want{2, 8, 5, 5}}, // one missing at a time
+		"10 in place":      {10, "", 8, 8, want{2, 8, 5, 5}},                               // 25 %: maxSurge is 3, maxUnavailable is 2
+		"10 without surge": {10, "maxSurge: 0\nmaxUnavailable: 1", 9, 9, want{2, 8, 5, 5}}, // one pod is unavailable at a time
 		"1 surge":          {1, "scaling: surge", 1, 1, want{1, 1, 1, 1}},
 		"3 surge":          {3, "scaling: surge", 3, 3, want{1, 3, 2, 3}},
 		"5 surge":          {5, "scaling: surge", 5, 4, want{1, 5, 3, 5}}, // all stable pods stay until the promotion
@@ -52,7 +52,7 @@ func TestCanaryCounts(t *testing.T) {
 	}
 }
 
-// TestRevertInFlight reverts a release in Git at each size, and checks that enough pods stay ready.
+// TestRevertInFlight reverts a release in Git with each number of replicas, and checks that enough pods stay ready.
 func TestRevertInFlight(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -17,10 +17,10 @@ import (
 
 var restartApps = flag.Int("restart-apps", 300, "how many apps BenchmarkRestart restarts over, each of a separate commit")
 
-// BenchmarkRestart releases apps one after another to their gates, each by a separate commit, and ends the program.
-// Then a commit reverts one release, and the Git server gets 100 ms more latency. The output has the time until the new
-// process rolls that app back, from its start and from its first poll of Git, and the number of requests to Git. The
-// rollback must not wait for the rendering of all other apps. The benchmark has no time limit.
+// BenchmarkRestart releases each app up to its pause, by a separate commit for each app, and stops gitrollout. Then a
+// commit reverts one release, and each Git request takes 100 ms more. The output has the time until a new process rolls
+// the app back, since its start and since its first poll of Git, and the number of requests to Git. The rollback must
+// not wait for the rendering of all other apps. No measured time fails the benchmark.
 func BenchmarkRestart(b *testing.B) {
 	f := newGatedFleet(b, testcluster.Shared(b), *restartApps)
 	f.start()
@@ -70,7 +70,7 @@ func BenchmarkRestart(b *testing.B) {
 		len(f.apps), seconds(first), seconds(ready), seconds(taken), requests, seconds(taken-ready))
 }
 
-// newGatedFleet returns a fleet of n apps with one pod each. At a gate, each app has one more pod of the new version.
+// newGatedFleet returns a fleet of n apps with one pod each. At the pause, each app also has one pod of the new version.
 func newGatedFleet(b testing.TB, kube *testcluster.Cluster, n int) *fleet {
 	b.Helper()
 	f := emptyFleet(b, kube, "")
@@ -86,7 +86,7 @@ func (f *fleet) writeGated(version, app string) {
 	f.writeApp(app, benchDeployment(app, version, 1), "{scaling: surge, steps: [{setWeight: 50}, {pause: {}}]}")
 }
 
-// awaitTag waits until Deployments have a version in their template and returns the time.
+// awaitTag waits until the apps' Deployments have a version in their template and a ready pod, and returns the time.
 func (f *fleet) awaitTag(version string, apps ...string) time.Time {
 	f.b.Helper()
 	return f.patches.await(apps, func(d *appsv1.Deployment) bool {
@@ -102,7 +102,7 @@ func (f *fleet) tag(app string) string {
 	return tagOf(d)
 }
 
-// sources returns the recorded commits of apps that wait at their gates.
+// sources returns the source commits of all paused apps.
 func (f *fleet) sources() map[string]bool {
 	f.b.Helper()
 	found := map[string]bool{}

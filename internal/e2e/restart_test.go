@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// nextSecond waits until a restart is later than the creation of all pods, which Kubernetes records in whole seconds.
+// nextSecond waits for the next second, because Kubernetes records the creation of pods in whole seconds. A restart is then later.
 func (w *world) nextSecond() {
 	w.t.Helper()
 	begun := time.Now().Truncate(time.Second)
 	w.until("the next second", func() bool { return time.Now().Truncate(time.Second).After(begun) })
 }
 
-// TestRestart restarts the pods of each kind of workload by the command. The process is killed in between. Each pod is replaced once, at
-// most maxUnavailable pods are missing, and the record does not change.
+// TestRestart restarts the pods of each kind of workload with gitrollout restart, and kills gitrollout meanwhile. Each
+// pod is replaced once, at most maxUnavailable pods are not ready, and the app's state in Git does not change.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 50", "pause: {}"}
@@ -49,8 +49,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartNeedsTheRightToDeletePods checks that a restart without the component evict names the missing right in the log. With the
-// component, the restart completes.
+// TestRestartNeedsTheRightToDeletePods checks that, without the right of the component evict, a restart logs the
+// missing right. With the right, the restart completes.
 func TestRestartNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "pause: {}")
@@ -65,8 +65,8 @@ func TestRestartNeedsTheRightToDeletePods(t *testing.T) {
 	w.until("all pods are new", func() bool { return w.pods.count("v1") == 4 })
 }
 
-// TestThreshold releases a version of which two pods never become ready. A step with 3 of 4 ready pods is done, and so is the release with
-// 3 of 5, because two pods may be unavailable.
+// TestThreshold releases a version whose last two pods never become ready, with a threshold of 60 %. A step is complete
+// with 3 of 4 ready pods. The release is complete with 3 of 5, because two pods may be unavailable.
 func TestThreshold(t *testing.T) {
 	t.Parallel()
 	app := newShop(5, "maxUnavailable: 2\nreplicaProgressThreshold: {type: Percent, value: 60}", "setWeight: 40", "pause: {}",

@@ -26,10 +26,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// planted has the secrets of one test by description.
+// planted maps descriptions to the secrets of one test.
 type planted map[string]string
 
-// plant generates a secret.
+// plant generates a secret, and adds it to the secrets of the test.
 func (p planted) plant(what string) string {
 	secret := "Planted" + strings.ReplaceAll(what, " ", "") + "x9Zq"
 	p[what] = secret
@@ -46,7 +46,7 @@ func (p planted) file(t *testing.T, what, file string) {
 	}
 }
 
-// search looks for each secret, plain and in base64.
+// search fails the test if a text contains a secret, plain or in base64.
 func (p planted) search(t *testing.T, where, text string) {
 	t.Helper()
 	for what, secret := range p {
@@ -64,8 +64,8 @@ func (p planted) search(t *testing.T, where, text string) {
 	}
 }
 
-// written returns the content of every object on the server that is not reachable from the users' branch. These are all
-// objects that gitrollout has pushed, deleted proposals included.
+// written returns the content of all objects on the Git server that are not reachable from main. These are the objects
+// that gitrollout has pushed, including objects of deleted proposal branches.
 func (w *world) written() string {
 	w.t.Helper()
 	users := map[string]bool{}
@@ -92,8 +92,8 @@ func newKey(t *testing.T, passphrase string) string {
 	return file
 }
 
-// TestSecretsStayInside releases an app with Secrets and credentials in use, and breaks it in many ways. It looks for
-// every secret in the output, in all pushed objects, and in the cluster's events.
+// TestSecretsStayInside releases an app with Secrets while gitrollout uses credentials, and then pushes many invalid
+// versions. No secret may appear in the output, in the objects that gitrollout pushes, or in the cluster's Events.
 func TestSecretsStayInside(t *testing.T) {
 	t.Parallel()
 	p := planted{}
@@ -177,7 +177,7 @@ func TestSecretsStayInside(t *testing.T) {
 	p.search(t, "an event", fmt.Sprint(events.Items))
 }
 
-// verifyState verifies the signatures of the state branch with a file of signers.
+// verifyState verifies the signatures of the state branch's commits with a file of allowed signers.
 func (w *world) verifyState(signers string) {
 	w.t.Helper()
 	for _, id := range strings.Fields(w.repo.InBare("rev-list", w.stateBranch())) {
@@ -185,7 +185,7 @@ func (w *world) verifyState(signers string) {
 	}
 }
 
-// withoutObjects returns the lines of an output that belong to no diff.
+// withoutObjects returns an output without the lines of its diffs.
 func withoutObjects(out string) string {
 	lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") || strings.HasPrefix(line, " ")
@@ -193,7 +193,8 @@ func withoutObjects(out string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestCredentialsAreNotTold uses each kind of credential, valid, invalid and malformed, without a cluster. No output may contain it.
+// TestCredentialsAreNotTold runs gitrollout list with each kind of credential, valid, invalid or malformed. No output may contain a
+// credential.
 func TestCredentialsAreNotTold(t *testing.T) {
 	t.Parallel()
 	p := planted{}

@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shared is a row of a step's table: the pods of each version for a number of replicas.
+// shared is the expected number of pods of each version at a step, for n replicas.
 type shared struct{ n, stable, canary int }
 
 func (s shared) pods() map[string]int { return map[string]int{"v1": s.stable, "v2": s.canary} }
 
-// TestTheShareServesAtAnySize scales a workload that waits at a step, as an autoscaler does, from a few pods to many
-// and back. Each time the pods soon match the step's table, and enough pods stay ready meanwhile.
+// TestTheShareServesAtAnySize scales a Deployment at a paused step, as an autoscaler does, from a few pods to many and
+// back. After each change, both versions have the expected numbers of pods, and enough pods stay ready meanwhile.
 func TestTheShareServesAtAnySize(t *testing.T) {
 	for name, tc := range map[string]struct {
 		strategy string
@@ -57,7 +57,7 @@ func TestTheShareServesAtAnySize(t *testing.T) {
 	}
 }
 
-// TestTheShareIsPutBack changes the pods of a release in other ways than by scaling. Each time the pods return to the step's share.
+// TestTheShareIsPutBack changes the pods of a paused release by other means than scaling. Each time, the pods return to the step's share.
 func TestTheShareIsPutBack(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {

@@ -14,8 +14,8 @@ import (
 // sizes go from one pod, which two versions cannot share, to more than a hundred, where one percent is more than one pod.
 var sizes = []int{1, 2, 3, 10, 150}
 
-// TestUsersMoveForwardAtAnySize releases a version at each size, and pushes the next one while pods of the previous version
-// are kept. Users stay on the released version until the promotion, and never have fewer ready pods than replicas.
+// TestUsersMoveForwardAtAnySize releases a version with each number of replicas, and pushes the next one while older pods are kept. Until
+// the promotion, the Service serves only the released version. At least as many pods as replicas are ready at all times.
 func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range keptLong {
@@ -26,7 +26,7 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 					return shop{version: version, replicas: fmt.Sprint("replicas: ", n), strategy: strategy, more: shopIngress}.files()
 				}
 				w := running(t, files("v0", 1))
-				w.stage("old", files("old", n)) // with another size as well
+				w.stage("old", files("old", n)) // the push also changes the number of replicas
 				w.promote()
 				w.awaitServes("shop", "old", n)
 				w.await("all users on it", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
@@ -50,8 +50,8 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	}
 }
 
-// TestReplicasAreTheScalersAtAnySize checks an Argo Rollout without replicas: an autoscaler's number stays, at rest and in flight. The
-// step's share is relative to this number, and an abort keeps the number.
+// TestReplicasAreTheScalersAtAnySize checks an Argo Rollout without replicas. gitrollout keeps an autoscaler's number
+// between releases, at a step and after an abort. The step's share is relative to this number.
 func TestReplicasAreTheScalersAtAnySize(t *testing.T) {
 	t.Parallel()
 	files := func(version string) map[string]string {

@@ -17,13 +17,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// set returns the shop as a StatefulSet. replicas is a line of its spec, "" under an autoscaler; extra has more lines.
+// set returns the test app with a StatefulSet as its workload. replicas is a line of the StatefulSet's spec, or "" if an autoscaler sets
+// the number. extra has more lines of the spec.
 func set(replicas, policy, extra string, steps ...string) shop {
 	return shop{kind: "StatefulSet", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  serviceName: shop\n  podManagementPolicy: " + policy + "\n" + extra}
 }
 
-// abortsBroken pushes a crashing version of a set, and aborts the release once the version's first pod exists.
+// abortsBroken pushes a crashing version of a StatefulSet, and aborts the release once the version's first pod exists.
 func (w *world) abortsBroken(app shop) {
 	w.t.Helper()
 	w.push("v2", app.at("v2-crash").files())
@@ -33,7 +34,7 @@ func (w *world) abortsBroken(app shop) {
 	w.ran("abort", w.app)
 }
 
-// isSplit reports whether exactly the pods first to first+n-1 exist: from ordinal from with version fresh, below it with stable.
+// isSplit reports whether exactly the n pods from ordinal first exist. Pods below ordinal from must have version stable, the others fresh.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
 	for i := first; i < first+n; i++ {
@@ -54,7 +55,7 @@ func (w *world) awaitSplit(first, n, from int, fresh, stable string) {
 	}, func() any { return w.pods.last() })
 }
 
-// belowStay fails the test if a pod below an ordinal had another version than stable at any time since a mark.
+// belowStay fails the test if, at any time since a mark, a pod with an ordinal below from had another version than stable.
 func (w *world) belowStay(mark, from int, stable string) {
 	w.t.Helper()
 	for _, s := range w.pods.since(mark) {
@@ -68,7 +69,7 @@ func (w *world) belowStay(mark, from int, stable string) {
 
 var policies = []string{"OrderedReady", "Parallel"}
 
-// TestStatefulSetSteps releases one version at each size, and checks the version of each ordinal at all times.
+// TestStatefulSetSteps releases one version with each number of replicas, and checks the version of each ordinal at all times.
 func TestStatefulSetSteps(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
@@ -129,9 +130,9 @@ func TestStatefulSetIsAborted(t *testing.T) {
 	}
 }
 
-// TestBrokenStatefulSetGoesBack covers kubernetes#67250: with OrderedReady the controller waits forever for a pod that never becomes ready,
-// whatever the template is. gitrollout deletes that pod, even if it was killed before the deletion, because the decision depends only on
-// observed pods.
+// TestBrokenStatefulSetGoesBack covers kubernetes#67250: with OrderedReady, the controller waits forever for a pod that
+// never becomes ready, whatever the template is. gitrollout deletes this pod. A kill before the deletion does not
+// change that, because the decision depends only on observed pods.
 func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -169,7 +170,7 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 	return g.effects()
 }
 
-// TestStatefulSetScalesInFlight checks the partition when the replicas change at each step, as under an autoscaler.
+// TestStatefulSetScalesInFlight checks the partition after changes of the replicas at each step, as an autoscaler makes them.
 func TestStatefulSetScalesInFlight(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -189,7 +190,7 @@ func TestStatefulSetScalesInFlight(t *testing.T) {
 	}
 }
 
-// scaleAtAStep scales to 3, 8 and 2 pods, with the given numbers of new pods.
+// scaleAtAStep scales to 3, 8 and 2 pods at a step, and checks that of3, of8 and of2 pods are new.
 func (w *world) scaleAtAStep(step, of3, of8, of2 int) {
 	w.t.Helper()
 	w.awaitPause(step)
@@ -222,8 +223,8 @@ func (w *world) partition() int {
 	return int(*rolling.Partition)
 }
 
-// TestStatefulSetIsAdopted adopts a StatefulSet that kubectl created, without a restart. The next version, with an absolute number of pods,
-// is reverted in Git. The revert rejects no version.
+// TestStatefulSetIsAdopted checks that a StatefulSet created by kubectl is adopted without restarting its pods. Then a
+// version is released to two pods and reverted in Git. The revert rejects no version.
 func TestStatefulSetIsAdopted(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setCanaryScale: {replicas: 2}", "pause: {}")

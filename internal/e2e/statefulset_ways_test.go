@@ -30,8 +30,8 @@ func (w *world) grantEvictions() {
 	w.kubectl("create", "rolebinding", "evict", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 }
 
-// TestRetreatNeedsTheRightToDeletePods rolls back from a pod that never becomes ready, without the right to delete it. The message names
-// the right, the release keeps rolling back, and no stable pod is replaced. With the component evict the rollback completes.
+// TestRetreatNeedsTheRightToDeletePods aborts a version whose pod never becomes ready, without the right to delete pods. The log names the
+// right, the phase stays Aborting, and no stable pod is replaced. With the right of the component evict, the rollback completes.
 func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
@@ -54,8 +54,8 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 // brokenPoll is the poll interval of Git in the tests of broken versions, and brokenDeadline their progress deadline.
 const brokenPoll, brokenDeadline = 5 * time.Second, 3 * time.Second
 
-// TestEveryBrokenStatefulSetGoesBack checks that each of several broken versions is rolled back by its deadline alone:
-// it starts one pod and replaces one stable pod.
+// TestEveryBrokenStatefulSetGoesBack checks that several broken versions are rolled back, each by its progress deadline
+// alone. Each version starts one pod and replaces one stable pod.
 func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -86,7 +86,7 @@ func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 	}
 }
 
-// TestOnePodMovesWithThePromotion checks that a StatefulSet's only pod stays until the promotion (NoCanaryPod).
+// TestOnePodMovesWithThePromotion checks that the only pod of a StatefulSet is not replaced before the promotion (NoCanaryPod).
 func TestOnePodMovesWithThePromotion(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 1", "OrderedReady", "", "setCanaryScale: {replicas: 1}", "pause: {}")
@@ -99,8 +99,8 @@ func TestOnePodMovesWithThePromotion(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v1": 1, "v2": 1})
 }
 
-// TestStatefulSetIsPutBack checks that kubectl changes of the template or the partition at a step are reverted, and the step stays. After a
-// changed image or a restart, no pod returns to the stable version.
+// TestStatefulSetIsPutBack checks that kubectl's changes of the pod template or the partition at a step are reverted,
+// and the release stays at the step. After a changed image or a restart, no pod returns to the stable version.
 func TestStatefulSetIsPutBack(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string][]string{
@@ -118,7 +118,7 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 			w.awaitSplit(0, 3, 2, "v2", "v1")
 			generation := w.statefulSet().Generation + 2
 			if name == "restart" {
-				generation-- // a restart's annotation stays, and the new version's pods restart
+				generation-- // gitrollout keeps a restart's annotation, so the new version's pods restart
 			}
 			w.kubectl(by...)
 			w.until("put back", func() bool {
@@ -136,8 +136,8 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestTimedPauseBeginsAnew sets an image by hand at a timed pause, so that the only new pod is recreated. The pause
-// starts again before the next step begins.
+// TestTimedPauseBeginsAnew changes the image with kubectl during a timed pause, so that the only new pod is recreated.
+// The whole pause must pass again before the next step begins.
 func TestTimedPauseBeginsAnew(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {duration: 15s}", "pause: {}")
@@ -155,8 +155,8 @@ func TestTimedPauseBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsRebalanced scales up during a release, and get shows the additional new pods. rebalance reverts
-// them, the lowest ordinal first, with at most one pod unready. Then the release continues from the step's share.
+// TestStatefulSetIsRebalanced scales up while gitrollout does not run, and get shows the additional new pods. With rebalance, gitrollout
+// returns these pods to the stable version, the lowest ordinal first, one at a time. Then the release continues.
 func TestStatefulSetIsRebalanced(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -213,8 +213,8 @@ func (w *world) scale(n int) {
 	must(w.t, err)
 }
 
-// TestDocumentComesBeside adds a Rollout document and a version to a StatefulSet in one commit, in an app that has another workload with
-// steps. The version is released in steps, and an abort restores the previous version.
+// TestDocumentComesBeside pushes a StatefulSet's first Rollout document and a new version in one commit. The app also
+// has another workload with steps. The version is released in steps, and an abort restores the previous version.
 func TestDocumentComesBeside(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")

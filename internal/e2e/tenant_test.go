@@ -14,8 +14,8 @@ import (
 )
 
 // TestTenantAttacks runs all attacks of a user with push access to one app's folder, each as a separate app. The API server enforces the
-// installed rights. First the configuration refuses the attacks, then it allows everything and the policy refuses them. Each app is held
-// with the rule's message after dry runs only, and another app is released meanwhile.
+// installed rights. Either the configuration refuses the attacks, or it allows everything and the policy refuses them. Each attacking app
+// is held (phase Held) with the rule's message after dry runs only, and another app is released meanwhile.
 func TestTenantAttacks(t *testing.T) {
 	t.Parallel()
 	for name, opened := range map[string]bool{"configuration": false, "policy": true} {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSignedFromEndToEnd requires signatures of commits and promotions. get shows an unsigned commit, which is not released, even after a
-// kill. A promotion counts only with a promoter's signature.
+// TestSignedFromEndToEnd runs gitrollout with required signatures. An unsigned commit is shown by get, and is not
+// released, even after a kill. A promotion counts only if a promoter has signed it.
 func TestSignedFromEndToEnd(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "pause: {}")

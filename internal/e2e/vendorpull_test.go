@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestVendorPull runs gitrollout vendor --update --pr with a chart repository and a real Gitea, from a CI job and from a working copy. A
-// new version updates the single pull request, and a repeated run changes nothing.
+// TestVendorPull runs gitrollout vendor --update --pr with a chart repository and a real Gitea, from a CI job and from
+// a user's clone. A new version of the chart updates the single pull request. A repeated run changes nothing.
 func TestVendorPull(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)

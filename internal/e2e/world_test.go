@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// world is one test's repository, namespace and reconciler. Its app has the namespace's name, so that tests can share a cluster.
+// world is one test's repository, namespace and gitrollout process. Its app has the namespace's name, so that tests can share a cluster.
 type world struct {
 	t       *testing.T
 	repo    *gittest.Repo
@@ -93,7 +93,7 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -129,7 +129,7 @@ func tempFile(t testing.TB, name, content string) string {
 // oneLine joins the lines of an output, which are wrapped at a terminal's width.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// running returns a world of an app that gitrollout has deployed.
+// running starts gitrollout in a new world, and returns the world once the first version is healthy.
 func running(t *testing.T, files map[string]string) *world {
 	t.Helper()
 	w := newWorld(t, files).start()
@@ -144,7 +144,7 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	return newWorldOn(t, testcluster.Shared(t), files)
 }
 
-// newWorldOn is newWorld on a given cluster.
+// newWorldOn works like newWorld, on the given cluster.
 func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]string) *world {
 	t.Helper()
 	w := &world{t: t, repo: gittest.New(t), cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
@@ -166,7 +166,7 @@ func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]str
 
 const configFile = ".gitrollout/test/config.yaml"
 
-// configOf returns the configuration of one app. more has further lines, of which the first are the app's fields, indented by two.
+// configOf returns the configuration of one app. more has further lines: first fields of the app, indented by two, then other sections.
 func configOf(app, namespace, more string) string {
 	return fmt.Sprintf("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n%s", app, namespace, more)
 }
@@ -185,7 +185,7 @@ func (w *world) deployments() string {
 	return b.String()
 }
 
-// edit changes a file of the state branch like an unauthorised user.
+// edit replaces a text in a file of the state branch, as a user might do by hand.
 func (w *world) edit(file, old, with string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -288,7 +288,7 @@ func (w *world) start(flags ...string) *world {
 	}, flags...)...)
 }
 
-// startExactly is start without default flags.
+// startExactly works like start, without default flags.
 func (w *world) startExactly(args ...string) *world {
 	w.t.Helper()
 	w.flags = args
@@ -323,7 +323,7 @@ func (w *world) spawn() error {
 	return nil
 }
 
-// killedMark separates two processes in the log.
+// killedMark separates the output of two processes in the log.
 const killedMark = "--- killed, started again ---"
 
 // restartAfterKill kills gitrollout and restarts it.
@@ -362,7 +362,7 @@ func (w *world) stop() {
 	_ = w.process.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-w.exited:
-		// A process that was killed at the last effect has only just been restarted, and may not handle signals yet.
+		// If the last effect was a kill, the new process has only just been started, and may not handle signals yet.
 		if hasBegun := !strings.HasSuffix(strings.TrimSpace(w.log.String()), killedMark); err != nil && hasBegun {
 			w.t.Errorf("gitrollout ended with %v", err)
 		}
@@ -404,7 +404,7 @@ func (w *world) failed(args ...string) string {
 	return out
 }
 
-// promote merges the proposal, like a user of a plain Git server.
+// promote merges the branch of the promotion's proposal, as a user of a plain Git server does.
 func (w *world) promote() *world {
 	w.t.Helper()
 	branch := "gitrollout/promote/test/" + w.app

@@ -28,14 +28,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shape is a folder of testdata: a repository with a chart in the folder shop, or with a kustomization in the folder
-// app. The chart's values are in v1.yaml and v2.yaml. A folder x.tgz is packed into an archive with that name.
+// shape is a .txtar file of testdata: a repository with a chart in the folder shop, or with a kustomization in the folder app. The chart's
+// values are in v1.yaml and v2.yaml. The files below a folder x.tgz are packed into an archive with that name.
 type shape struct {
 	name  string
 	files map[string]string
 }
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -84,7 +84,7 @@ func pack(t *testing.T, files []txtar.File) string {
 	return b.String()
 }
 
-// write creates a repository of a shape and returns its folder.
+// write writes the shape's files to a new folder, and returns the folder.
 func (s shape) write(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -144,8 +144,8 @@ func TestSameAsHelm(t *testing.T) {
 	}
 }
 
-// TestSameAsKustomize builds the kustomizations with charts in testdata, and a kustomization for each chart in testdata, and compares the
-// objects with `kustomize build --enable-helm`.
+// TestSameAsKustomize renders the kustomizations of testdata, and one kustomization for each chart of testdata. It
+// compares the objects with the output of `kustomize build --enable-helm`.
 func TestSameAsKustomize(t *testing.T) {
 	program := helm(t)
 	all := shapes(t, "testdata/kustomization-*.txtar")
@@ -202,7 +202,7 @@ func rendered(t *testing.T, dir string, app rollout.App) (all []map[string]any) 
 func objects(t *testing.T, text []byte) (all []map[string]any) {
 	t.Helper()
 	for _, doc := range strings.Split("\n"+string(text), "\n---") {
-		node, err := kyaml.Parse(doc) // kustomize's parser reads n and y as texts
+		node, err := kyaml.Parse(doc) // kustomize's parser reads n and y as strings
 		if errors.Is(err, io.EOF) || err == nil && node.IsNilOrEmpty() {
 			continue
 		}

@@ -1,2 +1,2 @@
-// Package charts compares the rendering of charts with the helm program and with kustomize's build command.
+// Package charts compares gitrollout's rendering of charts with the helm program and with kustomize's build command.
 package charts

@@ -46,7 +46,7 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 
 var closeBrowser = func() {}
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -70,7 +70,7 @@ type tab struct {
 	troubles []string
 }
 
-// newTab opens an empty page of a desktop's size. Every error of the page, including a policy violation, fails the test.
+// newTab opens an empty tab of a desktop's size. Each error of the page, including violations of the content policy, fails the test.
 func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
 	parent, err := browser()
@@ -105,7 +105,7 @@ func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	return p
 }
 
-// expect removes the expected errors that contain a text from the list.
+// expect removes the page's errors that contain part, so that they do not fail the test. It fails the test if there is none.
 func (p *tab) expect(part string) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -149,7 +149,8 @@ func phone() chromedp.Action[chromedp.Void] {
 	return chromedp.EmulateViewport(375, 740, chromedp.EmulateMobile, chromedp.EmulateTouch)
 }
 
-// slash presses the / key like a keyboard: in one event, whose default action the page can prevent. chromedp's KeyEvent sends two events.
+// slash presses the / key with one event for key and text, as a keyboard does, so that the page can prevent the input. chromedp's KeyEvent
+// sends two events.
 func slash() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, params := range []input.DispatchKeyEventParams{
@@ -164,7 +165,7 @@ func slash() chromedp.Action[chromedp.Void] {
 	})
 }
 
-// js evaluates an expression of the page, which may be a promise.
+// js evaluates a JavaScript expression in the page. If the result is a promise, js returns the promise's value.
 func js[T any](p *tab, expression string) T {
 	p.t.Helper()
 	result, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))

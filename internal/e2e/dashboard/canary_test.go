@@ -25,7 +25,7 @@ var binary = sync.OnceValues(testbin.Gitrollout)
 
 var address = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
 
-// gitrollout returns a command of the program under test.
+// gitrollout returns a command that runs the program under test with args.
 func gitrollout(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := binary()

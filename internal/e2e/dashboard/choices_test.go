@@ -15,16 +15,16 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// widths are a phone, a tablet and a desktop, in pixels.
+// widths are the window widths of a phone, a tablet and a desktop, in pixels.
 var widths = []int64{360, 768, 1440}
 
-// names returns the apps of the fleet page, in order.
+// names returns the names of the apps that the fleet page shows, in order.
 func (p *tab) names() string {
 	p.t.Helper()
 	return js[string](p, `[...document.querySelectorAll('#rows li:not([hidden]) .name')].map((e) => e.textContent).join(' ')`)
 }
 
-// broken lists the words of the page's visible text that are on two lines.
+// broken is a JavaScript expression. It returns the visible words of the page that are split over two lines.
 const broken = `(() => {
 	const found = [], walk = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
 	while (walk.nextNode()) {
@@ -48,7 +48,7 @@ func (p *tab) fits(what string, width int64) {
 	compare.CheckNamed(p.t, fmt.Sprint(what, " at ", width, ": words on two lines"), "", js[string](p, broken))
 }
 
-// TestChips checks the filters, their counts, and the orders. Each is used by the keyboard or by a link.
+// TestChips checks the fleet page's filters, their counts, and its sort orders. It sets them by keyboard, by links, and in the lists.
 func TestChips(t *testing.T) {
 	now := time.Now()
 	apps := some(now)
@@ -128,7 +128,7 @@ func TestChips(t *testing.T) {
 	compare.CheckNamed(t, "a list of one namespace", false, js[bool](p, `!!document.getElementById('ns').offsetParent`))
 }
 
-// TestVersions checks an app's versions in each kind of state: images first, commit and hash last. It also checks the steps.
+// TestVersions checks how an app's page shows versions in each kind of state: images first, commit and hash last. It also checks the steps.
 func TestVersions(t *testing.T) {
 	now := time.Now()
 	rejected := some(now)[1]
@@ -189,7 +189,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestWays checks that the commands and verbs of an app are in two groups. Verbs are before commands.
+// TestWays checks that an app's page has one group of buttons and commands to go on, and one to go back. Buttons are before commands.
 func TestWays(t *testing.T) {
 	f := newFleet(t, some(time.Now())...)
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/apps/shop"))

@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// fleet is a dashboard with a test's board.
+// fleet is a dashboard that shows the apps set by a test, and records its users' actions.
 type fleet struct {
 	t      *testing.T
 	board  *dashboard.Board
@@ -47,7 +47,7 @@ func newFleet(t *testing.T, apps ...status.App) *fleet {
 	return f
 }
 
-// accessFile writes the rules of a dashboard's users.
+// accessFile writes a DashboardAccess file with the given rules, and returns its path.
 func accessFile(t *testing.T, rules string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "access.yaml")
@@ -71,7 +71,7 @@ func (f *fleet) show(apps ...status.App) {
 	must(f.t, f.board.Show(time.Now(), "", apps, nil))
 }
 
-// Act implements dashboard.Actor: it only records the action.
+// Act implements dashboard.Actor. It only records the action, and returns an error for each abort.
 func (f *fleet) Act(_ context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,14 +120,14 @@ func (records) History(context.Context, string) (dashboard.History, error) {
 	}, nil
 }
 
-// released returns a release whose hash and commit repeat one digit. The first two words of its subject are its image.
+// released returns a release whose hash and commit repeat one digit. The first two words of its subject are its image's name and tag.
 func released(digit, author, subject string, since time.Time) *status.Release {
 	words := strings.Fields(subject)
 	return &status.Release{Hash: rollout.Hash("h1-" + strings.Repeat(digit, 10)), Commit: strings.Repeat(digit, 40), Author: author,
 		Images: []string{"registry.example.com/" + words[0] + ":" + strings.Trim(words[1], ":")}, Subject: subject, Since: since}
 }
 
-// shop is an app during a release, with everything that the page can show.
+// shop returns an app during a release, with all details that the page can show. ready of its 10 pods are new.
 func shop(now time.Time, ready int) status.App {
 	entered := now.Add(-3 * time.Minute)
 	a := status.App{
@@ -173,7 +173,7 @@ func shop(now time.Time, ready int) status.App {
 	return a
 }
 
-// actionsOn returns the actions that the page offers for a release at a gate.
+// actionsOn returns the actions that the page offers for a release that waits for a promotion.
 func actionsOn(release rollout.Hash) []propose.Action {
 	return []propose.Action{{Verb: rollout.Promote, Release: release}, {Verb: rollout.Promote, Release: release, Full: true},
 		{Verb: rollout.Hold, Release: release}, {Verb: rollout.Abort, Release: release}, {Verb: propose.Undo, Release: release}}
@@ -238,7 +238,7 @@ func TestFleet(t *testing.T) {
 
 	t.Log("filters, which the address keeps")
 	p.click(`#chips button[data-chip=Healthy]`)
-	p.await(rows(4)) // among them billing, which is held
+	p.await(rows(4)) // billing is held, but its phase is Healthy
 	p.do(chromedp.SendKeys(chromedp.CSS("#q"), "mail"))
 	p.await(rows(1))
 	compare.CheckNamed(t, "the address", "?q=mail&show=Healthy", js[string](p, "location.search"))
@@ -446,7 +446,8 @@ func TestActions(t *testing.T) {
 	p.await(live + ` && document.getElementById('signin-open')`)
 }
 
-// TestSignInElsewhere checks the sign-in at a provider on another site. The session's cookie is not sent with requests from that site.
+// TestSignInElsewhere checks the sign-in at an OIDC provider on another site. Browsers do not send the session's cookie with requests that
+// this site starts.
 func TestSignInElsewhere(t *testing.T) {
 	p := oidctest.New(t)
 	p.SignsIn(map[string]any{"email": "kim@example.com", "email_verified": true, "name": "Kim Ode", "groups": []string{"release-managers"}},
@@ -479,7 +480,7 @@ func TestManyApps(t *testing.T) {
 	p.await(rows(2000))
 	t.Logf("2,000 apps are shown %s after the click", time.Since(began).Round(time.Millisecond))
 
-	// The times from a key press to the next painted frame, and the longest time in which the page did not respond.
+	// typing has the median and the longest time from a key press to the next painted frame, in milliseconds.
 	typing := js[[]float64](p, `new Promise((done) => {
 		const q = document.getElementById('q'), times = [], word = 'team-07-service';
 		q.focus();

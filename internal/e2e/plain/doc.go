@@ -1,2 +1,2 @@
-// Package plain compares the rendering of folders of manifests with kustomize's create command.
+// Package plain compares gitrollout's rendering of folders of manifests with kustomize's create command.
 package plain

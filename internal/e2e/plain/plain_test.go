@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -40,7 +40,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// trees are typical folders: content by path.
+// trees returns typical folders of manifests by description. Each folder maps paths to content.
 func trees() map[string]map[string]string {
 	base := "resources: [own.yaml]\nnamePrefix: base-\n"
 	all := map[string]map[string]string{
@@ -98,7 +98,7 @@ func TestSameAsCreate(t *testing.T) {
 	}
 }
 
-// created returns kustomize's objects for a folder.
+// created runs kustomize create in a folder, and returns the objects that kustomize then builds.
 func created(t *testing.T, dir string) (objects []any) {
 	t.Helper()
 	t.Chdir(dir)

@@ -16,9 +16,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSameAsFlux substitutes variables in objects, and compares with Flux's package in strict mode: the objects are equal, or both refuse
-// the manifest. Only gitrollout refuses expressions that Flux reads differently from a shell (${a:?b}, ${a:+b}), and a number where the API
-// server needs a text.
+// TestSameAsFlux substitutes variables in objects, and compares the result with Flux's package in strict mode. Either
+// the objects are equal, or both refuse the manifest. Only gitrollout also refuses expressions that Flux reads
+// differently from a shell (${a:?b}, ${a:+b}), and numbers where the API server needs strings.
 func TestSameAsFlux(t *testing.T) {
 	vars := map[string]string{"name": "web", "n": "3", "on": "true", "empty": "", "colon": "a: b", "quoted": `"q"`, "lines": "a\nb",
 		"_x1": "u", "hash": "#x", "dollar": "$5", "nested": "${name}"}
@@ -49,7 +49,7 @@ func TestSameAsFlux(t *testing.T) {
 	}
 }
 
-// sameAsFlux reports where gitrollout and Flux render a manifest differently.
+// sameAsFlux fails the test if gitrollout and Flux render a manifest differently.
 func sameAsFlux(t *testing.T, manifest string, vars map[string]string) {
 	t.Helper()
 	dir := t.TempDir()

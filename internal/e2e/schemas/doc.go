@@ -1,3 +1,3 @@
-// Package schemas tests the errors that an editor shows with the JSON Schemas of render/schema: none in examples and in
-// valid documents of tests and pages, and at least one in most documents that render refuses. It has only tests.
+// Package schemas tests the JSON Schemas of render/schema. They must accept the examples and all valid documents in
+// tests and pages, and refuse most documents that render refuses. The package has only tests.
 package schemas

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/render/schema"
 )
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -46,7 +46,7 @@ func checker(t *testing.T) map[string]*jsonschema.Schema {
 // ours matches a document that may have a schema.
 var ours = regexp.MustCompile(`gitrollout\.dev/|argoproj\.io/`)
 
-// errorsIn checks each document of a file for which there is a schema, and also returns the number of these documents.
+// errorsIn validates the documents of a file that have a schema. It returns the errors and the number of validated documents.
 func errorsIn(t *testing.T, schemas map[string]*jsonschema.Schema, file string, data []byte) (errs []error, checked int) {
 	t.Helper()
 	for _, text := range regexp.MustCompile(`(?m)^---.*$`).Split(string(data), -1) {
@@ -76,7 +76,7 @@ func errorsIn(t *testing.T, schemas map[string]*jsonschema.Schema, file string, 
 	return errs, checked
 }
 
-// bad matches files in valid folders that are invalid on purpose, or only part of a document.
+// bad matches the paths of files that are invalid on purpose, or that contain only a part of a document.
 var bad = regexp.MustCompile(`(^|/)bad/|patch|/testdata/invalid/|internal/e2e/badinput|schema/testdata|want`)
 
 // TestGoodDocuments checks every example, every valid document of the tests, and every document in the documentation.
@@ -131,8 +131,8 @@ func TestGoodDocuments(t *testing.T) {
 	}
 }
 
-// TestBadDocuments counts the invalid inputs that the schemas also refuse, so that an editor shows the error. Other
-// errors depend on the rest of the app, or on another file.
+// TestBadDocuments checks that the schemas refuse most documents that render refuses, so that an editor shows the
+// error. Schemas cannot find errors that depend on the rest of the app, or on another file.
 func TestBadDocuments(t *testing.T) {
 	schemas := checker(t)
 	files, err := filepath.Glob("../../../render/testdata/invalid/*/*.txtar")
@@ -170,7 +170,7 @@ func TestBadDocuments(t *testing.T) {
 	if formal < 90 || 100*len(missed) > 3*formal {
 		t.Errorf("of %d that are wrong by their form %v are accepted", formal, missed)
 	}
-	// About 40 of the Rollouts are invalid only because of their workload's kind or nodes, which no schema knows.
+	// About 40 of the Rollouts are invalid only because of the kind or the nodes of their workload, which schemas cannot check.
 	for folder, least := range map[string]int{"rollout": 43, "analysis": 45, "traffic": 30} {
 		if 100*refused[folder] < least*documents[folder] {
 			t.Errorf("%s: %d of %d refused, want %d%%", folder, refused[folder], documents[folder], least)
@@ -182,7 +182,7 @@ func TestBadDocuments(t *testing.T) {
 var byForm = regexp.MustCompile(`is not a known field|where (a|true)|does not belong here|is not supported yet|is not a field of Argo|is ` +
 	`not a duration|is negative|is not one of|is not supported; |must be inPlace`)
 
-// TestServicesHaveTheirOwnFields checks that an editor offers a service only that service's fields.
+// TestServicesHaveTheirOwnFields checks that the schema of notifications allows each service only the service's own fields.
 func TestServicesHaveTheirOwnFields(t *testing.T) {
 	schemas := checker(t)
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: a}]\nnotifications:\n"
@@ -204,7 +204,7 @@ func TestServicesHaveTheirOwnFields(t *testing.T) {
 	}
 }
 
-// schemaFor returns the kind of a document, "" if it has no schema.
+// schemaFor returns the name of a document's schema, or "" if the document has no schema.
 func schemaFor(apiVersion, documentKind string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	switch {

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// identifiers match IDs, which OTLP writes in hexadecimal and protobuf's JSON in base64.
+// identifiers matches the ID fields of spans. OTLP writes IDs in hexadecimal, but protobuf's JSON expects base64.
 var identifiers = regexp.MustCompile(`"(traceId|spanId|parentSpanId)":"([0-9a-f]+)"`)
 
-// Decode reads a request like a collector: a field that trace.proto lacks is an error.
+// Decode parses an OTLP export request. A field that trace.proto does not define is an error.
 func Decode(r *http.Request) (*collector.ExportTraceServiceRequest, error) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {

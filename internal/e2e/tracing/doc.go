@@ -1,3 +1,3 @@
-// Package tracing compares the requests of publish/tracing with OpenTelemetry's definition. internal/e2e uses it to
-// follow a reconciler by its spans.
+// Package tracing checks the requests of publish/tracing against OpenTelemetry's protobuf definition. internal/e2e uses
+// Decode to read the spans of a running gitrollout.
 package tracing

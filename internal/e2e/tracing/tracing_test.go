@@ -28,7 +28,7 @@ type sink struct {
 	spans    []*otlp.Span
 	resource string
 	headers  http.Header
-	busy     int // number of requests without an answer
+	busy     int // number of requests that are still answered with 503
 }
 
 func newSink(t *testing.T) *sink {
@@ -68,7 +68,7 @@ func (s *sink) named(t *testing.T, name string) *otlp.Span {
 	return s.spans[i]
 }
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -91,7 +91,7 @@ func trace(ctx context.Context, sender *tracing.Tracing, part report.Part, app s
 	end(err)
 }
 
-// TestSpans sends the spans of a pass to a collector. Its address and headers come from OpenTelemetry's variables.
+// TestSpans sends the spans of a pass to a collector. The address and the headers come from OpenTelemetry's environment variables.
 func TestSpans(t *testing.T) {
 	s := newSink(t)
 	s.busy = 2
@@ -134,7 +134,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestCollectorIsAway checks that with an unreachable collector only spans are lost, and that the loss is reported.
+// TestCollectorIsAway checks that an unreachable collector blocks nothing, and that the loss of spans is reported.
 func TestCollectorIsAway(t *testing.T) {
 	s := newSink(t)
 	s.Close()
@@ -170,7 +170,8 @@ func TestWrongVariable(t *testing.T) {
 	}
 }
 
-// TestTrustedCollector checks that the variable for traces names the trusted certificate, and overrides the general variable.
+// TestTrustedCollector checks that the variables for traces set the endpoint and the trusted certificate, and override the general
+// variables.
 func TestTrustedCollector(t *testing.T) {
 	asked := make(chan string, 8)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))

@@ -6,12 +6,12 @@ import (
 	"gitrollout.dev/gitrollout/internal/proxytest"
 )
 
-// provider is a configuration of Traefik: its address, users' routes, and the names in trafficRouting.
+// provider is one of Traefik's providers: its address, the routes of an app, and its fields in trafficRouting.
 type provider struct {
 	name   string
 	url    func(*proxytest.World) string
-	routed string // routes of a canary: to shop-stable while no release is in flight
-	plain  string // routes of a blue-green release: to shop
+	routed string // routes of a canary app: to shop-stable between releases
+	plain  string // routes of a blue-green app: to shop
 	router string // lines below trafficRouting
 }
 
@@ -161,7 +161,7 @@ spec:
 	}
 }
 
-// canary returns a shop with a routed canary, with surge.
+// canary returns the test app with a canary strategy that routes requests and scales by surge.
 func (p provider) canary(fields, steps []string) shop {
 	return p.routedShop(append(services, fields...), nil, steps)
 }
@@ -178,10 +178,10 @@ func (p provider) routedShop(fields, routing, steps []string) shop {
 // services are the fields of a canary with the Services of both versions.
 var services = []string{"stableService: shop-stable", "canaryService: shop-canary"}
 
-// quick deletes unused pods after two seconds.
+// quick has the fields that delete unused pods after two seconds.
 var quick = []string{"scaleDownDelaySeconds: 2", "abortScaleDownDelaySeconds: 2"}
 
-// blueGreen returns a shop that switches the users' Service.
+// blueGreen returns the test app with a blue-green strategy.
 func (p provider) blueGreen() shop {
 	return shop{provider: p, version: "v1", replicas: 10, route: p.plain, strategy: `    blueGreen:
       activeService: shop
@@ -191,7 +191,7 @@ func (p provider) blueGreen() shop {
 `}
 }
 
-// weights returns steps with a gate at each weight.
+// weights returns a setWeight step for each weight, with an unlimited pause after each step.
 func weights(all ...int) []string {
 	var steps []string
 	for _, w := range all {

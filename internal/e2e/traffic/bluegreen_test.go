@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBlueGreen switches the Service behind each kind of route, and reverts the switch by a commit.
+// TestBlueGreen switches the Service behind each provider's route to a new version, and reverts the version in Git.
 func TestBlueGreen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, each(provider.blueGreen)...)

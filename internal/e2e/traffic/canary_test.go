@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rate is each app's number of requests per second, and slow the number in parallel tests. Parallel tests check shares
-// so large that other tests do not affect the result.
+// rate is the number of requests per second to each app, and slow is this number in parallel tests. Parallel tests
+// check only shares so large that other tests do not affect the result.
 const (
 	rate = 150
 	slow = 50
 )
 
-// each returns one shop for each provider.
+// each returns the test app for each provider.
 func each(of func(provider) shop) []shop { return rollout.Mapped(providers, of) }
 
 // TestCanary releases at 5, 20, 50 and 100 % and reverts the completed release in Git. A pod stops 200ms after its deletion, and must get
@@ -36,7 +36,7 @@ func TestCanary(t *testing.T) {
 	w.quiet()
 }
 
-// climb promotes a release past gates at weights, and checks the share at each gate. It returns the time of the last promotion.
+// climb promotes a release past a pause at each weight, and checks the share at each pause. It returns the time of the last promotion.
 func (w *world) climb(at time.Time, weights ...int) time.Time {
 	w.t.Helper()
 	before := 0
@@ -47,8 +47,8 @@ func (w *world) climb(at time.Time, weights ...int) time.Time {
 	return at
 }
 
-// share waits until all apps are paused with a weight and have enough requests at this step. It checks the newest version's share after its
-// routes were recorded and settled.
+// share waits until all apps are paused with a weight and have enough requests at this step. It checks the newest
+// version's share of the requests after the routes were recorded and had settled.
 func (w *world) share(since time.Time, step, before, weight int) {
 	w.t.Helper()
 	var last time.Time

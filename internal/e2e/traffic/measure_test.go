@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alone and beside are the Rollouts' settle in sequential and in parallel tests: within this time after a record, the proxy must route by
-// it. Traefik needs 0.2s on an idle machine.
+// alone and beside are the values of the field settle in sequential and in parallel tests: the time after a record
+// within which the proxy must follow the new routes. Traefik needs 0.2s on an idle machine.
 const (
 	alone  = 3 * time.Second
 	beside = 10 * time.Second
@@ -57,8 +57,8 @@ func (a *app) awaitEnough(from time.Time, counts func(proxytest.Result) bool) pr
 	}
 }
 
-// allFrom returns the time from which all requests must go to a version after its record: when proxies have been updated. Parallel tests
-// may slow Traefik down, so they wait at least until old pods are deleted.
+// allFrom returns the time from which all requests must go to a version: when the proxies have followed the record
+// switched. In parallel tests, Traefik may be slow, so allFrom also waits until old pods are deleted.
 func (a *app) allFrom(switched record) time.Time {
 	from := switched.at.Add(a.w.settled)
 	if a.w.settled == alone {
@@ -73,8 +73,8 @@ func (a *app) allFrom(switched record) time.Time {
 	return from
 }
 
-// changed returns the most likely time at which a version's share changed, from the requests of a window. With weight 5
-// it is accurate to 20 requests.
+// changed returns the most likely time at which a version's share changed, given the requests of a window. With weight
+// 5, the result is accurate to 20 requests.
 func changed(results proxytest.Results, version string, before, after float64) time.Time {
 	if len(results) == 0 {
 		return time.Time{}

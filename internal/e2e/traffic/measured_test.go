@@ -27,8 +27,8 @@ type story struct {
 	within time.Duration
 }
 
-// some allows for the two scrapes that a rate needs, a pass, a push, and the proxy. counted allows for a pod that fails once in four
-// seconds: its first failure starts the counter and is not counted.
+// some is the time for two scrapes, which a rate needs, and for a pass, a push and the proxy. counted is the time for a
+// pod that fails once in four seconds: the pod's first failure starts the counter and is not counted.
 const (
 	some    = 2*scrape + 2*time.Second
 	counted = 4 * time.Second
@@ -73,7 +73,7 @@ func stories(t *testing.T) []story {
 	}
 }
 
-// TestMeasured runs the stories with measurements in parallel, because they check failures and not shares.
+// TestMeasured runs the tests with measurements in parallel, because they check failed requests and not shares.
 func TestMeasured(t *testing.T) {
 	t.Run("good and bad releases", goodAndBadReleases)
 	t.Run("odd servers", oddServers)
@@ -81,10 +81,10 @@ func TestMeasured(t *testing.T) {
 	t.Run("Prometheus is away", prometheusIsAwayForAWhile)
 }
 
-// goodAndBadReleases releases all stories' new versions at the same time. Bad versions are rolled back automatically.
-// The good version is promoted, and so is the version that fails as often as stable.
+// goodAndBadReleases releases the new versions of all stories at the same time. Bad versions are rolled back
+// automatically. The good version is promoted, and so is the version that fails as often as the stable version.
 //
-// Meanwhile at most the new version's part of all requests may fail: its share of failures times its weight.
+// While a bad version serves, the share of failed requests is at most the version's failure rate times its weight.
 func goodAndBadReleases(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -116,7 +116,7 @@ func goodAndBadReleases(t *testing.T) {
 	}
 }
 
-// bad reports whether the new version was bad at a request.
+// bad reports whether a request went to the new version, and either failed or was slow because of this version.
 func (s story) bad(r proxytest.Result) bool {
 	return r.Version == s.next && (r.Failed() || s.back == "latency")
 }

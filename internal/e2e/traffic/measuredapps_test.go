@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// measured is a shop with measured releases: by default a canary with requests routed by the Gateway.
+// measured is a test app with measured releases: by default, a canary whose requests are routed by the Gateway.
 type measured struct {
 	name     string
 	version  string // "" is v1
-	metric   string // entry of the template errors, indented as in a list
+	metric   string // metrics of the AnalysisTemplate errors, indented as in a list
 	fields   string // one line with more fields of the canary
 	steps    []string
 	plain    bool // no routing: some of the pods are new
@@ -39,14 +39,14 @@ func shipped(t *testing.T) string {
 	return strings.ReplaceAll(strings.TrimSpace(query), "pod_template_hash=", `namespace="NS",pod_template_hash=`)
 }
 
-// metric returns a metric whose query covers a period.
+// metric returns a metric whose query covers the period back, with the given further fields.
 func metric(name, query, back string, fields ...string) string {
 	query = strings.ReplaceAll(query, "%[1]s", back)
 	return "  - name: " + name + "\n" + lines("    ", fields) +
 		"    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + query + "\n"
 }
 
-// failuresBelow returns the metric errors: measurements with a smaller share of failures in 10 seconds are successful.
+// failuresBelow returns the metric errors. A measurement is successful if the share of failures in the last 10 seconds is below limit.
 func failuresBelow(limit string, fields ...string) string {
 	return metric("errors", share, "10s", append(fields, "onNoData: wait", "successCondition: result[0] < "+limit)...)
 }
@@ -56,7 +56,7 @@ const (
 	inline    = `analysis: {` + templates + `}`
 )
 
-// shop returns the app with its template.
+// shop returns the test app with its strategy and its AnalysisTemplate.
 func (m measured) shop() shop {
 	fields := ""
 	if m.fields != "" {

@@ -138,7 +138,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// TestReadinessIsRecorded checks that the record shows requests to an unready pod that bypass the proxy. Other tests rely on this.
+// TestReadinessIsRecorded checks that results show which requests reached an unready pod, here without the proxy. Other tests rely on this.
 func TestReadinessIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := proxytest.Start(t)

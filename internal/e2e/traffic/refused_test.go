@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRefusedRoutes has the Gateway's controller refuse the app's HTTPRoute during a release, and then pushes a route that cannot be split.
-// Users notice neither: the Gateway serves the route through its other listener, and the invalid commit is not followed.
+// TestRefusedRoutes pushes an HTTPRoute that the Gateway's controller refuses during a release, and then a route that cannot be split. No
+// request fails: the Gateway serves the refused route through its other listener, and gitrollout does not apply the invalid commit.
 func TestRefusedRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, gateway.canary(quick, weights(20, 50)))
@@ -39,7 +39,7 @@ func TestRefusedRoutes(t *testing.T) {
 	_, mended := w.push("without it", route(good))
 	w.share(mended, 3, 20, 50)
 
-	// A route without the stable Service: the app is held at its step.
+	// The route lacks the stable Service, so the app is held at its step.
 	_, wrong := w.push("no stable backend", route(strings.Replace(good, "name: shop-stable", "name: shop", 1)))
 	w.decide(rollout.Promote, "4")
 	held := a.await(wrong, "held", func(s rollout.State) bool { return s.Held != nil })
@@ -55,7 +55,7 @@ func TestRefusedRoutes(t *testing.T) {
 	w.quiet()
 }
 
-// staysAt checks that v2 has its share of enough requests since a time.
+// staysAt checks that v2 gets the given share of the requests since a time, once there are enough requests.
 func (a *app) staysAt(since time.Time, share float64) {
 	a.w.t.Helper()
 	some := a.after(since)

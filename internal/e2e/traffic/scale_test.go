@@ -33,7 +33,8 @@ func TestAutoscalerAndAbort(t *testing.T) {
 	w.quiet()
 }
 
-// scaled scales each app while v2 gets 20 %, and checks that the share stays. It may be between 10 and 25 % until proxies know all pods.
+// scaled scales each app while v2 gets 20 % of the requests, and checks that the share stays. Until the proxies know all pods, 10 to 25 %
+// are allowed.
 func (w *world) scaled(n int32, canary int) {
 	w.t.Helper()
 	began := time.Now()
@@ -76,8 +77,8 @@ func (w *world) aborted(pushed time.Time, version string) {
 	}
 }
 
-// TestServicesThatTakeTurnsAndStableThatShrinks releases twice with pingPong and with dynamicStableScale. The latter
-// deletes stable pods with requests in flight, so deleted pods serve for a while.
+// TestServicesThatTakeTurnsAndStableThatShrinks releases twice with pingPong and twice with dynamicStableScale.
+// dynamicStableScale deletes stable pods with requests in flight, so deleted pods serve for a while.
 func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
 	t.Parallel()
 	steps := weights(20, 50)

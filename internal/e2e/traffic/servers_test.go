@@ -14,12 +14,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// server is an app with a faulty metrics server.
+// server is an app whose metrics server is faulty, and the expected result of its release.
 type server struct {
 	name   string
 	answer http.HandlerFunc
 	fields []string      // fields of the metric besides interval and count
-	phase  rollout.Phase // final phase, or the phase where it stays
+	phase  rollout.Phase // final phase, or the phase in which the release stays
 	why    string        // part of the reason or of the evidence
 }
 
@@ -33,7 +33,7 @@ func text(body string) http.HandlerFunc {
 
 func value(v string) string { return `{"metric":{},"value":[1,"` + v + `"]}` }
 
-// hang answers after the client has given up.
+// hang returns without an answer after the client has given up.
 func hang(_ http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body) // only then the server notices a closed connection
 	<-r.Context().Done()
@@ -43,7 +43,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf(`{"error": "I do not know %s"}`, r.Header.Get("Authorization")), http.StatusForbidden)
 }
 
-// servers are possible faults of a Prometheus. atOnce makes the first error decide.
+// servers returns possible faults of a Prometheus server. With atOnce, the first error decides the analysis.
 func servers() []server {
 	const low, atOnce = "successCondition: result[0] < 0.05", "consecutiveErrorLimit: 0"
 	back := rollout.Degraded
@@ -137,7 +137,7 @@ func oddServers(t *testing.T) {
 	w.checkQuiet()
 }
 
-// told returns a release's record in Git: the reason of its state, and its analyses.
+// told returns the reason of a state and the messages of its analyses as one text.
 func told(reason string, runs []rollout.AnalysisRun) string {
 	for _, run := range runs {
 		reason += " " + strings.ToLower(string(run.Phase)) + ": " + run.Message
@@ -150,7 +150,7 @@ func told(reason string, runs []rollout.AnalysisRun) string {
 	return reason
 }
 
-// checkBeside waits for the release of the other app, and logs the delay of its steps. The release would take 12
+// checkBeside waits for the release of the app beside, and logs the delay of the app's steps. The release would take 12
 // minutes if it waited for the metrics that hang.
 func (w *world) checkBeside(pushed time.Time) {
 	w.t.Helper()
@@ -180,7 +180,7 @@ func (w *world) checkWaits(names ...string) {
 	}
 }
 
-// checkQuiet looks for the credential in the whole state branch and in the log.
+// checkQuiet fails the test if the credential is in the history of the state branch or in the log.
 func (w *world) checkQuiet() {
 	w.t.Helper()
 	history := w.repo.InBare("log", "-p", "--format=%B", strings.TrimPrefix(stateRef, "refs/heads/"))

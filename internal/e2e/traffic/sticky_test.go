@@ -81,7 +81,7 @@ func (c *crowd) between(from, to time.Time) []proxytest.Results {
 	return all
 }
 
-// wentBack counts the visitors with an answer of a version, and returns the first later answer of another version.
+// wentBack counts the visitors with an answer of a version. For each of them, it returns the first later answer of another version, if any.
 func wentBack(all []proxytest.Results, version string) (seen int, back proxytest.Results) {
 	for _, results := range all {
 		first := slices.IndexFunc(results, func(r proxytest.Result) bool { return r.Version == version })
@@ -96,8 +96,8 @@ func wentBack(all []proxytest.Results, version string) (seen int, back proxytest
 	return seen, back
 }
 
-// TestStickyUsers releases to visitors with cookies: a visitor of the new version keeps it while weights rise, and no
-// visitor has it after an abort.
+// TestStickyUsers sends the requests of visitors that keep cookies. A visitor with an answer of the new version stays
+// on the new version while weights rise. After an abort, no visitor gets an answer of the rejected version.
 func TestStickyUsers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, rollout.Mapped([]provider{crd, ingress}, func(p provider) shop {

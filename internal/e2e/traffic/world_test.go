@@ -26,7 +26,8 @@ import (
 // timeout is far longer than any event takes, so that no test fails on a busy machine.
 const timeout = 5 * time.Minute
 
-// world is a repository with apps, a gitrollout that releases them, and users. A Prometheus scrapes their pods if releases are measured.
+// world is a repository with apps, a gitrollout that releases them, and users. If releases are measured, a Prometheus scrapes the apps'
+// pods.
 type world struct {
 	*proxytest.World
 	t          *testing.T
@@ -55,7 +56,7 @@ type app struct {
 	load *proxytest.Load
 }
 
-// record is a commit on the state branch and the time when the test first saw it: commits have only whole seconds.
+// record is a commit on the state branch, and the time when the test first saw it, because commit times have only whole seconds.
 type record struct {
 	at      time.Time
 	subject string
@@ -73,8 +74,8 @@ func newWorld(t *testing.T, settled time.Duration, shops ...shop) *world {
 // token is the credential in the Secret metrics of each measured app.
 const token = "Zm9v-s3cr3t-t0ken"
 
-// newMeasured returns a world with a Prometheus, whose address is PROMETHEUS in the apps' files. Its tests do not check
-// how fast the proxy follows a weight.
+// newMeasured returns a world with a Prometheus. In the apps' files, PROMETHEUS stands for the Prometheus's address.
+// The tests with such a world do not check how fast the proxy follows a weight.
 func newMeasured(t *testing.T, shops ...measured) *world {
 	t.Helper()
 	w := &world{t: t, settled: alone, prometheus: startPrometheus(t)}
@@ -151,7 +152,8 @@ func (w *world) watch(ctx context.Context) {
 	}
 }
 
-// note adds the state of all apps at a commit. It could miss a commit between two polls, but their interval is shorter than a push.
+// note records the states of all apps at a commit. watch could miss a commit between two polls, but a push takes longer than their
+// interval.
 func (w *world) note(at time.Time, commit string) {
 	show := func(args ...string) []byte {
 		cmd := exec.Command("git", append([]string{"-C", w.repo.Bare}, args...)...)
@@ -179,7 +181,7 @@ func (w *world) records() []record {
 	return slices.Clone(w.history)
 }
 
-// told prints the states on the state branch with their times.
+// told lists the state branch's commits, with the times when the test saw them.
 func (w *world) told() string {
 	var b strings.Builder
 	for _, r := range w.records() {
@@ -188,7 +190,7 @@ func (w *world) told() string {
 	return b.String()
 }
 
-// must ends the test at an error.
+// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -239,7 +241,7 @@ func (w *world) killAndStart() {
 	w.start()
 }
 
-// push commits a change of all apps and pushes it. It returns the commit and the time.
+// push changes all apps, and commits and pushes the change. It returns the commit and the time.
 func (w *world) push(message string, change func(shop) shop) (string, time.Time) {
 	w.t.Helper()
 	prometheus := ""
@@ -321,7 +323,7 @@ func (a *app) user() proxytest.Request {
 	return proxytest.Request{URL: a.shop.url(a.w.World) + "/any", Host: a.host}
 }
 
-// state returns the newest state.
+// state returns the app's newest state.
 func (a *app) state() rollout.State {
 	history := a.w.records()
 	if len(history) == 0 {
@@ -378,7 +380,7 @@ func (a *app) runs() []rollout.AnalysisRun {
 	return nil
 }
 
-// awaitRouted returns the record in which the routers get a step's weight.
+// awaitRouted returns the first record since a time in which the routes have a weight.
 func (a *app) awaitRouted(since time.Time, weight int) record {
 	a.w.t.Helper()
 	return a.await(since, fmt.Sprintf("routes %d", weight), func(s rollout.State) bool {
