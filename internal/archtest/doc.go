@@ -1,3 +1,3 @@
-// Package archtest tests the rules of the code: imports, the length of functions and files, the use of the clock and
-// the logger, and names in the documentation. The tests read files, so go test reruns them after changes.
+// Package archtest checks rules for the repository: imports, the length of functions and files, the use of the clock and the
+// logger, and names in the documentation. Its tests open the checked files, so go test uses no cached result after a change.
 package archtest

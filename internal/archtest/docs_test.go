@@ -37,7 +37,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestSimulateComesFirst checks that README names the simulator, which needs no build of a control plane, before the demo.
+// TestSimulateComesFirst checks that README.md names the simulator before the demo, because the
+// simulator needs no build of a control plane.
 func TestSimulateComesFirst(t *testing.T) {
 	readme := read(t, "README.md")
 	if first := strings.Index(readme, "gitrollout simulate"); first < 0 || first > strings.Index(readme, "make demo") {
@@ -71,7 +72,7 @@ func TestIndex(t *testing.T) {
 
 var walkStep = regexp.MustCompile("`([A-Za-z.]+)\\(")
 
-// TestWalksExist checks that each call in the walks of docs/architecture.md is a function or method of the product.
+// TestWalksExist checks that each call in the section "Four walks" of docs/architecture.md is a function or method of the product.
 func TestWalksExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range product(t) {
@@ -96,8 +97,8 @@ func TestWalksExist(t *testing.T) {
 
 var commandLine = regexp.MustCompile(`(?m)(?:^\s*\$ |^    |\x60)gitrollout ([^\n\x60]*)`)
 
-// TestCommandsExist checks that the source has each gitrollout command and flag in the pages' command lines. A command is found by its Use,
-// a flag by its registration.
+// TestCommandsExist checks that each command and flag of gitrollout in a page's command lines exists
+// in the source. Commands are found by their field Use, and flags by the call that registers them.
 func TestCommandsExist(t *testing.T) {
 	commands, flags := commandsAndFlags(t)
 	if len(commands) < 5 {
@@ -156,7 +157,7 @@ func commandsAndFlags(t *testing.T) (commands, flags []string) {
 	return commands, flags
 }
 
-// literal returns the value of a string expression, or its literal prefix: "promote" + more.
+// literal returns the value of a string literal or, for a sum such as "promote" + more, the value of its first operand.
 func literal(e ast.Expr) string {
 	if sum, ok := e.(*ast.BinaryExpr); ok {
 		return literal(sum.X)

@@ -156,7 +156,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// linesOfTags returns the lines that have a field's tag.
+// linesOfTags returns the numbers of the lines with a tag of a struct's field.
 func (s source) linesOfTags() map[int]bool {
 	lines := map[int]bool{}
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -171,7 +171,8 @@ func (s source) linesOfTags() map[int]bool {
 // columns returns the width of a line. A tab has one column, as for golangci-lint's lll.
 func columns(line string) int { return utf8.RuneCountInString(line) }
 
-// linesOfText returns the lines of a file with only a string literal and punctuation, and lines within a literal of several lines.
+// linesOfText returns the numbers of two kinds of lines: lines with only string literals and
+// punctuation, and lines inside a string literal of several lines.
 func linesOfText(file string) map[int]bool {
 	set := token.NewFileSet()
 	f := set.AddFile("", -1, len(file))
@@ -195,7 +196,8 @@ func linesOfText(file string) map[int]bool {
 	}
 }
 
-// TestRaceListIsComplete checks that the Makefile's list for the race detector has exactly the packages with tests and a lock or goroutine.
+// TestRaceListIsComplete checks the Makefile's list of packages for the race detector. It must have
+// exactly the packages with tests that use a lock or start a goroutine.
 func TestRaceListIsComplete(t *testing.T) {
 	out, err := exec.Command("make", "--no-print-directory", "-C", root, "race-list").Output()
 	must(t, err)
@@ -230,7 +232,8 @@ func TestRaceListIsComplete(t *testing.T) {
 	}
 }
 
-// modules returns the folders of modules except the product's. A module inside another module counts as part of that module.
+// modules returns the folders of all modules except the product's module. A module inside another
+// module counts as part of the outer module.
 func modules(t *testing.T) (dirs []string) {
 	t.Helper()
 	files, err := find("/go.mod")
@@ -278,7 +281,7 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	}
 }
 
-// oneRow names, for each kind of extension, the test that adds an item as one table row and checks that it works.
+// oneRow names, for each kind of extension, a test. The test adds an extension of this kind by one table row, and checks that it works.
 var oneRow = map[string]string{
 	"strategy":         "strategies:TestAThirdStrategy",
 	"kind of workload": "strategies:TestASecondKind",
@@ -289,7 +292,7 @@ var oneRow = map[string]string{
 	"forge":            "publish/forge:TestAForgeIsOneLine",
 }
 
-// namesAKind lists the files that name a kind of workload, with the reason.
+// namesAKind lists the files that may name a kind of workload, each with the reason.
 var namesAKind = map[string]string{
 	"rollout/workload.go":                 "the table",
 	"strategies/workloads/kind.go":        "the table",

@@ -20,8 +20,8 @@ type rule struct {
 // kubernetes lists the libraries of a Kubernetes client.
 var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-go/"}
 
-// table lists the allowed imports between packages. All imports lead towards rollout. git, render and cluster never import each other, and
-// each is the only user of a big library. cmd/gitrollout connects the packages.
+// table lists the allowed imports between packages. All imports lead towards rollout. git, render and cluster never
+// import each other, and each of them is the only user of a big library. cmd/gitrollout connects the packages.
 var table = map[string]rule{
 	"rollout/schedule": {others: []string{"github.com/robfig/cron/v3"}, pure: true},
 	"rollout": {own: []string{"rollout/schedule"}, others: []string{"k8s.io/apimachinery/pkg/util/json", "sigs.k8s.io/yaml"},
@@ -122,7 +122,7 @@ var table = map[string]rule{
 			"github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
-	// simulate/kube is the model of a cluster. It imports no package that is tested with it.
+	// simulate/kube is the model of a cluster. It imports none of the packages whose tests use the model.
 	"simulate/kube":  {own: []string{"rollout"}},
 	"internal/guard": {own: []string{"rollout", "simulate/kube", "traffic"}},
 	"simulate": {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "rollout/hook",
@@ -203,7 +203,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestTopFoldersHaveNoCircle checks that no top-level folder imports itself through others.
+// TestTopFoldersHaveNoCircle checks that the imports between top-level folders have no cycle.
 func TestTopFoldersHaveNoCircle(t *testing.T) {
 	imports := map[string]map[string]bool{}
 	for _, s := range product(t) {
@@ -221,7 +221,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	if !imports["cmd"]["reconciler"] {
 		t.Fatal("cmd does not import reconciler: are the imports read right?")
 	}
-	// Repeatedly remove folders that import no other remaining folder. The folders that are left are in a circle.
+	// Repeatedly remove folders that import no other remaining folder. The remaining folders are in a cycle, or import a folder in a cycle.
 	for {
 		isLeaf := func(_ string, to map[string]bool) bool {
 			return !slices.ContainsFunc(slices.Collect(maps.Keys(to)), func(f string) bool { return imports[f] != nil })
@@ -237,7 +237,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	}
 }
 
-// tooBig lists packages that are too big for the part that the product would use, with the reason.
+// tooBig lists packages that the product must not import, because it would use only a small part of a big package. Each has the reason.
 var tooBig = map[string]string{
 	"k8s.io/client-go/kubernetes": "the clients of all groups are 8 MB of the program; those that are needed are in typed/",
 }
@@ -262,7 +262,7 @@ func checkImports(t *testing.T, s source, r rule) {
 	}
 }
 
-// TestRendersReachNoNetwork checks that the renderer does not include Helm's code for registries, repositories and clusters.
+// TestRendersReachNoNetwork checks that the packages for rendering do not depend on Helm's code for registries, repositories and clusters.
 func TestRendersReachNoNetwork(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "./reconciler/...", "./render", "./render/worker", "./render/chart", "./simulate")
 	list.Dir = root

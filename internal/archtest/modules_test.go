@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// mostRequirements limits the direct requirements in go.mod. The aim is 24. kstatus (health of each kind), Helm and Flux's envsubst (for
-// equal output), age (cryptography), and CBOR (420 lines less, and client-go needs it anyway) justify more.
+// mostRequirements limits the direct requirements in go.mod. The aim is 24. More are justified by kstatus (the health of each kind),
+// Helm and Flux's envsubst (equal output), age (cryptography) and CBOR. CBOR saves 420 lines, and client-go requires it anyway.
 const mostRequirements = 27
 
 // banned has the modules that must not be direct requirements, each with the reason. Some are indirect requirements.
@@ -105,7 +105,7 @@ func importedIn(t *testing.T, folder, module string) bool {
 	})
 }
 
-// TestTheProgramIsTestedWithItsOwnLibraries checks that the tests' module uses the program's versions of libraries.
+// TestTheProgramIsTestedWithItsOwnLibraries checks that the module internal/e2e requires the same versions of libraries as the program.
 func TestTheProgramIsTestedWithItsOwnLibraries(t *testing.T) {
 	versions := map[string]string{}
 	for _, r := range requirements(t, "go.mod") {

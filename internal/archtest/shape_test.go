@@ -38,7 +38,8 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// clocks has the files that may read the clock, besides commands, tests and test helpers. All other code gets the time as an argument.
+// clocks has the files that may read the clock, each with the reason. Commands, tests and test helpers
+// may read it, too. All other code gets the time as an argument.
 var clocks = map[string]string{
 	"reconciler/run.go":      "it makes passes at intervals, and hands each the time",
 	"reconciler/watchdog.go": "work that hangs is told by the time since it was last seen to get on",

@@ -1,5 +1,5 @@
-// Package attacks has attacks by a user with push access to one app's folder. The tests run them against a reconciler
-// in memory, and against the program with an API server and its installed rights.
+// Package attacks has attacks by a user who can push only to one app's folder. Tests run the attacks against
+// a reconciler in memory, and against the program with an API server and the program's installed RBAC rights.
 package attacks
 
 import (
@@ -7,14 +7,14 @@ import (
 	"maps"
 )
 
-// Namespace is the attackers' namespace.
+// Namespace is the namespace of the attacking app.
 const Namespace = "evil"
 
-// Policy has the fields of the attackers' project, without its name and apps.
+// Policy has the fields of the attacking app's project, except for the project's name and its list of apps.
 const Policy = "namespaces: [evil, evil-*], sources: [apps/**, base/**], resources: {deny: [/Secret, /ServiceAccount, rbac.authorization.k8s.io/RoleBinding]}, " +
 	"rollouts: {required: true, maxFirstWeight: 25, minDuration: 30m}"
 
-// Attack is one attempt.
+// Attack is one attack: the files that the user pushes, and the expected refusal.
 type Attack struct {
 	Files map[string]string // by path: in the app's folder, or from the repository's root if the path begins with a slash
 	Refusal
@@ -22,11 +22,11 @@ type Attack struct {
 
 // Refusal is the expected error of an attack.
 type Refusal struct {
-	Config string // part of the message if the configuration allows only the namespaces of the two apps; "": no error
-	Policy string // the violated rule of Policy, if the configuration allows everything; "": the message contains Config
+	Config string // expected part of the error, if the configuration allows only the namespaces of the two apps; "": no error
+	Policy string // expected violated rule of Policy, if the configuration allows everything; "": the error contains Config
 }
 
-// by returns the refusal with another violated rule of Policy.
+// by returns a copy of r that expects another violated rule of Policy.
 func (r Refusal) by(rule string) Refusal {
 	r.Policy = rule
 	return r
@@ -39,7 +39,7 @@ type Victim struct {
 	Namespace string
 }
 
-// Of returns the attacks of an app on the cluster and on another app, by name.
+// Of returns the attacks by the given app on the cluster and on the victim. The key is the attack's name.
 func Of(app string, victim Victim) map[string]Attack {
 	shop, home := victim.Objects, victim.Namespace
 	elsewhere := func(ns string) Refusal {
@@ -109,7 +109,7 @@ func Of(app string, victim Victim) map[string]Attack {
 	return all
 }
 
-// withinItsOwn returns attacks that every configuration allows, so that only a rule of Policy refuses them.
+// withinItsOwn returns attacks inside the app's own namespace. Every configuration allows them, so only a rule of Policy can refuse them.
 func withinItsOwn() map[string]Attack {
 	released := func(strategy string) map[string]string {
 		return object("apps/v1", "Deployment", "name: a", pods+"---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: a}\n"+

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Bomb is a small app whose render needs many resources.
+// Bomb is an app whose rendering or analysis would take too much time or memory.
 type Bomb struct {
-	Files map[string]string // in the app's folder, or beside it if the path names another folder
-	Want  string            // pattern of the message with which the app is held; "" if the app can be rendered
+	Files map[string]string // a path without a folder is in the app's folder; other folders are beside the app's folder
+	Want  string            // pattern of the error that stops the app (phase Held); "" if the app can be rendered
 }
 
-// OutOfBounds matches the message for an app beyond the limit of time or memory. The machine decides which comes first.
+// OutOfBounds matches the error for an app that exceeds the limit of time or memory. The machine decides which limit is exceeded first.
 const OutOfBounds = `takes more than \S+ (of memory )?to render`
 
-// Bombs returns the bombs by name. In an app with variables, the variable x has 20 characters.
+// Bombs returns the bombs by name. A bomb that uses the variable x expects a value of 20 characters.
 func Bombs() map[string]Bomb {
 	all := map[string]Bomb{
 		"templates that name the next one twice": {Files: templates(41)},
@@ -88,7 +88,7 @@ func Bombs() map[string]Bomb {
 	return all
 }
 
-// written returns the bombs in templates and variables.
+// written returns the bombs that use Helm templates or variables.
 func written() map[string]Bomb {
 	return map[string]Bomb{
 		"a template with two billion rounds":               {Chart(`{{ range until 2000000000 }}{{ end }}`, ""), OutOfBounds},
@@ -147,7 +147,7 @@ func rolloutOf(steps string) string {
 		"  strategy: {canary: {steps: [" + steps + "]}}\n"
 }
 
-// templates returns an app with n AnalysisTemplates. Each names the next twice, so 2^(n-1) paths lead to the last.
+// templates returns an app with n AnalysisTemplates. Each names the next template twice, so 2^(n-1) paths lead to the last.
 func templates(n int) map[string]string {
 	const template = "---\napiVersion: gitrollout.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: t%d}\nspec: "
 	return map[string]string{
@@ -177,7 +177,7 @@ func overlays(n, size int) map[string]string {
 	return f
 }
 
-// schemaOf returns an app with a chart whose schema leads to its last definition by 2^n paths.
+// schemaOf returns an app with a Helm chart. In the chart's JSON schema, 2^n paths of references lead to the last definition.
 func schemaOf(n int) Bomb {
 	files := Chart("", "x: 1\n")
 	files["charts/c/values.schema.json"] = `{"$ref": "#/definitions/a0", "definitions": {` +
@@ -200,8 +200,8 @@ func (b Bomb) Tree() map[string]string {
 	return tree
 }
 
-// Judged returns apps that can be rendered. Each has a new version of Deployment d and an analysis that cannot be
-// evaluated. The server at url answers /load with a JSON document, and /requests with two large numbers.
+// Judged returns apps that can be rendered. Each app has a new version of Deployment d, and an analysis whose evaluation would
+// take too much time or memory. The server at url answers /load with a JSON document, and /requests with two large numbers.
 func Judged(url string) map[string]Bomb {
 	withHash := strings.Replace(judged, "t}]", "t}], args: [{name: hash, valueFrom: {podTemplateHashValue: Latest}}]", 1)
 	asks := func(version, metric string) Bomb {
@@ -220,7 +220,7 @@ func Judged(url string) map[string]Bomb {
 	}
 }
 
-// Quiet returns the app before any bomb: the first version of the Deployment that the apps of Judged change.
+// Quiet returns the app before any bomb. It has the first version of Deployment d, which each app of Judged then updates.
 func Quiet() map[string]string {
 	return map[string]string{"kustomization.yaml": "resources: [d.yaml, r.yaml]\n", "d.yaml": deployment(1, "image: a"),
 		"r.yaml": rolloutOf("{setWeight: 20}, {pause: {duration: 1s}}")}

@@ -62,7 +62,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// reported keeps the texts that are reported.
+// reported is a Reporter that collects all reported texts.
 type reported struct{ text string }
 
 func (*reported) Helper() {}

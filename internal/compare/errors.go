@@ -2,7 +2,7 @@ package compare
 
 import "strings"
 
-// CheckError reports an error whose text lacks want. If want is "", it reports every error.
+// CheckError reports a failure unless err is an error whose text contains want. If want is "", it reports a failure unless err is nil.
 func CheckError(t Reporter, name string, err error, want string) {
 	t.Helper()
 	switch {

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// AdvancedDaemonSets tests the behaviour that a release of an Advanced DaemonSet needs of OpenKruise's controller, or
-// of a model of that controller.
+// AdvancedDaemonSets tests OpenKruise's controller of Advanced DaemonSets, or a model of this
+// controller. It tests the behaviour on which a release of an Advanced DaemonSet relies.
 func AdvancedDaemonSets(t *testing.T, open func(t *testing.T) Cluster) {
 	c := open(t)
 	nodesByPartition(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
 }
 
-// agents returns one version of an Advanced DaemonSet with a partition.
+// agents returns an Advanced DaemonSet with the given version and partition.
 func (c *clusterTest) agents(version string, partition int) rollout.Object {
 	o := c.daemon(version, false)
 	o["apiVersion"] = "apps.kruise.io/v1alpha1"
@@ -56,7 +56,7 @@ func nodesByPartition(c *clusterTest) {
 	}
 	c.apply(c.agents("v2", n-2))
 	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))
-	c.apply(c.agents("v2", n-1)) // a higher partition reverts no pod
+	c.apply(c.agents("v2", n-1)) // raising the partition returns no pod to v1
 	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))
 	c.apply(c.agents("v1", 0)) // the revision of v1 becomes the newest again
 	back := c.awaitOnNodes(kind, true, all("v1"))
@@ -68,7 +68,7 @@ func nodesByPartition(c *clusterTest) {
 	c.Await(c.T, "the broken pod", func() bool {
 		return len(membersOf(c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w], "v3-neverready")) == 1
 	})
-	c.apply(c.agents("v1", 0)) // a pod that never becomes ready does not block the update
+	c.apply(c.agents("v1", 0)) // the unready pod of v3 does not block the update to v1
 	c.awaitOnNodes(kind, true, all("v1"))
 	c.apply(c.agents("v2", 0))
 	c.awaitOnNodes(kind, true, all("v2"))

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster is an API server whose controllers run and whose pods become ready. One process reads, watches and writes it.
+// Cluster is an API server with running controllers, as one client process uses it. Pods of the cluster become ready.
 type Cluster interface {
 	reconciler.Observer
 	reconciler.Applier
@@ -21,9 +21,9 @@ type Cluster interface {
 	Nodes(ctx context.Context) (map[string]map[string]string, error)
 	// Namespace returns the test's namespace.
 	Namespace() string
-	// Await lets time pass until ok returns true, or fails the test.
+	// Await lets time pass until ok returns true. It fails the test if this takes too long.
 	Await(t *testing.T, what string, ok func() bool)
-	// Writes returns the number of objects that this process has written.
+	// Writes returns the number of objects that the client process has written.
 	Writes(t *testing.T) int
 	// Scale sets a Deployment's replicas as a user would.
 	Scale(t *testing.T, deployment string, replicas int)
@@ -37,7 +37,7 @@ type Cluster interface {
 	Exists(t *testing.T, ref rollout.Ref) bool
 }
 
-// hold is the minReadySeconds that keeps the Deployment controller from completing a release.
+// hold is a minReadySeconds so large that no new pod becomes available, so the Deployment controller never completes a rollout.
 const hold = 2147483646
 
 // clusterTest is one test case with its namespace.
@@ -76,7 +76,7 @@ func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 	}
 }
 
-// deployment returns one version of a Deployment with n pods.
+// deployment returns a Deployment with the given name and version, and n replicas.
 func (c *clusterTest) deployment(name, version string, n int) rollout.Object {
 	labels := map[string]any{"app": name}
 	return rollout.Object{
@@ -97,7 +97,7 @@ func (c *clusterTest) deployment(name, version string, n int) rollout.Object {
 	}
 }
 
-// held returns one version of a Deployment under the hold.
+// held returns a Deployment whose rollout cannot complete, because its minReadySeconds is hold.
 func (c *clusterTest) held(name, version string, n int, surge, unavailable string, paused bool) rollout.Object {
 	o := c.deployment(name, version, n)
 	spec := o.Map("spec")
@@ -197,9 +197,9 @@ func holdStops(c *clusterTest) {
 	}
 }
 
-// holdGoesBack checks that four writes lead from 10 old and 4 new pods to 10 old and 1 new. The writes remove one old
-// pod, set the old template with the Deployment paused, unpause it under the hold, and set the new template again. No
-// other pod is deleted.
+// holdGoesBack checks four writes that lead from 10 old and 4 new pods to 10 old pods and 1 new pod.
+// The writes remove one old pod, set the old template in a paused Deployment, unpause the Deployment,
+// and set the new template again. Meanwhile, at least 9 old pods and 1 new pod are desired.
 func holdGoesBack(c *clusterTest) {
 	const n = 10
 	c.apply(c.deployment("web", "v1", n))
@@ -257,8 +257,8 @@ func driftIsUndone(c *clusterTest) {
 	}
 }
 
-// fieldLeaves checks that a field that was removed in Git is removed in the cluster although another manager owns it. A
-// field that was never in Git stays. Removal takes effect once this process has seen the other manager.
+// fieldLeaves checks that a field removed from Git is also removed from the cluster, even if another field manager owns
+// it. A field that was never in Git stays. The field is removed once the client process has observed the other manager.
 func fieldLeaves(c *clusterTest) {
 	with, without := c.config("web", "1"), c.config("web", "2")
 	with.Map("data")["extra"] = "1"
@@ -283,7 +283,7 @@ func deletedComesBack(c *clusterTest) {
 
 func refused(c *clusterTest) {
 	bad := c.deployment("web", "v1", 2)
-	bad.Map("spec")["minReadySeconds"] = int64(1000) // longer than the default progressDeadlineSeconds, 600
+	bad.Map("spec")["minReadySeconds"] = int64(1000) // invalid, because it exceeds progressDeadlineSeconds, by default 600
 	var invalid *rollout.InvalidError
 	if err := c.Check(c.Context(), c.app, []rollout.Object{c.config("web", "1"), bad}); !errors.As(err, &invalid) {
 		c.Errorf("Check says %v, want an InvalidError", err)

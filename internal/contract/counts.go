@@ -7,13 +7,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// CloneSets tests the behaviour that a release of a CloneSet needs of OpenKruise's controller, or of its model.
+// CloneSets tests OpenKruise's controller of CloneSets, or a model of this controller, for the behaviour on which releases rely.
 func CloneSets(t *testing.T, open func(t *testing.T) Cluster) {
 	c := open(t)
 	counts(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
 }
 
-// clones returns one version of a CloneSet with n pods and a partition, which is nil for none.
+// clones returns a CloneSet with the given version, n replicas and the given partition. If partition is nil, the field is not set.
 func (c *clusterTest) clones(version string, n int, partition any) rollout.Object {
 	o := c.deployment("web", version, n)
 	o["apiVersion"], o["kind"] = "apps.kruise.io/v1alpha1", "CloneSet"
@@ -33,7 +33,7 @@ func (c *clusterTest) clone() rollout.ObservedWorkload {
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-// awaitClones waits until each version has the pods in want, all pods are ready, and no desired pod is missing.
+// awaitClones waits until each version has the number of ready pods in want, and no desired pod is missing.
 func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s, complete %t", want, complete), func() bool {
@@ -47,7 +47,7 @@ func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.Obse
 	return live
 }
 
-// counts tests the behaviour that a release of a CloneSet needs.
+// counts tests how the partition of a CloneSet divides its pods between two versions.
 func counts(c *clusterTest) {
 	c.apply(c.clones("v1", 4, nil))
 	one := c.awaitClones("v1 4", true).Revisions[0]
@@ -64,9 +64,9 @@ func counts(c *clusterTest) {
 	if !fresh.Current || fresh.Base || stable.Current || !stable.Base || len(fresh.Members) != 1 {
 		c.Errorf("at the partition 3 it is %+v", live)
 	}
-	c.apply(c.clones("v2", 8, "75%")) // the share stays while the replicas grow
+	c.apply(c.clones("v2", 8, "75%")) // the new version keeps its share while the replicas grow
 	c.awaitClones("v1 6, v2 2", false)
-	c.apply(c.clones("v2", 8, int64(7))) // a higher partition reverts no pod
+	c.apply(c.clones("v2", 8, int64(7))) // raising the partition returns no pod to v1
 	c.awaitClones("v1 6, v2 2", false)
 	c.apply(c.clones("v2", 4, "75%"))
 	c.awaitClones("v1 3, v2 1", false)
@@ -77,13 +77,13 @@ func counts(c *clusterTest) {
 	}
 	c.apply(c.clones("v3-neverready", 4, int64(3)))
 	c.Await(c.T, "the broken pod", func() bool { return len(membersOf(c.clone(), "v3-neverready")) == 1 })
-	c.apply(c.clones("v1", 4, nil)) // a pod that never becomes ready does not block the update
+	c.apply(c.clones("v1", 4, nil)) // the unready pod of v3 does not block the update to v1
 	c.awaitClones("v1 4", true)
 	c.apply(c.clones("v2", 4, nil))
 	if r := c.awaitClones("v2 4", true).Revisions[0]; r.Hash != "h1-v2" || !r.Base {
 		c.Errorf("at the end the newest revision is %+v", r)
 	}
-	c.apply(c.clones("v1", 0, int64(2))) // if there are no pods, the template becomes the stable one
+	c.apply(c.clones("v1", 0, int64(2))) // a CloneSet without pods makes its template the stable template at any partition
 	c.Await(c.T, "no pod", func() bool {
 		r, _ := c.clone().Find("h1-v1")
 		return r.Base && pods(c.clone()) == ""

@@ -1,3 +1,3 @@
-// Package contract tests the behaviour that the reconciler needs of a Repository, an Observer and an Applier. The tests
-// of cmd/gitrollout apply it to a Git server and an API server, and the tests of package simulate to models of both.
+// Package contract has the tests that each Repository, Observer and Applier of the reconciler must pass. The tests of cmd/gitrollout
+// run them with a Git server and an API server, and the tests of package simulate run them with models of both servers.
 package contract

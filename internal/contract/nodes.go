@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemon returns one version of a DaemonSet, with OnDelete if byHand, and otherwise with RollingUpdate.
+// daemon returns a DaemonSet with the given version. Its update strategy is OnDelete if byHand is true, and otherwise RollingUpdate.
 func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
 	o := c.deployment("agent", version, 1)
 	o["kind"] = "DaemonSet"
@@ -22,7 +22,7 @@ func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
 	return o
 }
 
-// awaitAgents waits until each version has the number of pods that want returns, and all pods are ready.
+// awaitAgents waits until each version has the number of ready pods in want(n), where n is the number of desired pods.
 func (c *clusterTest) awaitAgents(complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
 	c.Helper()
 	return c.awaitOnNodes("DaemonSet", complete, want)
@@ -38,7 +38,7 @@ func (c *clusterTest) awaitOnNodes(kind string, complete bool, want func(n int) 
 	return live
 }
 
-// isGoing checks that a pod is shown as terminating right after its eviction.
+// isGoing checks that the Observer shows a pod as terminating right after the eviction of this pod.
 func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
 	c.Helper()
 	live := c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
@@ -54,7 +54,7 @@ func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
 	}
 }
 
-// evictions tests the behaviour that a release of a DaemonSet needs.
+// evictions tests how evictions of single pods release a new version of a DaemonSet with the update strategy OnDelete.
 func evictions(c *clusterTest) {
 	all := func(version string) func(int) string {
 		return func(n int) string { return fmt.Sprintf("%s %d", version, n) }
@@ -74,7 +74,7 @@ func evictions(c *clusterTest) {
 	victim := membersOf(live, "v1")[1]
 	other := victim
 	other.UID = "another"
-	for _, p := range []rollout.Pod{other, victim} { // the first UID does not exist
+	for _, p := range []rollout.Pod{other, victim} { // no pod has the first UID, so the first eviction has no effect
 		if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
 			c.Error(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals returns one version of a StatefulSet with n pods. Pods whose ordinal is at least partition get this version.
+// ordinals returns a StatefulSet with the given version and n replicas. Pods whose ordinal is at least partition get this version.
 func (c *clusterTest) ordinals(policy, version string, n, partition int) rollout.Object {
 	o := c.deployment("db", version, n)
 	o["kind"] = "StatefulSet"
@@ -24,7 +24,7 @@ func (c *clusterTest) set() rollout.ObservedWorkload {
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-// awaitSet waits until each version has the pods in want, all pods are ready, and the partition is floor.
+// awaitSet waits until each version has the number of ready pods in want, and the observed partition is floor.
 func (c *clusterTest) awaitSet(want string, floor int, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s from %d on, complete %t", want, floor, complete), func() bool {
@@ -40,7 +40,7 @@ func membersOf(live rollout.ObservedWorkload, version string) []rollout.Pod {
 	return r.Members
 }
 
-// partitions tests the behaviour that a release of a StatefulSet needs.
+// partitions tests how the partition of a StatefulSet divides its pods between two versions, with a podManagementPolicy.
 func partitions(policy string) func(*clusterTest) {
 	return func(c *clusterTest) {
 		c.apply(c.ordinals(policy, "v1", 3, 0))
@@ -60,12 +60,12 @@ func partitions(policy string) func(*clusterTest) {
 		}
 		c.apply(c.ordinals(policy, "v2", 5, 2))
 		c.awaitSet("v1 2, v2 3", 2, false)
-		c.apply(c.ordinals(policy, "v2", 5, 4)) // a higher partition reverts no pod
+		c.apply(c.ordinals(policy, "v2", 5, 4)) // raising the partition returns no pod to v1
 		live = c.awaitSet("v1 2, v2 3", 4, false)
 		lowest := membersOf(live, "v2")[0]
 		other := lowest
 		other.UID = "another"
-		for _, p := range []rollout.Pod{other, lowest} { // only lowest exists, and it is recreated from the stable template
+		for _, p := range []rollout.Pod{other, lowest} { // only the pod lowest exists, and its replacement has the stable template
 			if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
 				c.Error(err)
 			}
@@ -86,8 +86,8 @@ func partitions(policy string) func(*clusterTest) {
 	}
 }
 
-// empties checks that without pods a StatefulSet's template becomes the stable template, at any partition. Only an
-// apply of the previous version makes its template stable again.
+// empties checks that the template of a StatefulSet without pods becomes the stable template, at any
+// partition. The previous template becomes stable again only after an apply of the previous version.
 func (c *clusterTest) empties(policy string) {
 	c.apply(c.ordinals(policy, "v2", 3, 2))
 	c.awaitSet("v1 2, v2 1", 2, false)
@@ -105,8 +105,8 @@ func (c *clusterTest) empties(policy string) {
 	}
 }
 
-// breaks checks that with OrderedReady a pod that never becomes ready is not replaced, even after the previous version
-// is applied.
+// breaks checks that, with OrderedReady, the controller does not replace a pod that never becomes ready,
+// even after an apply of the previous version. With other policies, the controller replaces the pod.
 func (c *clusterTest) breaks(policy string) {
 	c.apply(c.ordinals(policy, "v3-neverready", 3, 2))
 	var broken rollout.Pod

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Remote is a Git server with a branch main, as its users see the server.
+// Remote is a Git server with a branch main. Its methods are actions of the server's users, and faults of the server.
 type Remote interface {
 	// Open returns an empty mirror for the cluster "test".
 	Open(t *testing.T) reconciler.Repository
@@ -41,7 +41,7 @@ type repositoryTest struct {
 	repo   reconciler.Repository
 }
 
-// Repository runs every case against a separate server. Its branch main has a configuration and the file apps/shop/a.
+// Repository runs each case against a separate server. The server's branch main has a configuration and the file apps/shop/a.
 func Repository(t *testing.T, serve func(t *testing.T) Remote) {
 	for name, run := range map[string]func(*repositoryTest){
 		"heads follow pushes":                               headsFollow,
@@ -85,7 +85,7 @@ func (r *repositoryTest) push(updates ...rollout.Update) map[string]string {
 	return made
 }
 
-// snapshot returns a commit, fetched if necessary.
+// snapshot returns the snapshot of a commit. It fetches the commit if necessary.
 func (r *repositoryTest) snapshot(commit string) reconciler.Snapshot {
 	r.Helper()
 	gone, err := r.repo.Bring(r.Context(), []string{commit})
@@ -294,7 +294,7 @@ func answerLost(r *repositoryTest) {
 	r.want("state", r.fetch().State, there)
 }
 
-// mergeIsForeseen checks the predicted merge of a proposal while main moves in every way.
+// mergeIsForeseen checks the predicted result of merging a proposal after each kind of change to main, such as a force push.
 func mergeIsForeseen(r *repositoryTest) {
 	first := r.fetch().Main
 	made := r.push(promote("", first, "1"))[proposal]

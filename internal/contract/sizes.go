@@ -24,7 +24,7 @@ func (m move) String() string {
 		m.version, m.replicas, m.surge, m.unavailable, m.hold, m.paused)
 }
 
-// movesOf has sequences of writes to a Deployment by name.
+// movesOf has the tested sequences of writes to a Deployment. The key is the name of the sequence.
 var movesOf = map[string][]move{
 	"recreate": {
 		{"v1", 3, "", "", false, false, "v1 3", 3},
@@ -67,8 +67,8 @@ var movesOf = map[string][]move{
 	},
 }
 
-// sizes checks each sequence in movesOf. The arithmetic of every stage, and of a change of replicas during a stage,
-// relies on how the Deployment controller sizes ReplicaSets.
+// sizes checks each sequence in movesOf. A release computes its stages, also after a change of
+// replicas, from the sizes that the Deployment controller gives the ReplicaSets in these sequences.
 func sizes(c *clusterTest) {
 	for name, moves := range movesOf {
 		full := "sizes-" + name
@@ -97,14 +97,14 @@ func sizes(c *clusterTest) {
 	}
 }
 
-// nextSecond waits until the next ReplicaSet gets a later creationTimestamp, because the Deployment controller sorts
-// ReplicaSets of the same second by name. Polls are at least 20 ms apart, or a simulated second.
+// nextSecond waits for more than a second, so that the next ReplicaSet gets a later creationTimestamp. The Deployment controller
+// sorts ReplicaSets of the same second by name. The interval between two polls is at least 20 ms, or a simulated second.
 func (c *clusterTest) nextSecond() {
 	looks := 0
 	c.Await(c.T, "another second", func() bool { looks++; return looks > 55 })
 }
 
-// pods returns the number of pods of each version, "v1 3, v2 1", or "on the way" unless all desired pods are ready.
+// pods returns the number of pods of each version, such as "v1 3, v2 1", or "on the way" unless all desired pods are ready.
 func pods(live rollout.ObservedWorkload) string {
 	of := map[string]string{}
 	for _, r := range live.Revisions {

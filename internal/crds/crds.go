@@ -1,7 +1,7 @@
-// Package crds installs the kinds of the supported routers into a test's cluster. It reads the
-// CustomResourceDefinitions of the Gateway API, Istio, Traefik and OpenKruise from the module cache, in the versions
-// that internal/traefik and internal/peers/kruise require. The folder "documented" has definitions of other kinds,
-// written from the documentation of these kinds. The product does not use this package.
+// Package crds installs CustomResourceDefinitions of routers and of OpenKruise into a test's cluster. It
+// reads the definitions of the Gateway API, Istio, Traefik and OpenKruise from the module cache, in the
+// versions that internal/traefik and internal/peers/kruise require. The folder "documented" has definitions
+// of other kinds, written from the documentation of these kinds. The product does not use this package.
 package crds
 
 import (
@@ -27,8 +27,8 @@ type Set struct {
 	group  string // replaces the group of the definitions; "" keeps it
 }
 
-// These are the sets. GatewayAPI is the experimental channel, because only this channel has TCPRoutes. OldTraefik is
-// Traefik 2's API group, with the fields from before Traefik 3.
+// GatewayAPI has the experimental channel, because only this channel has TCPRoutes. OldTraefik has the
+// same definitions as Traefik, but in the API group of Traefik 2.
 var (
 	GatewayAPI = Set{name: "the Gateway API", module: "sigs.k8s.io/gateway-api", files: "config/crd/experimental/gateway.networking.*.yaml"}
 	Istio      = Set{name: "Istio", module: "istio.io/api", files: "kubernetes/customresourcedefinitions.gen.yaml"}
@@ -40,13 +40,13 @@ var (
 
 const traefikFile = "docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml"
 
-// servedWithin is long because test packages share few cores.
+// servedWithin limits the time until all kinds are served. It is long because test packages share few cores.
 const servedWithin = 3 * time.Minute
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Apply applies the sets to a cluster and waits until their kinds are served. Existing definitions stay, so tests that
-// share a cluster may all call it.
+// Apply applies the sets to a cluster and waits until their kinds are served. Tests that share a
+// cluster may all call Apply, because applying a definition again does not change it.
 func Apply(tb testing.TB, config *rest.Config, sets ...Set) {
 	tb.Helper()
 	if err := Install(context.Background(), config, sets...); err != nil {
@@ -54,7 +54,7 @@ func Apply(tb testing.TB, config *rest.Config, sets ...Set) {
 	}
 }
 
-// Install is Apply for a harness without a test.
+// Install is like Apply, but returns the error, for programs that are not tests.
 func Install(ctx context.Context, config *rest.Config, sets ...Set) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -84,7 +84,7 @@ func Install(ctx context.Context, config *rest.Config, sets ...Set) error {
 	return nil
 }
 
-// await returns when the definition is established and its kind can be listed, which takes some milliseconds more.
+// await returns when the definition is established and its kind can be listed, some milliseconds later.
 func await(ctx context.Context, client dynamic.Interface, definition *unstructured.Unstructured) error {
 	resource := served(definition)
 	for {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// TestKindsAreServed checks that the routers' kinds are served after two tests that share a cluster have applied all sets.
+// TestKindsAreServed checks that the routers' kinds are served after their sets were applied twice, as by two tests that share a cluster.
 func TestKindsAreServed(t *testing.T) {
 	c := testcluster.Shared(t)
 	for range 2 {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// Files returns the set's files, in the module cache or in this package, for reading schemas without a cluster.
+// Files returns the paths of the set's files, in the module cache or in this package. With them, a test can read schemas without a cluster.
 func (s Set) Files() ([]string, error) {
 	root, err := testbin.Root()
 	if err != nil {
@@ -36,7 +36,7 @@ func (s Set) Files() ([]string, error) {
 	return files, err
 }
 
-// moduleFolder returns the folder of a module that another module requires.
+// moduleFolder returns the folder of a module in the module cache, in the version that the go.mod in folder "in" requires.
 func moduleFolder(in, module string) (string, error) {
 	// Download first: go list prints an empty folder for a missing module.
 	var dir string

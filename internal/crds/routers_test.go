@@ -27,8 +27,8 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// TestRoutersMakeWhatTheAPIServerTakes checks that the API server accepts each object of the routers' test cases, before a release and with
-// the overlay. An unknown field would be dropped silently, and an invalid object would hold the release.
+// TestRoutersMakeWhatTheAPIServerTakes checks that the API server accepts each object of the routers' test cases, both before and after
+// traffic.Overlay. The API server would silently drop an unknown field, and refuse an invalid object, which would stop the release.
 func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 	w := newWorld(t)
 	files, err := filepath.Glob("../../traffic/testdata/*/*.txtar")
@@ -82,7 +82,7 @@ func newWorld(t *testing.T) world {
 	return world{client: client, kinds: restmapper.NewDiscoveryRESTMapper(known), namespace: c.Namespace(t)}
 }
 
-// dryRun applies an object as gitrollout does, but unknown fields are errors.
+// dryRun applies an object as gitrollout does, but as a dry run in which unknown fields are errors.
 func (w world) dryRun(t *testing.T, object *unstructured.Unstructured) error {
 	t.Helper()
 	kind := object.GroupVersionKind()
@@ -102,8 +102,8 @@ func (w world) dryRun(t *testing.T, object *unstructured.Unstructured) error {
 	return err
 }
 
-// TestRoutersRefuseWhatTheAPIServerWouldRefuse checks, with unusual matches on an object of each router, that the API server accepts every
-// match that a router accepts.
+// TestRoutersRefuseWhatTheAPIServerWouldRefuse checks that the API server accepts the objects of each
+// router with each unusual match that this router accepts.
 func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 	w := newWorld(t)
 	files, err := filepath.Glob("../../traffic/testdata/*/weight.txtar")
@@ -121,7 +121,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 			case "config.yaml":
 				var data []byte
 				if data, err = sigsyaml.YAMLToJSON(f.Data); err == nil {
-					err = utiljson.Unmarshal(data, &config) // this decoder reads 1 as an integer, as in an app's document
+					err = utiljson.Unmarshal(data, &config) // this decoder reads 1 as an integer, like the decoder of an app's documents
 				}
 			case "route.yaml":
 				err = sigsyaml.Unmarshal(f.Data, &route)
@@ -140,7 +140,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 				}
 				asks := route
 				asks.Managed = managed
-				for i := range managed { // as package render does
+				for i := range managed { // package render refuses the same routes
 					if field, _ := traffic.Unsupported(kind, managed[i]); field != "" || managed[i].Mirror != nil && !mirrors(kind) {
 						return
 					}
@@ -168,7 +168,7 @@ func mirrors(kind string) bool {
 	return why == ""
 }
 
-// hard returns unusual routes that a document may contain.
+// hard returns unusual managed routes that an app's documents may contain.
 func hard() map[string][]rollout.ManagedRoute {
 	one := func(m rollout.Match) []rollout.ManagedRoute {
 		return []rollout.ManagedRoute{{Name: rollout.MatchRoute, Matches: []rollout.Match{m}}}

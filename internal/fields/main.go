@@ -1,5 +1,5 @@
-// Command fields writes render/fields.txt: the Kubernetes version that introduced a field, and the keys of lists. It reads
-// the Go types of k8s.io/api, which the module proxy has for each version. Run it after an update of client-go:
+// Command fields prints the content of render/fields.txt: the Kubernetes versions that introduced fields, and the keys of lists. It
+// reads the Go types of k8s.io/api, which the module proxy has for each Kubernetes version. Run it after an update of client-go:
 //
 //	go run ./internal/fields > render/fields.txt
 package main
@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// oldest is the minor version of the oldest supported Kubernetes. Its fields count as known to all versions.
+// oldest is the minor version of the oldest supported Kubernetes. All supported versions are assumed to know the fields of this version.
 const oldest = 25
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 	fmt.Println(strings.Join(lines, "\n"))
 }
 
-// table returns a sorted line "TYPE.FIELD MINOR KEYS" for each field that is newer than oldest or is a list with keys.
+// table returns sorted lines "TYPE.FIELD MINOR KEYS", one for each field that is newer than oldest or is a list with keys.
 func table() ([]string, error) {
 	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/api").Output()
 	if err != nil {
@@ -80,7 +80,7 @@ func table() ([]string, error) {
 	return slices.Sorted(slices.Values(lines)), nil
 }
 
-// structs has the fields of each struct, and each field's keys after spaces: " set" for the items themselves.
+// structs has the fields of each struct, with the keys of a list, each after a space. " set" means that the items are the keys.
 type structs map[string]map[string]string
 
 // add adds the structs of a module of k8s.io. A struct also has the fields of the structs that it embeds.
@@ -104,7 +104,7 @@ func (s structs) add(module, version string) error {
 		if err != nil {
 			return fmt.Errorf("read the types of k8s.io/%s %s: %w", module, version, err)
 		}
-		in, _ := filepath.Rel(downloaded.Dir, filepath.Dir(file)) // Glob returns files below Dir
+		in, _ := filepath.Rel(downloaded.Dir, filepath.Dir(file)) // cannot fail, because Glob returns files below Dir
 		s.read(module+"/"+filepath.ToSlash(in)+".", parsed, embedded)
 	}
 	for name, inner := range embedded {
@@ -146,7 +146,7 @@ func (s structs) read(pkg string, file *ast.File, embedded map[string][]string) 
 	})
 }
 
-// keysOf returns the keys that a list's comments name, without their defaults.
+// keysOf returns the keys that the comments +listType and +listMapKey of a list name, each after a space.
 func keysOf(doc *ast.CommentGroup) (keys string) {
 	if doc == nil {
 		return ""

@@ -41,7 +41,7 @@ func Start(tb testing.TB) *Server {
 	return s
 }
 
-// User creates an account. Its token has the given scopes, or all scopes.
+// User creates an account. The account's token has the given scopes, or all scopes if none is given.
 func (s *Server) User(name string, scopes ...string) Account {
 	s.tb.Helper()
 	s.Must(s.Admin, http.MethodPost, "/admin/users", map[string]any{
@@ -134,7 +134,7 @@ func (s *Server) do(req *http.Request, into any) (int, string) {
 	return res.StatusCode, strings.TrimSpace(string(data))
 }
 
-// Escape makes a branch name one segment of a path.
+// Escape escapes a branch name, so that the name is one segment of a URL's path.
 func Escape(branch string) string { return url.PathEscape(branch) }
 
 // Eventually waits until a condition is true, at most for a minute.

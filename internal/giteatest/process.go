@@ -17,11 +17,11 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// readyWithin is long, because tests of several packages run at the same time.
+// readyWithin limits the time until Gitea answers. It is long, because tests of several packages run at the same time.
 const readyWithin = 2 * time.Minute
 
-// configuration is Gitea's app.ini. Templates and texts are in the module's folder; there is no built frontend, which
-// an API does not need.
+// configuration is Gitea's app.ini. The templates and texts are in the folder of Gitea's module. The
+// frontend is not built, because an API does not need it.
 const configuration = `RUN_MODE = prod
 I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true
 WORK_PATH = %[1]s
@@ -94,8 +94,8 @@ func command(binary, ini, work string, args ...string) *exec.Cmd {
 	return c
 }
 
-// run starts the server and stops it when the test ends. The kernel kills the server when the thread that started it
-// ends, so that thread must last as long as the server.
+// run starts the server and stops it when the test ends. The kernel kills the server when the thread
+// that started it ends. Therefore run locks a thread until the server has ended.
 func run(tb testing.TB, c *exec.Cmd, url string) error {
 	var log bytes.Buffer
 	c.Stdout, c.Stderr = &log, &log
@@ -155,7 +155,7 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// moduleDir returns the folder of the module's templates and texts.
+// moduleDir returns the folder of Gitea's module, which has the templates and texts.
 func moduleDir(root string) (string, error) {
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "code.gitea.io/gitea")
 	list.Dir = filepath.Join(root, "internal", "gitea")

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// blank has the files of a new repository. They differ only by the repository's path, so git creates them once per
-// process. They are kept in memory, so that there is nothing to clean up.
+// blank returns the files of a new repository. These files differ between repositories only by the repository's
+// path, so git creates them once per process. They are kept in memory, so that no folder must be removed.
 var blank = sync.OnceValues(makeBlank)
 
 // file is one file or folder of a blank repository.
@@ -21,8 +21,8 @@ type file struct {
 	content []byte
 }
 
-// blankDir is a placeholder for the folder of a blank repository in its configuration. Git quotes it because of its #,
-// so that a folder may be named after a test with a # in its name.
+// blankDir is a placeholder for the folder of a blank repository in the configuration of this repository. Because
+// of its #, git quotes the path. So the real folder may also have a # in its name, such as the folder of a subtest.
 const blankDir = "/gittest#blank"
 
 func makeBlank() (files []file, err error) {
@@ -37,8 +37,8 @@ func makeBlank() (files []file, err error) {
 		// Without these two settings, git http-backend and git daemon serve only fetches.
 		{r.Bare, "config", "http.receivepack", "true"},
 		{r.Bare, "config", "daemon.receivepack", "true"},
-		// A background gc would outlive the test and race with the removal of its folder. Even the check for a due gc costs a
-		// process after each commit.
+		// A background gc would run longer than the test and race with the removal of the test's folder. Even
+		// the check whether a gc is due starts a process after each commit.
 		{r.Bare, "config", "gc.auto", "0"},
 		{r.Bare, "config", "receive.autogc", "false"},
 		{r.Bare, "config", "maintenance.auto", "false"},
@@ -83,8 +83,8 @@ func writeBlank(dir string) error {
 	return nil
 }
 
-// Copy returns another repository for t with the same contents, worktree and server, so that tests can share an
-// expensive setup. Copies share the files of objects, which git never changes.
+// Copy returns a copy of the bare repository and the worktree for t, so that tests can share an
+// expensive setup. The copy has hard links to the object files, because git never changes these files.
 func (r *Repo) Copy(t TB) *Repo {
 	t.Helper()
 	r.mu.Lock()
@@ -97,7 +97,7 @@ func (r *Repo) Copy(t TB) *Repo {
 	return c
 }
 
-// copyFolder copies a folder with repositories. Paths in their configuration are adjusted.
+// copyFolder copies a folder with the repositories gitDirs, and replaces the folder's path in their configurations.
 func copyFolder(source, target string, gitDirs ...string) error {
 	return filepath.WalkDir(source, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == source {

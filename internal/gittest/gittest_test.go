@@ -85,7 +85,7 @@ func TestCopy(t *testing.T) {
 	if got := copied.InBare("config", "receive.denyDeletes"); got != "true" {
 		t.Errorf("receive.denyDeletes = %q", got)
 	}
-	// The same call makes the same commit in the copy and in the original, and moves no head of the other repository.
+	// The same call makes the same commit in the copy and in the original. Neither call moves a branch of the other repository.
 	second := copied.CommitFiles("second", map[string]string{"f": "2"})
 	copied.InBare("repack", "-adq")
 	copied.Fsck()
@@ -110,7 +110,7 @@ func git(t *testing.T, dir, ca string, args ...string) string {
 	return string(out)
 }
 
-// TestAnswersAboutRefsAreNew checks that cached answers about refs are dropped when any ref moves, in any way.
+// TestAnswersAboutRefsAreNew checks that cached answers about refs are dropped whenever a ref is created, moved, packed or deleted.
 func TestAnswersAboutRefsAreNew(t *testing.T) {
 	repo := gittest.New(t)
 	first := repo.CommitFiles("first", map[string]string{"f": "1"})
@@ -152,8 +152,8 @@ func TestAnswersAboutRefsAreNew(t *testing.T) {
 	compare.Contains(t, git(t, ".", "", "ls-remote", server.URL, "refs/heads/other"), first)
 }
 
-// TestFolderOfAnyName checks that a folder name may contain a #, which starts a comment in Git's configuration. Subtests without a name
-// have such folders.
+// TestFolderOfAnyName checks that the path of a repository may contain a #, which starts a comment in
+// Git's configuration. The temporary folders of subtests without a name have a # in their path.
 func TestFolderOfAnyName(t *testing.T) {
 	t.Run("", func(t *testing.T) {
 		repo := gittest.New(t)

@@ -20,11 +20,11 @@ type Server struct {
 	URL string
 	// CA is the server's certificate in PEM, if it uses TLS.
 	CA []byte
-	// KnownHosts and KeyFile are for clients of an SSH server: host keys, and an accepted private key.
+	// KnownHosts and KeyFile are files for clients of an SSH server: the server's host key, and a private key that the server accepts.
 	KnownHosts, KeyFile string
 
 	stop    func()
-	handler http.Handler // smart HTTP only
+	handler http.Handler // set only if the server uses smart HTTP
 
 	mu       sync.Mutex
 	requests []string
@@ -33,22 +33,22 @@ type Server struct {
 	pushes   int
 }
 
-// Faults are the faults of a server. The numbers count down with each affected push.
+// Faults are the faults that a server injects. Each affected push decreases the number of the fault by one.
 type Faults struct {
 	// RejectPushes is the number of pushes that are answered with 503 before git sees them.
 	RejectPushes int
-	// DropBefore is the number of pushes whose connection is closed before git sees the request: nothing happens.
+	// DropBefore is the number of pushes whose connection is closed before git sees the request, so no ref changes.
 	DropBefore int
-	// DropAfter is the number of pushes whose connection is closed before the answer of git: the push succeeds.
+	// DropAfter is the number of pushes that git executes, but whose connection is closed before git's answer.
 	DropAfter int
-	// BeforePush runs before each push reaches git, after the client's decision, for example to move a ref. It gets the
-	// number of the push, from 1.
+	// BeforePush runs after the client has sent a push and before git gets it, for example to move a ref.
+	// The argument n is the number of the push, counted from 1.
 	BeforePush func(n int)
 	// Delay delays every request.
 	Delay time.Duration
 	// Status, when not 0, is the answer to every request.
 	Status int
-	// ProtocolV0 hides protocol version 2, like old servers.
+	// ProtocolV0 disables protocol version 2, as on old servers.
 	ProtocolV0 bool
 }
 
@@ -58,7 +58,7 @@ type HTTPOptions struct {
 	User, Password, Token string
 	// TLS serves https with a self-signed certificate (Server.CA).
 	TLS bool
-	// Direct runs git for each poll, with two processes. Otherwise the answer is cached until a ref moves.
+	// Direct runs git, with two processes, for each request for the refs. By default, the answer is cached until a ref moves.
 	Direct bool
 }
 
@@ -101,7 +101,7 @@ func (s *Server) handle(opts HTTPOptions, git http.Handler) http.Handler {
 		push := req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/git-receive-pack")
 		f, n := s.next(req, push)
 		if f.Delay > 0 {
-			body, _ := io.ReadAll(req.Body) // a server notices a closed connection only after reading all
+			body, _ := io.ReadAll(req.Body) // net/http notices a closed connection only after the body has been read
 			req.Body = io.NopCloser(bytes.NewReader(body))
 			select {
 			case <-time.After(f.Delay):
@@ -152,7 +152,7 @@ func allowed(opts HTTPOptions, req *http.Request) bool {
 	return ok && user == opts.User && password == opts.Password
 }
 
-// next counts a request and returns its faults.
+// next records a request. It returns the faults to inject and, for a push, the number of the push.
 func (s *Server) next(req *http.Request, push bool) (Faults, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Server) Bytes() (in, out int64) {
 // Proxy returns a handler that serves requests as the server does, for a test's HTTP proxy.
 func (s *Server) Proxy() http.Handler { return s.handler }
 
-// NoLog returns a log for servers with expected errors.
+// NoLog returns a logger that discards all messages, for servers whose errors are expected.
 func NoLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // Stop ends the server and its open connections.

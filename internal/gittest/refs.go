@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// answers caches answers about a bare repository until one of its refs moves. It assumes that no object vanishes.
+// answers caches answers about a bare repository until one of its refs moves. It assumes that no object is deleted.
 type answers[T any] struct {
 	bare string
 
@@ -41,8 +41,8 @@ func (a *answers[T]) get(question string, ask func() (answer T, good bool)) T {
 	return answer
 }
 
-// refsCache answers polls for the list of refs with git's previous answer. Programs under test poll five times a
-// second, and each poll would start two processes.
+// refsCache answers requests for the list of refs with git's previous answer. Programs under test send
+// five such requests per second, and git would start two processes for each request.
 type refsCache struct {
 	git     http.Handler
 	answers answers[*httptest.ResponseRecorder]
@@ -78,7 +78,7 @@ func refsQuestion(req *http.Request) (key string, is bool) {
 	return key + string(body), err == nil && bytes.Contains(body, []byte("command=ls-refs"))
 }
 
-// refsOf returns every file in which git keeps refs, with its content, or "" if a file cannot be read at the moment.
+// refsOf returns the names and contents of all files in which git keeps refs, or "" if a file cannot be read at the moment.
 func refsOf(bare string) string {
 	var all strings.Builder
 	add := func(path string) error {

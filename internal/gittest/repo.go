@@ -1,9 +1,8 @@
 // Package gittest gives tests real Git repositories and real Git servers.
 //
-// A [Repo] is a bare repository in a temporary folder with a worktree beside it. In the worktree, tests run the git
-// command as a developer would. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve it inside the test process with git's
-// server programs, and [Server] can inject faults. Package git is tested against all servers; every other package uses
-// a Repo as its fixture.
+// A [Repo] is a bare repository in a temporary folder with a worktree beside it. In the worktree, tests run the git command
+// as a developer would. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve the bare repository with git's server programs, and
+// [Server] can inject faults. Package git is tested against all servers. Every other package uses a Repo as its fixture.
 package gittest
 
 import (
@@ -33,7 +32,7 @@ type Repo struct {
 
 	// Bare is the folder of the bare repository, which the servers serve. It is also a valid local remote.
 	Bare string
-	// Work is the worktree for Write, Commit and the like. It is on branch main.
+	// Work is the folder of the worktree, which Write, Commit and similar methods use. It is on branch main.
 	Work string
 
 	mu sync.Mutex
@@ -98,7 +97,7 @@ func (r *Repo) CommitFiles(message string, files map[string]string) string {
 	return r.Write(files).Commit(message)
 }
 
-// CommitNothing adds n empty commits to main, in one process, and returns the new head.
+// CommitNothing adds n empty commits to main, with one git process, and returns the new head.
 func (r *Repo) CommitNothing(n int) string {
 	r.t.Helper()
 	var stream strings.Builder
@@ -120,7 +119,7 @@ func (r *Repo) Push() string {
 	return r.tip(filepath.Join(r.Work, ".git"), "HEAD")
 }
 
-// ForcePush moves the worktree's branch to rev, with its files, and force-pushes it.
+// ForcePush resets the worktree's branch and files to rev, force-pushes the branch, and returns its head.
 func (r *Repo) ForcePush(rev string) string {
 	r.t.Helper()
 	r.Git("reset", "-q", "--hard", rev)
@@ -161,7 +160,7 @@ func (r *Repo) Revert(commit string) string {
 // Head returns the commit of main on the server.
 func (r *Repo) Head() string { r.t.Helper(); return r.tip(r.Bare, "refs/heads/main") }
 
-// tip returns the commit of a ref. It is called after every commit, so it reads a loose ref without a process.
+// tip returns the commit of a ref. It is called after every commit, so it reads a loose ref from its file, without starting git.
 func (r *Repo) tip(gitDir, ref string) string {
 	r.t.Helper()
 	for name, isRef := ref, true; isRef; {
@@ -217,7 +216,7 @@ func (r *Repo) Files(ref string) []string {
 	return files
 }
 
-// FastImport feeds a stream to git fast-import on the server: thousands of commits or refs in a second.
+// FastImport feeds a stream to git fast-import on the server, which adds thousands of commits or refs in a second.
 func (r *Repo) FastImport(stream string) {
 	r.t.Helper()
 	cmd := exec.Command("git", "fast-import", "--quiet", "--force")
@@ -290,7 +289,7 @@ func (r *Repo) try(dir string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// clock dates commits from 2026-01-01, a minute apart, so that the same calls make the same IDs.
+// clock returns variables that date commits a minute apart, from 2026-01-01 on, so that the same calls make the same commit IDs.
 func (r *Repo) clock(command string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

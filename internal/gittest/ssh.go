@@ -77,8 +77,8 @@ func (r *Repo) SSH(opts SSHOptions) *Server {
 	return s
 }
 
-// NewKeyFile writes a new private key, unknown to servers, and returns its file. The public key is beside it, with the
-// suffix .pub.
+// NewKeyFile writes a new private key that no server accepts, and returns the path of its file. The
+// public key is in the same folder, with the suffix .pub.
 func (r *Repo) NewKeyFile() string {
 	r.t.Helper()
 	_, file := r.newKey(filepath.Join(r.t.TempDir(), "key"))
@@ -128,7 +128,7 @@ func serveSSH(conn net.Conn, config *ssh.ServerConfig, opts SSHOptions) {
 	}
 }
 
-// serveSession answers the requests of one session: env GIT_PROTOCOL and one exec.
+// serveSession answers the requests of one session. It accepts the variable GIT_PROTOCOL, and the execution of one Git service.
 func serveSession(channel ssh.Channel, requests <-chan *ssh.Request, opts SSHOptions) {
 	env := Env()
 	for req := range requests {

@@ -21,15 +21,15 @@ type Guard struct {
 	Floor    int // ready pods that the user's maxUnavailable requires
 	Excused  int // number of missing pods that the test or a scaling has caused
 
-	seen []routing // possible configurations of the proxies, oldest first
+	seen []routing // configurations that a proxy may still use, oldest first
 }
 
-// Leave has the conditions under which some properties need not hold at the moment.
+// Leave has conditions. While a condition is true, some of the checked properties need not hold.
 type Leave struct {
-	Retreating bool // a rollback may delete old ready pods, since Kubernetes counts the canary's pods as unhealthy
-	Lag        bool // controllers use outdated numbers, and violate maxUnavailable by themselves
+	Retreating bool // a rollback runs. It may delete old ready pods, since Kubernetes counts the canary's pods as unhealthy
+	Lag        bool // controllers act on outdated numbers, so they may violate maxUnavailable themselves
 	Overtaken  bool // a release was promoted fully while another release rolled back
-	Clock      bool // the clocks for a release's waits are wrong
+	Clock      bool // the clocks that measure the waiting times of a release are wrong
 	Broken     bool // the stable version's pods stay broken; a blue-green Service selects these pods until the switch
 	Lost       bool // the commits of the release were removed from the history: its routes cannot be read
 }
@@ -40,14 +40,14 @@ func (l Leave) needsRoom(spec rollout.Spec) bool {
 	return l.Retreating && spec.Canary != nil && spec.Canary.DynamicStableScale
 }
 
-// Trouble describes a property that is violated now. It is "" if all properties hold.
+// Trouble returns a description of a property that is violated now, or "" if all properties hold.
 func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if g.Replicas != d.Replicas {
 		g.Scaled(k.Now, d, spec)
 	}
 	g.follow(k, d, spec)
 	if n := len(g.seen); (leave.Overtaken || leave.Lost || leave.needsRoom(spec)) && n > 0 {
-		g.seen = g.seen[n-1:] // earlier configurations stay excused when the leave ends
+		g.seen = g.seen[n-1:] // earlier configurations are not checked, even after the leave ends
 	}
 	ready, serving, versions := 0, 0, map[string]int{}
 	for _, rs := range d.Sets {
@@ -60,7 +60,7 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	if leave.Retreating {
 		serving = ready
 	}
-	if d.IsUnordered() { // Kubernetes' rolling update of a StatefulSet
+	if d.IsUnordered() { // Kubernetes' own rolling update of such a workload may leave fewer pods
 		g.Excused = max(g.Excused, g.Floor-serving)
 	}
 	switch {
@@ -78,8 +78,8 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	}
 }
 
-// Scaled changes the floor, and excuses the pods that scaling costs. After a scale-up, new pods need time. A scale-down
-// is spread over the ReplicaSets by size (sync.go, scale), so each unready pod may cost a ready one.
+// Scaled updates Floor after a change of replicas, and excuses pods that scaling makes unready. After a scale-up, new pods need time.
+// Kubernetes spreads a scale-down over the ReplicaSets by size (sync.go, scale), so for each unready pod a ready pod may be deleted.
 func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	surge, unavailable := spec.MaxSurge.RoundUp(d.Replicas), min(d.Replicas, spec.MaxUnavailable.RoundDown(d.Replicas))
 	if d.IsByNode() {
@@ -97,7 +97,7 @@ func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 		}
 		for _, rs := range d.Sets {
 			if rs.Replicas > 0 {
-				g.Excused++ // the share of each ReplicaSet is rounded
+				g.Excused++ // the rounding of the ReplicaSet's share may cost a pod
 			}
 		}
 		g.Excused += d.Moved()
@@ -105,7 +105,7 @@ func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	g.Replicas, g.Floor = d.Replicas, floor
 }
 
-// Settle ends the excuse for missing pods. The proxies' configurations from before this call stay excused.
+// Settle ends the excuse for missing pods. If pods were excused, earlier configurations of the proxies are not checked any more.
 func (g *Guard) Settle() {
 	if n := len(g.seen); g.Excused > 0 && n > 0 {
 		g.seen = g.seen[n-1:]
@@ -113,7 +113,7 @@ func (g *Guard) Settle() {
 	g.Excused = 0
 }
 
-// misled finds a Service that selects a version without ready pods.
+// misled describes a Service that selects a version without ready pods. It returns "" if there is none.
 func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, ready int, leave Leave) string {
 	name := ""
 	switch {
@@ -135,8 +135,8 @@ func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, r
 	return ""
 }
 
-// misrouted finds a route that names a Service without ready pods. Some routers then drop the whole route, whatever the
-// weight is.
+// misrouted finds a route that names a Service without ready pods. For such a route, some routers drop
+// all requests, whatever the weight of the Service is.
 func (g *Guard) misrouted(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) string {
 	mine := ours(spec)
 	for ref, route := range k.Routes {
@@ -152,7 +152,7 @@ func (g *Guard) misrouted(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec
 	return ""
 }
 
-// pinOf returns the selector of a Service in a workload's namespace.
+// pinOf returns the version that a Service in the workload's namespace selects.
 func pinOf(k *kube.Cluster, d *kube.Deployment, service string) string {
 	return k.Pins[rollout.Ref{Kind: "Service", Namespace: d.Workload.Namespace, Name: service}]
 }

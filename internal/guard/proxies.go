@@ -11,14 +11,14 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// routing is the proxies' configuration at one time: the Services of a route, and the version that each selects.
+// routing is the proxies' configuration at one time: the Services that get requests from routes, and the version that each Service selects.
 type routing struct {
 	at     time.Time
 	routed []string
 	pins   map[string]string
 }
 
-// ours returns the two Services of a workload with routed requests.
+// ours returns the two Services between which the requests to a workload are split.
 func ours(spec rollout.Spec) []string {
 	if p := spec.Canary.PingPong; p != nil {
 		return []string{p.PingService, p.PongService}
@@ -26,7 +26,7 @@ func ours(spec rollout.Spec) []string {
 	return []string{spec.Canary.StableService, spec.Canary.CanaryService}
 }
 
-// follow records the proxies' configuration. It drops a configuration that was replaced longer ago than settle.
+// follow records the current configuration of the proxies. It drops configurations that were replaced longer ago than the settle time.
 func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	if spec.Canary == nil || spec.Canary.Traffic == nil {
 		g.seen = nil
@@ -39,7 +39,7 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	its := traffic.Watched(spec.Canary.Traffic.Routers, d.Workload.Namespace)
 	for ref, route := range k.Routes {
 		if !slices.Contains(its, ref) {
-			continue // a route that this workload does not watch, such as a removed app's: it has no settle time
+			continue // a route that this workload does not watch, such as the route of a removed app, has no settle time
 		}
 		for _, rule := range kube.Backends(route) {
 			for _, b := range rule {
@@ -60,8 +60,8 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	}
 }
 
-// left finds a version without ready pods to which a proxy with an old route or selector may still send requests.
-// In-place releases are not checked: a replaced pod may be of either version, as with any Deployment.
+// left describes a version without ready pods to which a proxy with an old route or selector may still send requests.
+// In-place releases are not checked, because a replaced pod may have either version, as with any Deployment.
 func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock || leave.needsRoom(spec) ||
 		spec.Scaling == rollout.InPlace {

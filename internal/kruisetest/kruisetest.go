@@ -1,7 +1,6 @@
-// Package kruisetest installs OpenKruise into a test's cluster: its CustomResourceDefinitions and its controllers. The
-// controllers are the real ones if KRUISE_TEST_BINARY names the program of internal/peers/kruise, as in make
-// test-peers. Otherwise a small model of the controllers of CloneSets and DaemonSets runs, which passes the same tests
-// of internal/contract. The product does not use this package.
+// Package kruisetest installs OpenKruise's CustomResourceDefinitions and controllers into a test's cluster. The real controllers run if
+// KRUISE_TEST_BINARY names the program of internal/peers/kruise, as in make test-peers. Otherwise, a small model of the controllers of
+// CloneSets and Advanced DaemonSets runs. The model passes the same tests of internal/contract. The product does not use this package.
 package kruisetest
 
 import (
@@ -56,8 +55,8 @@ func Start(tb testing.TB, c *testcluster.Cluster, namespace string) {
 	}
 }
 
-// Model runs a controller for the objects of one kind in a namespace until the test ends. The kind works like
-// CloneSets. The argument "of" has the paths of the kind's fields.
+// Model runs a controller for the objects of one kind in a namespace until the test ends. The kind
+// must behave like CloneSets. The argument "of" has the paths of the kind's fields.
 func Model(tb testing.TB, c *testcluster.Cluster, namespace, plural string, of rollout.Partitioned) {
 	tb.Helper()
 	client, err := dynamic.NewForConfig(c.Config)

@@ -25,9 +25,9 @@ import (
 // revisionLabel is a pod's label with the name of its ControllerRevision.
 const revisionLabel = "controller-revision-hash"
 
-// model is the part of the CloneSet controller on which releases depend, without maxSurge and in-place updates. It
-// creates or deletes one pod at a time, by the counts of Kruise v1.8 (pkg/controller/cloneset/sync,
-// calculateDiffsWithExpectation). The field "of" has the paths of the kind's fields.
+// model is the part of the CloneSet controller on which releases depend, without maxSurge and in-place updates.
+// It creates or deletes one pod at a time, and decides as Kruise v1.8 does (calculateDiffsWithExpectation in
+// pkg/controller/cloneset/sync). The field "of" has the paths of the kind's fields.
 type model struct {
 	kube      kubernetes.Interface
 	sets      dynamic.ResourceInterface
@@ -98,7 +98,7 @@ func (m *model) sync(ctx context.Context, u *unstructured.Unstructured) error {
 	return m.report(ctx, s)
 }
 
-// revisions finds or creates the ControllerRevision of the template, and makes it the newest.
+// revisions finds or creates the ControllerRevision of the template, and makes this revision the newest.
 func (m *model) revisions(ctx context.Context, s *set) error {
 	client := m.kube.AppsV1().ControllerRevisions(m.namespace)
 	list, err := client.List(ctx, metav1.ListOptions{})
@@ -142,7 +142,7 @@ func (m *model) revisions(ctx context.Context, s *set) error {
 	return err
 }
 
-// move creates or deletes one pod.
+// move creates or deletes at most one pod, so that the numbers of all pods and of old pods approach replicas and keep.
 func (m *model) move(ctx context.Context, s *set) error {
 	all := len(s.fresh) + len(s.old)
 	switch {
@@ -202,7 +202,7 @@ func (m *model) report(ctx context.Context, s *set) error {
 		is.ObservedGeneration: s.GetGeneration(), is.Replicas: int64(all), is.Updated: int64(len(s.fresh)),
 		is.UpdatedReady: ready(s.fresh), is.Available: ready(s.fresh) + ready(s.old),
 		is.CurrentRevision: base, is.UpdateRevision: s.update.Name,
-		"status.readyReplicas": ready(s.fresh) + ready(s.old), // Kruise's definition requires it
+		"status.readyReplicas": ready(s.fresh) + ready(s.old), // Kruise's CustomResourceDefinition requires this field
 	}
 	if m.of.Nodes != "" {
 		maps.Copy(fields, s.onNodes(ready(s.fresh)+ready(s.old)))

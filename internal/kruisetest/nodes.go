@@ -16,7 +16,7 @@ type onNode struct {
 	fresh bool
 }
 
-// placed returns the nodes in descending order of their names, as Kruise does.
+// placed returns the nodes with their pods, in descending order of the nodes' names, as in Kruise.
 func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	nodes, err := m.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -38,9 +38,9 @@ func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	return all, nil
 }
 
-// moveOnNodes creates a missing pod from the template, or deletes an old pod if the partition allows it. Nodes without
-// an old pod count first, and then the nodes with the last names. An unready pod is deleted immediately, and a ready
-// pod only while no pod is unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
+// moveOnNodes creates a missing pod from the template, or deletes an old pod if the partition allows this. The nodes to update
+// are first the nodes without an old pod, and then the nodes with the last names. An unready old pod is deleted immediately,
+// and a ready old pod only while no pod on these nodes is unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
 func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 	nodes, err := m.placed(ctx, s)
 	if err != nil {

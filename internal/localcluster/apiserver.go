@@ -13,11 +13,11 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// serviceRange has the cluster IPs of Services. Nothing routes to them.
+// serviceRange is the range of the Services' cluster IPs. No requests to these addresses are routed.
 const serviceRange = "10.96.0.0/16"
 
-// listenLoopback listens on a free port. The apiserver gets the listener itself, so that no other process can take the
-// port meanwhile.
+// listenLoopback listens on a free port of 127.0.0.1. The apiserver gets the open listener, so that no
+// other process can take the port before the apiserver starts.
 func listenLoopback() (net.Listener, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,8 +92,8 @@ func (r release) Info() *version.Info {
 	return &info
 }
 
-// apiServerFlags returns the flags of an ordinary cluster wherever a test could notice a difference: RBAC, and every
-// admission plugin that is on by default.
+// apiServerFlags returns the flags of the apiserver. Wherever a test could notice a difference, they
+// are as in an ordinary cluster, with RBAC and all default admission plugins.
 func apiServerFlags(etcdURL string, certs certificates) []string {
 	return []string{
 		"--etcd-servers=" + etcdURL,
@@ -114,7 +114,7 @@ func apiServerFlags(etcdURL string, certs certificates) []string {
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--profiling=false",
-		// Otherwise open watches delay the end of the apiserver by a minute.
+		// Without this flag, open watches delay the end of the apiserver by a minute.
 		"--shutdown-send-retry-after=true",
 		"--shutdown-delay-duration=0s",
 	}

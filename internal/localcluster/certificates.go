@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Names of the files in a state directory's pki/.
+// These are the names of the files in the folder pki/ of a state directory.
 const (
 	caCert            = "ca.crt"
 	caKey             = "ca.key"
@@ -27,8 +27,8 @@ const (
 	serviceAccountKey = "service-account.key"
 )
 
-// certificates is the folder with the cluster's authority and its certificates. It outlives a run, so that a restarted
-// cluster still accepts its earlier kubeconfigs and service account tokens.
+// certificates is the folder with the cluster's certificate authority and certificates. It is kept after
+// a run, so that a restarted cluster still accepts its earlier kubeconfigs and service account tokens.
 type certificates struct {
 	dir string
 }
@@ -84,7 +84,7 @@ func (c certificates) create() error {
 	); err != nil {
 		return err
 	}
-	// The authority's certificate is written last, because it marks the set as complete.
+	// The authority's certificate is written last: if it exists, ensureCertificates takes the set as complete.
 	return os.WriteFile(c.path(caCert), authorityPEM, 0o600)
 }
 
@@ -101,7 +101,7 @@ type clientIdentity struct {
 	authority, certificate, key []byte
 }
 
-// identify signs a client certificate for the user, a cluster administrator like every part of this control plane.
+// identify creates a client certificate for the user. The user is a cluster administrator, like every part of this control plane.
 func (c certificates) identify(user string) (clientIdentity, error) {
 	authorityPEM, err := os.ReadFile(c.path(caCert))
 	if err != nil {
@@ -148,8 +148,8 @@ func (c certificates) loadAuthority(certificate []byte) (*x509.Certificate, cryp
 	return authority, key, nil
 }
 
-// sign completes the template and signs it with the authority's key, or with its own key if authority is nil. It
-// returns the certificate as PEM with its new key.
+// sign creates a key, completes the template and signs the certificate with the authority's key. If
+// authority is nil, the certificate is self-signed. sign returns the certificate as PEM, and its key.
 func sign(template, authority *x509.Certificate, authorityKey crypto.Signer) ([]byte, crypto.Signer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/nodeagent"
 )
 
-// stopWithin limits the time for stopping a part. Afterwards the end of the process stops the part. The apiserver would
-// give every open watch two seconds.
+// stopWithin limits the wait until a stopped part has ended. A slower part ends with the process. The
+// apiserver, for example, would give every open watch two seconds.
 const stopWithin = 500 * time.Millisecond
 
 // adminUser is the user in the cluster's kubeconfig.
@@ -34,7 +34,7 @@ type cluster struct {
 	server string // the apiserver's URL
 	etcd   *embed.Etcd
 	parts  []*part
-	failed chan error // the first part that ended unexpectedly
+	failed chan error // gets the error of the first part that ended unexpectedly
 
 	published []string // files with the address of the cluster
 }
@@ -194,7 +194,7 @@ func (c *cluster) run(name string, run func(context.Context) error) {
 	}()
 }
 
-// await waits for a signal of a starting part.
+// await waits until the channel signal is closed, a part fails, or the context ends.
 func (c *cluster) await(ctx context.Context, what string, signal <-chan struct{}) error {
 	select {
 	case <-signal:
@@ -227,8 +227,7 @@ func (p *part) stop() {
 	}
 }
 
-// sendLogsTo writes the logs of the apiserver and the controllers, which share one logger, to a file, and not to the
-// terminal.
+// sendLogsTo writes the logs of the apiserver and the controllers to one file instead of the terminal. Both use the same global logger.
 func sendLogsTo(dir stateDir) error {
 	file, err := dir.openLog("kubernetes")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// controllers lists the controllers of workloads, Services, namespaces and access. Controllers that need a cloud, a
-// disk or a kubelet are left out, as is the node lifecycle controller: nodes never fail by themselves.
+// controllers lists the controllers of workloads, Services, namespaces and access. Controllers that need a cloud,
+// a disk or a kubelet are left out. The node lifecycle controller is left out, too, because nodes never fail.
 var controllers = []string{
 	names.DeploymentController,
 	names.ReplicaSetController,
@@ -69,7 +69,7 @@ func controllerManagerFlags(kubeconfig string, certs certificates, defaultLimits
 		"--controllers=" + strings.Join(controllers, ","),
 		"--service-account-private-key-file=" + certs.path(serviceAccountKey),
 		"--root-ca-file=" + certs.path(caCert),
-		// The only candidate needs no election, and its metrics are not used.
+		// There is only one controller manager, so no leader is elected. Its metrics are not used.
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--horizontal-pod-autoscaler-sync-period=2s",

@@ -13,14 +13,14 @@ import (
 // startEtcd runs a one-member etcd on a free loopback port and returns when it accepts writes. It keeps existing data
 // in the directory.
 func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, error) {
-	// With port 0 the kernel chooses the port, so that no other process can take the port before etcd listens. The
-	// advertised addresses are then wrong, which matters only to cluster peers.
+	// With port 0, the kernel chooses the port, so no other process can take the port before etcd listens.
+	// The advertised addresses are then wrong, but only other etcd members would use them.
 	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 
 	config := embed.NewConfig()
 	config.Dir = filepath.Join(dir.path, "etcd")
 	config.LogOutputs = []string{dir.log("etcd")}
-	config.LogLevel = "error" // its warnings are one line for each slow request
+	config.LogLevel = "error" // at level "warn", etcd logs a line for each slow request
 	config.UnsafeNoFsync = !fsync
 	config.ListenClientUrls = []url.URL{anyPort}
 	config.AdvertiseClientUrls = []url.URL{anyPort}
@@ -50,7 +50,7 @@ func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, erro
 	}
 }
 
-// clientURL is etcd's address for the apiserver.
+// clientURL returns the URL at which the apiserver reaches etcd.
 func clientURL(server *embed.Etcd) string {
 	return "http://" + server.Clients[0].Addr().String()
 }

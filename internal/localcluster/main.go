@@ -17,7 +17,7 @@ import (
 // kubernetesVersion is the release that go.mod pins.
 const kubernetesVersion = "v1.36.3"
 
-// startWithin is far longer than a start takes, for machines under load.
+// startWithin limits the time of a start. It is far longer than an ordinary start, for machines under load.
 const startWithin = 2 * time.Minute
 
 // settings are the command's flags.
@@ -127,7 +127,7 @@ func runCluster(cmd *cobra.Command, o settings) (err error) {
 	defer cancel()
 	c, err := startCluster(starting, dir, o)
 	if ctx.Err() != nil && err != nil {
-		return nil // stopped while starting
+		return nil // the program was told to stop while it started
 	}
 	if err != nil {
 		return err

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// withParent ends the context when the parent process has ended. It polls the parent's PID. The kernel's signal would
-// come when the parent's thread ends, which in a Go program can be at any time.
+// withParent cancels the context when the parent process has ended. It polls the parent's PID. The kernel's signal
+// (Pdeathsig) would come when the thread that started this process ends, in a Go program possibly at any time.
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	parent := os.Getppid()

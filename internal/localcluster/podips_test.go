@@ -15,7 +15,8 @@ import (
 // insideNamespace is set in the test program that runs inside the network namespace.
 const insideNamespace = "LOCALCLUSTER_TEST_INSIDE_NAMESPACE"
 
-// TestPodsListenOnTheirAddresses checks, in a network namespace with local pod addresses, that a pod listens on its address.
+// TestPodsListenOnTheirAddresses checks that a pod listens on its own address, in a network namespace
+// where pod addresses are local addresses.
 func TestPodsListenOnTheirAddresses(t *testing.T) {
 	if os.Getenv(insideNamespace) == "" {
 		command := exec.Command(os.Args[0], "-test.v", "-test.run=^TestPodsListenOnTheirAddresses$")

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// asProgram makes the test binary run as the program, which saves linking the program a second time.
+// asProgram is the environment variable with which the test binary runs as the program. So the program is not linked a second time.
 const asProgram = "LOCALCLUSTER_TEST_AS_PROGRAM=1"
 
 func TestMain(m *testing.M) {
@@ -50,7 +50,7 @@ type localCluster struct {
 // start runs the program until it reports that it is ready.
 func start(t *testing.T, env []string, args ...string) *localCluster {
 	t.Helper()
-	args = append(args, "--exit-with-parent") // a killed test leaves no process behind
+	args = append(args, "--exit-with-parent") // the program ends even if the test is killed
 	local := &localCluster{command: exec.Command(os.Args[0], args...), stderr: new(bytes.Buffer)}
 	local.command.Env = append(append(os.Environ(), asProgram), env...)
 	local.command.Stderr = local.stderr
@@ -77,7 +77,7 @@ func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	must(t, err)
-	config.QPS = -1 // otherwise the client, not the cluster, would be measured
+	config.QPS = -1 // otherwise a test would measure the client's rate limit
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
 	return client
@@ -161,7 +161,7 @@ func TestResumesFromItsFolder(t *testing.T) {
 	}
 }
 
-// oldCredentials returns a client with the kubeconfig of an earlier run and the port of the current run.
+// oldCredentials returns a client with the credentials of an earlier run's kubeconfig, and the address of the current run.
 func oldCredentials(t *testing.T, kubeconfig []byte, now *localCluster) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
@@ -185,7 +185,7 @@ func TestEndsWithItsParent(t *testing.T) {
 	})
 	must(t, parent.Process.Kill())
 	parent.Wait()
-	// The lock of the state folder is released when its process has ended.
+	// The kernel releases the lock of the state folder when the program has ended.
 	eventually(t, "the program to end", func() error {
 		state, err := openStateDir(dir)
 		if err != nil {

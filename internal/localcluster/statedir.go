@@ -36,7 +36,7 @@ func openStateDir(path string) (stateDir, error) {
 	if err != nil {
 		return dir, fmt.Errorf("lock state folder %s: %w", dir.path, err)
 	}
-	// The kernel releases the lock with the process, however it ends.
+	// The kernel releases the lock when the process ends, however the process ends.
 	if err := syscall.Flock(int(dir.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		dir.lock.Close()
 		return dir, fmt.Errorf("state folder %s is in use by another localcluster: %w", dir.path, err)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// pollEvery is short because each wait is part of every test's start.
+// pollEvery is short, because every test that starts a cluster waits for these polls.
 const pollEvery = 20 * time.Millisecond
 
 // awaitAPI waits until the apiserver is ready, which includes the default roles and namespaces.
@@ -25,8 +25,8 @@ func (c *cluster) awaitAPI(ctx context.Context, config *rest.Config) error {
 	})
 }
 
-// awaitUsable waits for a user's first requirements: Ready nodes, and the default service account and cluster CA of
-// every pod. Controllers create these two, which shows that the controllers run.
+// awaitUsable waits until pods can run: until the nodes are Ready, and the default namespace has the service account
+// and the cluster CA that every pod needs. Controllers create these two objects, which shows that the controllers run.
 func (c *cluster) awaitUsable(ctx context.Context, config *rest.Config, nodes int) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

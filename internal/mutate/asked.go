@@ -30,10 +30,10 @@ type test struct {
 	name  string // "TestX", or "TestX/part"
 	took  time.Duration
 	ran   map[int]bool
-	parts []string // names of its subtests, until learn has tried them
+	parts []string // names of its subtests, which learn may run separately
 }
 
-// about returns the tests of a package. The first call for a package runs them.
+// about returns the tests of a package. The first call for a package builds the tests and runs them without a mutant.
 func (t tests) about(pkg string) (known *asked, err error) {
 	t.knows.Lock()
 	defer t.knows.Unlock()
@@ -84,7 +84,7 @@ func (t tests) pass(pkg, binary string, names []string) (found []test) {
 	return found
 }
 
-// learn runs each test of a package separately. A test that fails without a mutant is not used.
+// learn runs each test of a package separately, and divides long tests into subtests. A test that fails without a mutant is not used.
 func (t tests) learn(pkg, binary string, names []string) (found []test) {
 	for _, x := range t.each(pkg, binary, names, true) {
 		if x.took > t.divided && len(x.parts) > 1 {
@@ -103,7 +103,7 @@ func (t tests) learn(pkg, binary string, names []string) (found []test) {
 func (t tests) each(pkg, binary string, names []string, tell bool) (passed []test) {
 	ran, failed := make([]test, len(names)), make([]error, len(names))
 	var several sync.WaitGroup
-	free := make(chan struct{}, 4) // tests at a time; most of the time, tests wait for servers
+	free := make(chan struct{}, 4) // limits the tests that run at the same time; most of the time, a test waits for servers
 	for i, name := range names {
 		free <- struct{}{}
 		several.Go(func() {
@@ -125,7 +125,7 @@ func (t tests) each(pkg, binary string, names []string, tell bool) (passed []tes
 	return passed
 }
 
-// names lists a package's tests, seeds of fuzz tests and examples.
+// names lists the names of a package's tests, fuzz tests and examples. Fuzz tests run only with their seeds.
 func (t tests) names(pkg, binary string) (names []string, err error) {
 	list := exec.Command(binary, "-test.list=^(Test|Fuzz|Example)")
 	list.Dir = filepath.Join(t.root, pkg)
@@ -160,7 +160,7 @@ type question struct {
 	binary string
 	mutant int // number of the enabled mutant
 	limit  time.Duration
-	names  []string // whole tests, or subtests of one
+	names  []string // names of tests, or of subtests of a single test
 	all    bool     // continue after a failure, and print all results
 }
 
@@ -171,10 +171,10 @@ type answer struct {
 	err error
 }
 
-// memory limits a test's process, in KiB: a mutant with an endless loop must not use all memory.
+// memory limits the address space of a test's process, in KiB, because a mutant may allocate memory in an endless loop.
 const memory = 8 << 20
 
-// run runs tests. Their program is in a separate folder, with a file that names the enabled mutant.
+// run runs tests. It links their program into a new folder, beside a file with the number of the enabled mutant.
 func (t tests) run(pkg string, q question) (a answer) {
 	dir, err := os.MkdirTemp(t.copy.dir, "run")
 	if err != nil {
@@ -186,7 +186,7 @@ func (t tests) run(pkg string, q question) (a answer) {
 	if err := errors.Join(os.Link(q.binary, program), chosen); err != nil {
 		return answer{err: err}
 	}
-	// The timeout of the test program comes first, and prints where a test hangs.
+	// The test program's own timeout is shorter than this timeout, because the program prints where a test hangs.
 	ctx, cancel := context.WithTimeout(context.Background(), q.limit+10*time.Second)
 	defer cancel()
 	flags := []string{"-test.short", "-test.timeout=" + q.limit.String(), "-test.run=" + pattern(q.names)}

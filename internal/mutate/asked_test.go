@@ -29,7 +29,7 @@ func namesOf(tests []test) (names []string) {
 	return names
 }
 
-// TestWho checks the tests that can detect a mutant, fast tests first.
+// TestWho checks the tests chosen for a mutant: only tests that execute the mutant, fast tests first.
 func TestWho(t *testing.T) {
 	known := asked{tests: []test{
 		{name: "TestSlow", took: time.Minute, ran: map[int]bool{1: true, 2: true}},
@@ -80,8 +80,8 @@ func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	return drawn, asking
 }
 
-// TestTry checks the verdicts on the mutants of a small package. A test, a subtest or a child process with an empty environment detects
-// some mutants. Other mutants run only in a failing or flaky test, cannot be switched, or do not compile.
+// TestTry checks the verdicts on the mutants of a small package. Some mutants are detected by a test, a subtest, or a child
+// process with an empty environment. Other mutants run only in a failing or flaky test, cannot be switched, or do not compile.
 func TestTry(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	t.Setenv("MARK", mark)
@@ -173,15 +173,15 @@ func TestByChance(t *testing.T) {
 				if got[what] = verdict + by; d.own != (what == "8: 4 becomes 5") {
 					t.Errorf("%s is built by itself: %t", what, d.own)
 				}
-				write(t, mark, "") // from the second mutant on
+				write(t, mark, "") // so TestByChance fails once for each mutant after the first
 			}
 			compare.Check(t, want, got)
 		})
 	}
 }
 
-// byThemselves builds one program that has, for each mutant, a package with only this mutant and a test. Separate programs would take ten
-// times as long.
+// byThemselves builds a test program. For each mutant, it has a package with only this mutant, and a
+// test that runs the package. Separate programs would take ten times as long.
 func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary string) {
 	t.Helper()
 	imports, calls := "import \"testing\"\n", ""
@@ -201,7 +201,7 @@ func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary st
 	return binary
 }
 
-// TestSwitched checks that every call with an enabled mutant in the common build has the same effect as in a separate build.
+// TestSwitched checks that each mutant has the same effect in the common build, where a switch enables it, as in a separate build.
 func TestSwitched(t *testing.T) {
 	const lived = `package a
 
@@ -286,7 +286,8 @@ func TestWrite(*testing.T) { Live() }
 	}
 }
 
-// TestPatience checks that slow tests do not count as hanging, and that a mutant that makes a test hang is detected by its timeout.
+// TestPatience checks that the timeout of slow tests allows for their normal duration, and that the
+// name of a hanging test is found in the output.
 func TestPatience(t *testing.T) {
 	of := tests{limit: 10 * time.Minute}
 	for took, want := range map[time.Duration]time.Duration{

@@ -53,7 +53,7 @@ func (b *build) compile(pkg, binary string) error {
 	return nil
 }
 
-// weave returns the build with all drawn mutants. It marks mutants that cannot be switched.
+// weave returns the build with all drawn mutants behind switches. For mutants that cannot be switched, it sets the field own.
 func (c *checker) weave(root string, sources map[string][]*source, drawn []*mutant) (*build, error) {
 	b, err := newBuild(root)
 	if err != nil {

@@ -93,11 +93,11 @@ func run(n int, seeds string, limit time.Duration, own bool, several int, patter
 // draw is a drawn mutant with its result.
 type draw struct {
 	*mutant
-	label   string // "7:12", the twelfth of seed 7
+	label   string // such as "7:12" for the twelfth mutant of seed 7
 	verdict string
 }
 
-// draw draws n mutants of all, and replaces drawn mutants that do not compile.
+// draw draws n mutants from all. Drawn mutants that do not compile are replaced.
 func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*source) (drawn []draw, err error) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -117,7 +117,7 @@ func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*
 	return drawn, nil
 }
 
-// tests returns the tests for the drawn mutants.
+// tests numbers the drawn mutants, and returns the tests with a build that has these mutants.
 func (c *checker) tests(root string, sources map[string][]*source, drawn []draw) (t tests, err error) {
 	t = tests{root: root, drawn: map[string]int{}, knows: &sync.Mutex{}, known: map[string]*asked{}, files: map[string]*source{}}
 	var mutants []*mutant
@@ -158,7 +158,7 @@ func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error
 	return found, err
 }
 
-// atOnce calls a function for all drawn mutants, a few at a time, since tests mostly wait.
+// atOnce calls do for all drawn mutants, at most few at the same time. Several calls overlap well, because tests mostly wait.
 func atOnce(few int, drawn []draw, do func(*draw) error) error {
 	failed, free := make([]error, len(drawn)), make(chan struct{}, few)
 	var several sync.WaitGroup
@@ -173,7 +173,7 @@ func atOnce(few int, drawn []draw, do func(*draw) error) error {
 	return errors.Join(failed...)
 }
 
-// ask runs packages' tests on a mutant. It sets and prints the verdict.
+// ask runs the tests of the packages that match patterns on a mutant. It sets and prints the mutant's verdict.
 func (t tests) ask(d *draw, patterns []string) error {
 	began, first := time.Now(), d.verdict == ""
 	by, err := "", error(nil)
@@ -197,7 +197,7 @@ func module() (root, path string, err error) {
 	return root, path, nil
 }
 
-// product lists the folders of the packages that match patterns (default: all), without packages for tests only.
+// product lists the folders of the packages that match patterns (default: all), except for packages below internal.
 func product(root string, patterns []string) (folders []string, err error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
@@ -230,11 +230,10 @@ type tests struct {
 	knows *sync.Mutex
 	known map[string]*asked // by package
 	limit time.Duration
-	slow  []string // the packages with such slow tests that recording each test's mutants is worthwhile
-	// The longest duration of a test that runs as a whole. A longer test is run by its subtests, if each of them passes
-	// separately.
+	slow  []string // packages whose tests are so slow that each test's mutants are always recorded separately
+	// The longest duration of a test that runs as a whole. A longer test is divided into its subtests, if each subtest passes separately.
 	divided time.Duration
-	// If a package's tests take longer than this for all of its mutants, the mutants of each test are recorded.
+	// If a package's tests take longer than this for all of its mutants, the mutants of each test are recorded separately.
 	worth time.Duration
 }
 
@@ -268,7 +267,7 @@ func (t tests) try(m *mutant, patterns []string) (verdict, by string, err error)
 	return survives, "", nil
 }
 
-// byItself builds the tests of a package with one mutant only, if it cannot be switched.
+// byItself builds the tests of a package with only one mutant, which cannot be switched.
 func (t tests) byItself(pkg string, m *mutant) (binary string, err error) {
 	one, err := newBuild(t.root)
 	if err != nil {
@@ -324,10 +323,10 @@ func groups(able []test) (all [][]test) {
 	return all
 }
 
-// failure matches the name of a failed or hanging test in its output.
+// failure matches the name of a failed or hanging test in the output of a test program.
 var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: |\trunning tests:\n\t\t)(\w+)`)
 
-// first runs tests until one fails, and returns its name. A mutant that exceeds the timeout is detected.
+// first runs tests until one fails, and returns the name of this test. A run that exceeds the timeout counts as failed.
 func (t tests) first(pkg string, q question, group []test) (name string, failed bool) {
 	q.names, q.limit = nil, t.timeout(group)
 	for _, x := range group {
@@ -340,8 +339,8 @@ func (t tests) first(pkg string, q question, group []test) (name string, failed 
 	return name, said.err != nil
 }
 
-// timeout returns the timeout of tests: ten times their normal duration and 20 seconds, at most the limit. It is at
-// least three times their normal duration.
+// timeout returns the timeout of tests: 20 seconds plus ten times their normal duration, but at most
+// the limit. In any case, it is at least three times their normal duration.
 func (t tests) timeout(group []test) time.Duration {
 	var took time.Duration
 	for _, x := range group {

@@ -17,7 +17,7 @@ type mutant struct {
 	at         [2]int // line and column
 	begin, end int
 	text       string
-	what       string // description, "< becomes <="
+	what       string // description, such as "< becomes <="
 	node       ast.Node
 	body       *ast.BlockStmt // of the enclosing function
 	number     int            // among the drawn mutants
@@ -37,8 +37,8 @@ var opposites = map[token.Token]token.Token{
 	token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
 }
 
-// source is a file of the product, and its possible mutants in order of their places: an outer mutant comes before the
-// mutants inside it.
+// source is a file of the product with its possible mutants, ordered by position. The mutant of an
+// outer expression comes before the mutants inside this expression.
 type source struct {
 	name, path string // relative to the module's root, and the full path
 	content    []byte
@@ -47,7 +47,7 @@ type source struct {
 	mutants    []*mutant
 }
 
-// sourcesOf reads the product's files in a folder.
+// sourcesOf reads the Go files in a folder, except for tests.
 func sourcesOf(root, folder string) (all []*source, err error) {
 	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 	if err != nil {
@@ -139,8 +139,8 @@ func (c *collector) visit(n ast.Node) bool {
 	return true
 }
 
-// statements finds statements that can be left out: calls for their effect, and assignments to existing variables. The
-// condition of an if can become always true or always false.
+// statements adds mutants that leave out a statement: a call whose results are unused, or an assignment to
+// existing variables. For each if statement, it adds mutants whose condition is always true or always false.
 func (c *collector) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -157,7 +157,7 @@ func (c *collector) statements(list []ast.Stmt) {
 	}
 }
 
-// isText reports whether an operator joins strings, for which there is no minus.
+// isText reports whether an expression adds a string literal, because strings cannot be subtracted.
 func isText(n *ast.BinaryExpr) bool {
 	for _, side := range []ast.Expr{n.X, n.Y} {
 		switch e := side.(type) {

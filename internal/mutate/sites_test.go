@@ -23,7 +23,7 @@ func less(a, b int, done bool) bool {
 }
 `
 
-// TestMutants checks the mutants of a small file, and that the file can be parsed with each.
+// TestMutants checks which mutants a small file has, and that the file can be parsed with each mutant.
 func TestMutants(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "sample.go"), sample)
@@ -48,8 +48,8 @@ func TestMutants(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestSomebodyIsAsked checks that every package has tests, or is used by another package with tests. Otherwise its mutants would survive
-// untested.
+// TestSomebodyIsAsked checks that every package has tests, or that another package with tests uses it.
+// Otherwise no test would run on the package's mutants.
 func TestSomebodyIsAsked(t *testing.T) {
 	root, _, err := module()
 	must(t, err)
@@ -65,7 +65,7 @@ func TestSomebodyIsAsked(t *testing.T) {
 	}
 }
 
-// TestOthers checks the first package whose tests cover a folder's code.
+// TestOthers checks which other package's tests run first on the mutants of a folder.
 func TestOthers(t *testing.T) {
 	for folder, want := range map[string]string{
 		"analysis": "./strategies", "analysis/provider": "./reconciler/measure",

@@ -22,7 +22,7 @@ type wrap struct {
 // name is the import name of the package on in copies.
 const name = "mutantOn"
 
-// weave inserts all wraps into a file. If two wraps have the same bytes, the first is the outer one.
+// weave inserts all wraps into a file. If two wraps surround the same bytes, the text of the first wrap is outside.
 func weave(content []byte, wraps []wrap) (woven []byte) {
 	slices.SortStableFunc(wraps, func(x, y wrap) int { return cmp.Or(x.begin-y.begin, y.end-x.end) })
 	opening, closing, instead := map[int]string{}, map[int]string{}, map[int]wrap{}
@@ -48,7 +48,7 @@ func weave(content []byte, wraps []wrap) (woven []byte) {
 	return woven
 }
 
-// woven returns the file with the given mutants behind switches. An own mutant only notes that its function runs.
+// woven returns the file with the given mutants behind switches. For mutants with own set, it only records that their function runs.
 func (s *source) woven(path string, mutants []*mutant, info *types.Info) []byte {
 	clause := s.offset(s.file.Name.End())
 	wraps := []wrap{{begin: clause, end: clause, before: fmt.Sprintf("; import %s %q", name, path)}}
@@ -71,8 +71,8 @@ func (s *source) woven(path string, mutants []*mutant, info *types.Info) []byte 
 	return weave(s.content, wraps)
 }
 
-// switched returns code with the original effect or, if the mutant is enabled, with the mutant's effect. No expression
-// is evaluated twice. If the code does not compile, the mutant is built separately.
+// switched returns wraps that put a mutant behind a switch: the code has the mutant's effect if it is enabled, and otherwise the
+// original effect. No expression is evaluated twice. If the resulting code does not compile, the mutant is built separately.
 func (s *source) switched(m *mutant, info *types.Info) []wrap {
 	around := func(n ast.Node, before, after string) wrap {
 		return wrap{begin: s.offset(n.Pos()), end: s.offset(n.End()), before: before, after: after}
@@ -114,7 +114,7 @@ var functions = map[token.Token]string{
 	token.ADD: "Sum", token.SUB: "Difference", token.MUL: "Product", token.QUO: "Quotient",
 }
 
-// typeOf returns the file's name for an expression's type. If the file has no name for it, the code does not compile.
+// typeOf returns the name of an expression's type in the file. If the file does not import the type's package, this name does not compile.
 func (s *source) typeOf(e ast.Expr, info *types.Info) string {
 	return types.TypeString(types.Default(info.TypeOf(e)), func(p *types.Package) string {
 		for _, spec := range s.file.Imports {
@@ -132,8 +132,8 @@ func (s *source) typeOf(e ast.Expr, info *types.Info) string {
 	})
 }
 
-// reckoned reports whether a node is part of a constant expression that needs arbitrary precision, such as 3/2 as a
-// float. A function call would give another value.
+// reckoned reports whether a node is part of a constant expression that the compiler evaluates with
+// arbitrary precision, such as 3/2 as a float. A function call in the expression would give another value.
 func (s *source) reckoned(node ast.Node, info *types.Info) (is bool) {
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if n == nil || node.Pos() < n.Pos() || n.End() < node.End() {

@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// livesThrough has the other packages whose tests use a package's code, by a prefix of the package's folder. These
-// tests run if the package's tests do not detect a mutant. The longest prefix counts.
+// livesThrough has, by the beginning of a package's folder, the other packages whose tests use the package's
+// code. These tests run if the package's tests do not detect a mutant. The longest matching beginning counts.
 var livesThrough = map[string][]string{
 	"":                     nil,
 	"strategies":           {"./reconciler/...", "./views/...", "./simulate"},

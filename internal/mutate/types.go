@@ -97,8 +97,8 @@ func (c *checker) types(folder string, sources []*source) (*types.Info, error) {
 	return known.info, nil
 }
 
-// compiles reports whether a file compiles with other content. The other files of the package are used without function
-// bodies, which the change cannot break.
+// compiles reports whether the package compiles if file s has the given content. The other files of
+// the package are checked without function bodies, because the change cannot break them.
 func (c *checker) compiles(s *source, content []byte) bool {
 	if !c.built[s.path] {
 		return false
@@ -151,7 +151,7 @@ func (c *checker) program(folder string, sources []*source, m *mutant) (bool, er
 	return false, nil
 }
 
-// fit returns the mutants of a file: in, which compile together, and more. It marks mutants of more without a switch.
+// fit returns the mutants of in and of more. The mutants of in compile together. For mutants of more that do not, fit sets own.
 func (c *checker) fit(s *source, in, more []*mutant, info *types.Info) []*mutant {
 	all := slices.Concat(in, more)
 	if len(more) == 0 || c.compiles(s, s.woven(c.path, all, info)) {

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Provider is an OpenID Connect provider for this flow.
+// Provider is an OpenID Connect provider for the authorization code flow.
 type Provider struct {
 	*httptest.Server
 	t   testing.TB
@@ -28,7 +28,7 @@ type Provider struct {
 	mu     sync.Mutex
 	asked  map[string]url.Values // authorization requests by code
 	claims map[string]any        // the user's claims
-	sign   *rsa.PrivateKey       // signs the ID token; nil for key
+	sign   *rsa.PrivateKey       // signs the ID token instead of key, unless it is nil
 }
 
 // New starts a provider with one client: dash, with secret s3cret.
@@ -105,8 +105,8 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	send(w, 200, map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 3600, "id_token": signed + "." + b64(signature)})
 }
 
-// SignsIn sets the claims of the next user's ID token, besides the claims of the flow. If key is not nil, key signs the
-// token instead of the provider's key.
+// SignsIn sets claims of the next user's ID token, in addition to the claims that the flow requires.
+// If key is not nil, it signs the token instead of the provider's key.
 func (p *Provider) SignsIn(claims map[string]any, key *rsa.PrivateKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

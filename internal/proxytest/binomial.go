@@ -2,8 +2,8 @@ package proxytest
 
 import "math"
 
-// Within999 reports whether k is a usual result of n draws with probability p: "k or fewer" and "k or more" are each at
-// least as frequent as 1 in 2000. It is exact. With n = 1000 and p = 0.2, it is true for k from 159 to 243.
+// Within999 reports whether k successes are a usual result of n draws with probability p: "k or fewer" and "k or more" each
+// have a probability of at least 1 in 2000. It computes exactly. With n = 1000 and p = 0.2, it is true for k from 159 to 243.
 func Within999(k, n int, p float64) bool {
 	const rare = 0.0005
 	if k < 0 || k > n {
@@ -12,7 +12,7 @@ func Within999(k, n int, p float64) bool {
 	return atMost(k, n, p) >= rare && atMost(n-k, n, 1-p) >= rare
 }
 
-// atMost returns the probability of k or fewer of n.
+// atMost returns the probability of k or fewer successes in n draws with probability p.
 func atMost(k, n int, p float64) float64 {
 	switch {
 	case k >= n, p <= 0:

@@ -23,8 +23,7 @@ type Request struct {
 	Cookies map[string]string
 }
 
-// Result is the result of one request. Latency counts from the scheduled time, so it includes the time for which
-// earlier answers have delayed the request.
+// Result is the result of one request. Latency counts from the scheduled time, so it includes any delay before the request was sent.
 type Result struct {
 	At      time.Time // scheduled time
 	Latency time.Duration
@@ -57,8 +56,8 @@ type Load struct {
 	results Results
 }
 
-// StartLoad sends perSecond requests per second at fixed times, each in a goroutine, even if earlier requests have no
-// answer. Connections are kept alive. next returns request n, from 0. The load ends with the test, or at Stop.
+// StartLoad sends perSecond requests per second at fixed times, each in a goroutine, even if earlier requests have no answer. Connections
+// are kept alive. The function next returns the request with number n, counted from 0. The load ends with the test, or at Stop.
 func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load {
 	tb.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -109,7 +108,7 @@ func Send(r Request) Result {
 	return send(client, time.Now(), r)
 }
 
-// Await sends a request every 20ms until wanted accepts a result. It fails the test after within.
+// Await sends a request every 20ms until wanted accepts the result. It fails the test if no result is accepted within the given time.
 func Await(tb testing.TB, within time.Duration, r Request, wanted func(Result) bool) {
 	tb.Helper()
 	client := newClient()

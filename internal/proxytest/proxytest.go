@@ -7,8 +7,8 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(proxytest.Main(m)) }
 //
-// internal/testcluster starts the cluster, and internal/crds installs the kinds of the routers. The product does not
-// use this package. Tests without these programs fail; they are never skipped.
+// internal/testcluster starts the cluster, and internal/crds installs the kinds of the routers. The
+// product does not use this package. If a program is missing, tests fail and are not skipped.
 package proxytest
 
 import (

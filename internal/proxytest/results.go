@@ -27,7 +27,7 @@ func (rs Results) Where(holds func(Result) bool) Results {
 	return some
 }
 
-// Between returns the results with scheduled times from one time to before another.
+// Between returns the results whose scheduled time is at or after the time "from", and before the time "to".
 func (rs Results) Between(from, to time.Time) Results {
 	return rs.Where(func(r Result) bool { return !r.At.Before(from) && r.At.Before(to) })
 }
@@ -86,8 +86,8 @@ func (rs Results) Latency(part float64) time.Duration {
 	return all[min(int(part*float64(len(all))), len(all)-1)]
 }
 
-// Until returns the time from "from" until a version has reached a share. From then on, the version's count in the next
-// run requests fits the share.
+// Until returns the time from "from" until a version has reached a share of the answers. This is the first
+// time from which on the version's number of answers in run successive requests satisfies Within999.
 func (rs Results) Until(from time.Time, version string, share float64, run int) (time.Duration, bool) {
 	after := rs.Where(func(r Result) bool { return !r.At.Before(from) })
 	for i := 0; i+run <= len(after); i++ {
@@ -98,8 +98,7 @@ func (rs Results) Until(from time.Time, version string, share float64, run int) 
 	return 0, false
 }
 
-// WantShare fails the test unless the version's number of answers is, by Within999, a likely result of draws with the
-// probability share.
+// WantShare fails the test unless the version's number of answers is, by Within999, a usual result of draws with probability share.
 func (rs Results) WantShare(tb testing.TB, what, version string, share float64) {
 	tb.Helper()
 	if k, n := rs.Of(version), len(rs); n == 0 || !Within999(k, n, share) {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// proxyReadyWithin is long because test packages share few cores.
+// proxyReadyWithin limits the time until Traefik answers. It is long because test packages share few cores.
 const proxyReadyWithin = 5 * time.Minute
 
 // The addresses are fixed, since the namespace has no other listeners. Traefik finds the entry point of a Gateway's
@@ -30,11 +30,10 @@ const (
 	ownURL      = "http://127.0.0.1:9000" // Traefik's ping and API
 )
 
-// configuration is Traefik's configuration besides its kubeconfig. Two throttles are 100ms, so that a test of twenty
-// changes takes seconds: the interval at which a provider reads the cluster (default 0), and the interval at which the
-// routing follows a provider (default 2s). Endpoints come from EndpointSlices, because Services' addresses are not
-// routed. allowEmptyServices is set as in Traefik's Helm chart: a Service without ready pods costs its share of the
-// answers, not the route.
+// configuration is Traefik's configuration besides its kubeconfig. Two throttles are 100ms, so that a test of twenty changes
+// takes seconds: the interval at which a provider reads the cluster (default 0), and the interval at which the routing follows
+// a provider (default 2s). Endpoints come from EndpointSlices, because Services' addresses are not routed. allowEmptyServices
+// is set as in Traefik's Helm chart: if a Service has no ready pods, only its share of the requests fails, not the whole route.
 var configuration = []string{
 	"--global.checkNewVersion=false",
 	"--global.sendAnonymousUsage=false",
@@ -65,8 +64,8 @@ type proxy struct {
 	err     error         // Traefik's error, once ended is closed
 }
 
-// startTraefik returns when Traefik answers its ping. The kernel kills Traefik when the thread that started it ends, so
-// that thread must last as long as Traefik.
+// startTraefik returns when Traefik answers its ping. The kernel kills Traefik when the thread that
+// started Traefik ends. Therefore a thread is locked until Traefik has ended.
 func startTraefik(kubeconfig string) (*proxy, error) {
 	root, err := testbin.Root()
 	if err != nil {
@@ -76,7 +75,7 @@ func startTraefik(kubeconfig string) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A high priority, if allowed, lets Traefik follow within the tests' settle time on a busy machine.
+	// With a high priority, if allowed, Traefik applies changes within the tests' settle time even on a busy machine.
 	p := &proxy{command: exec.Command("nice", append([]string{"-n", "-10", binary}, configuration...)...), log: &logBuffer{}, ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	p.command.Dir = filepath.Dir(kubeconfig)

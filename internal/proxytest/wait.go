@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// startedWithin is long because test packages share few cores.
+// startedWithin limits each wait for a condition. It is long because test packages share few cores.
 const startedWithin = 5 * time.Minute
 
 // AwaitReady waits until Deployments have all their pods ready and available.
@@ -44,7 +44,7 @@ func (w *World) PodIP(tb testing.TB, namespace, name string) string {
 	return ip
 }
 
-// AwaitVersions sends requests until each version has answered one.
+// AwaitVersions sends requests until each version has answered a request.
 func AwaitVersions(tb testing.TB, within time.Duration, r Request, versions ...string) {
 	tb.Helper()
 	missing := map[string]bool{}

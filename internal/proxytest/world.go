@@ -23,8 +23,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// GatewayName and GatewayNamespace are the Gateway in the parentRefs of every HTTPRoute. IngressRoutes name the entry
-// point "crd", and Ingresses the class "nginx".
+// GatewayName and GatewayNamespace name the Gateway for the parentRefs of every HTTPRoute.
+// IngressRoutes must name the entry point "crd", and Ingresses the class "nginx".
 const (
 	GatewayName      = "public"
 	GatewayNamespace = "gateways"
@@ -71,7 +71,7 @@ type World struct {
 	stop   func() // stops the cluster
 }
 
-// shared is package state because a start takes about five seconds, longer than most tests. Main ends it.
+// shared is the World of all tests in the package, because a start takes about five seconds. Main stops it.
 var shared struct {
 	sync.Once
 	world *World

@@ -27,14 +27,14 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is the program's user in the image, as in deploy/kubernetes.
+// user is the ID of the program's user and group in the image, as in deploy/kubernetes.
 const user = 65532
 
 // imageName returns the image's file name.
 func (r *release) imageName() string { return "image-" + r.version + ".tar" }
 
-// writeImage writes an OCI layout with an image for each Linux platform. An image has the program and TLS roots, but no
-// distribution. Time zones are in the program.
+// writeImage writes an OCI layout with an image for each Linux platform. An image has the program and
+// the TLS root certificates, but no Linux distribution. The time zones are compiled into the program.
 func (r *release) writeImage(programs map[platform]string) error {
 	index := mutate.IndexMediaType(v1.ImageIndex(empty.Index), types.OCIImageIndex)
 	images := 0
@@ -90,9 +90,9 @@ func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 	return r.configured(p, layer)
 }
 
-// roots returns the certificates that Mozilla trusts, in PEM, as the Go project publishes them. A file needs no parsing
-// at each start, and a cluster can mount its authority over the file. Certificates with constraints are left out, since
-// a file cannot express constraints.
+// roots returns, as PEM, the root certificates that Mozilla trusts and the Go project publishes. They are a
+// file in the image: the program need not parse them at each start, and a cluster can mount its own authority
+// over the file. Certificates with constraints are left out, because a PEM file cannot express constraints.
 func roots() []byte {
 	var b []byte
 	for root := range bundle.Roots() {
@@ -140,8 +140,7 @@ func (r *release) configured(p platform, layer v1.Layer) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// writeLayout writes the index as an OCI layout in a tar. The layout has the names under which containerd, Docker,
-// Podman and kind load an image.
+// writeLayout writes the index as an OCI layout in a tar. Annotations name the image for containerd, Docker, Podman and kind.
 func (r *release) writeLayout(index v1.ImageIndex) error {
 	dir, err := os.MkdirTemp("", "gitrollout-image")
 	if err != nil {
@@ -219,7 +218,7 @@ func push(ctx context.Context, file, to string, out io.Writer) error {
 	return err
 }
 
-// released returns the only image of a layout.
+// released returns the only image index of a layout.
 func released(dir string) (v1.ImageIndex, error) {
 	all, err := layout.ImageIndexFromPath(dir)
 	if err != nil {

@@ -2,7 +2,7 @@
 // has archives, an OCI image, manifests, a chart, SBOMs, and checksums. push sends the image to a registry. The
 // Makefile's targets release and push call it; internal/e2e tests its results.
 //
-// Equal sources give equal bytes: every time in an archive is the commit's.
+// Equal sources result in equal bytes, because every time in an archive is the time of the commit.
 package main
 
 import (

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// placeholder is the image in deploy/kubernetes.
+// placeholder is the image's name in deploy/kubernetes, which a release replaces.
 const placeholder = "registry.example.com/gitrollout"
 
 // writeManifests writes install.yaml: deploy/kubernetes with the image of the release, built by kustomize.

@@ -23,7 +23,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// fakeRelease returns a release, and small text files instead of its programs.
+// fakeRelease returns a release and, instead of its programs, small text files.
 func fakeRelease(t *testing.T) (*release, map[platform]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func fakeRelease(t *testing.T) (*release, map[platform]string) {
 	return r, programs
 }
 
-// archive writes the image of a fake release, and returns its file.
+// archive writes the image of a fake release, and returns the path of the image's tar.
 func archive(t *testing.T) string {
 	t.Helper()
 	r, programs := fakeRelease(t)
@@ -46,7 +46,8 @@ func archive(t *testing.T) string {
 	return filepath.Join(r.out, "image-v1.2.3.tar")
 }
 
-// TestPush checks that an image can be pushed twice. The registry then has the image for each Linux platform, and by its digest.
+// TestPush checks that an image can be pushed twice. The registry must then have the image index under
+// the printed digest, with an image for each Linux platform.
 func TestPush(t *testing.T) {
 	file := archive(t)
 	server := httptest.NewServer(registry.New())
@@ -75,7 +76,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushNeedsATag checks that an image without a tag is refused, because no manifest of the release uses "latest".
+// TestPushNeedsATag checks that a push without a tag is refused. Its tag would be "latest", which no manifest of the release uses.
 func TestPushNeedsATag(t *testing.T) {
 	if err := run(t.Context(), []string{"push", archive(t), "registry.example.com/gitrollout"}, &bytes.Buffer{}); err == nil {
 		t.Error("an image was pushed without a tag")

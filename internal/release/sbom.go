@@ -31,10 +31,10 @@ func parts(program string) ([]part, error) {
 	return all, nil
 }
 
-// purl returns the package URL, which names a package in both formats.
+// purl returns the package URL, which identifies the module in both SBOM formats.
 func (p part) purl() string { return "pkg:golang/" + p.path + "@" + p.version }
 
-// sha256 returns the module's hash in go.sum, the hash of a list of the module's files, or "" if there is none.
+// sha256 returns the module's hash from go.sum, in hex, or "" if there is none. It is a hash of the list of the module's files.
 func (p part) sha256() string {
 	encoded, ok := strings.CutPrefix(p.sum, "h1:")
 	raw, err := base64.StdEncoding.DecodeString(encoded)
@@ -47,8 +47,8 @@ func (p part) sha256() string {
 // object is a JSON object. Its keys are sorted in the document.
 type object map[string]any
 
-// writeSBOMs writes the SBOM of each program, as CycloneDX and as SPDX. Both come from the toolchain's list, without a
-// library or a network.
+// writeSBOMs writes the SBOM of each program, as CycloneDX and as SPDX. Both come from the list of
+// modules in the program's build info, without a library or a network.
 func (r *release) writeSBOMs(programs map[platform]string) error {
 	for p, path := range programs {
 		all, err := parts(path)
@@ -128,7 +128,7 @@ func (r *release) spdx(p platform, all []part) object {
 	}
 }
 
-// uuid derives a UUID (version 8 of RFC 9562) from platform, version and commit, so that equal releases are equal.
+// uuid derives a UUID (version 8 of RFC 9562) from platform, version and commit, so that a repeated build has the same UUID.
 func (r *release) uuid(p platform) string {
 	s := sha256.Sum256([]byte(r.base(p) + r.commit))
 	s[6], s[8] = s[6]&0x0f|0x80, s[8]&0x3f|0x80

@@ -8,17 +8,17 @@ import (
 	"path/filepath"
 )
 
-// signedAs is the namespace of the signature, so that a signature of a commit or a login is not valid for a release.
+// signedAs is the signature's namespace, so that a signature of a commit or of a login by the same key is not valid for a release.
 const signedAs = "gitrollout-release"
 
-// writeSums writes checksums.txt of all other files, like sha256sum, and signs it if there is a key.
+// writeSums writes the checksums of all other files to checksums.txt, as sha256sum does. It signs checksums.txt if there is a key.
 func (r *release) writeSums(map[platform]string) error {
 	files, err := os.ReadDir(r.out)
 	if err != nil {
 		return err
 	}
 	var text []byte
-	for _, f := range files { // by name
+	for _, f := range files { // sorted by name
 		data, err := os.ReadFile(filepath.Join(r.out, f.Name()))
 		if err != nil {
 			return err

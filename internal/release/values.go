@@ -15,7 +15,7 @@ import (
 type value struct {
 	path    string // "image.tag"
 	kind    string // type in the JSON Schema
-	initial any    // nil is the type's zero value
+	initial any    // the default; nil is the zero value of the type
 	meaning string
 	pattern string // pattern of a string, or ""
 }
@@ -23,10 +23,10 @@ type value struct {
 // dnsName matches the name of an object, or "".
 const dnsName = `^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 
-// needed lists the settings whose default cannot be removed.
+// needed lists the settings that the JSON schema requires, so that a user cannot remove their defaults.
 var needed = []string{"image.repository", "git.existingSecret", "rbac.apps", "admissionPolicy.actions"}
 
-// values returns the settings, in the order of the files. base has the defaults that deploy/kubernetes sets.
+// values returns the settings, in their order in the generated files. base has the defaults that deploy/kubernetes sets.
 func values(base manifests) []value {
 	return []value{
 		{"image.repository", "string", placeholder, "the image, without its tag", `^[^\s@]+$`},

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestWorkflowCallsMake checks that CI makes a release only by make and its variables, so that the release can be repeated elsewhere. CI
-// itself only signs the release with its identity, between make release and make push.
+// TestWorkflowCallsMake checks that the workflow makes a release only by make and its variables, so that the release can be repeated
+// elsewhere. Only the signature with the workflow's identity, between make release and make push, cannot be repeated elsewhere.
 func TestWorkflowCallsMake(t *testing.T) {
 	data, err := os.ReadFile("../../.github/workflows/release.yaml")
 	must(t, err)

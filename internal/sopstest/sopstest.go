@@ -1,5 +1,5 @@
-// Package sopstest makes keys and encrypts files like SOPS, for tests without the programs sops and gpg. The files in
-// render/sops/testdata, which SOPS has written, show that the format is compatible.
+// Package sopstest creates keys and encrypts files in the format of SOPS, so that tests need not run the programs
+// sops and gpg. The files in render/sops/testdata, which SOPS has written, show that the format is compatible.
 package sopstest
 
 import (
@@ -26,7 +26,7 @@ import (
 
 // Key is an age or OpenPGP key.
 type Key struct {
-	Name   string // its name in a Secret
+	Name   string // the key's name in the data of a Secret
 	Secret string
 	kind   string
 	about  map[string]string
@@ -99,8 +99,8 @@ func armored(open func(io.Writer) (io.WriteCloser, io.Closer, error), data []byt
 
 const when = "2026-01-02T03:04:05Z"
 
-// Encrypt encrypts a file for a key. In YAML it encrypts the values below keys for which matches is true, and records
-// encryptedRegex in the file. If encryptedRegex is "", it encrypts all values.
+// Encrypt encrypts a file for a key. In YAML, it encrypts the values below keys for which matches is true, and
+// records encryptedRegex in the file. If encryptedRegex is "", it ignores matches and encrypts all values.
 func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(key string) bool, to Key) string {
 	t.Helper()
 	e := &encrypter{t: t, key: make([]byte, 32), sum: sha512.New(), matches: matches}
@@ -140,7 +140,7 @@ func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(ke
 			t.Fatal(err)
 		}
 		return string(out)
-	case ".json": // keys are sorted, as in the output
+	case ".json": // the keys in content must be sorted, because the keys in the output are sorted
 		var doc yaml.Node
 		if err := yaml.Unmarshal([]byte(content), &doc); err != nil {
 			t.Fatal(err)
@@ -210,7 +210,7 @@ func (e *encrypter) node(n *yaml.Node, path []string) {
 	default:
 		text := n.Value
 		if n.ShortTag() == "!!bool" {
-			text = strings.ToUpper(text[:1]) + text[1:] // True and False, as in Python, SOPS's first language
+			text = strings.ToUpper(text[:1]) + text[1:] // True and False, because the first SOPS was written in Python
 		}
 		e.sum.Write([]byte(text))
 		for _, key := range path {
@@ -243,14 +243,14 @@ func (e *encrypter) seal(plain, about string) string {
 	return e.sealAs(plain, about, "!!str")
 }
 
-// Manifest encrypts a manifest of Secrets as usual: the values below data and stringData.
+// Manifest encrypts a manifest of Secrets as users do: only the values below data and stringData.
 func Manifest(t testing.TB, content string, to Key) string {
 	t.Helper()
 	return Encrypt(t, "secret.yaml", content, "^(data|stringData)$",
 		func(key string) bool { return key == "data" || key == "stringData" }, to)
 }
 
-// Whole encrypts all of a file, in the format of its name.
+// Whole encrypts all values of a file. The ending of name selects the format.
 func Whole(t testing.TB, name, content string, to Key) string {
 	t.Helper()
 	return Encrypt(t, name, content, "", nil, to)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Output collects the output of a process, which a test may read meanwhile.
+// Output collects the output of a process. A test may read the output while the process runs.
 type Output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -1,6 +1,6 @@
-// Package testbin gives tests the programs below bin/: gitrollout, and a control plane, a forge, a proxy. The Makefile
-// builds them. internal/testcluster, internal/giteatest, internal/proxytest and internal/e2e start them; the product
-// does not.
+// Package testbin gives tests the programs below bin/: gitrollout, a control plane, a forge and a
+// proxy. The Makefile builds these programs. internal/testcluster, internal/giteatest,
+// internal/proxytest and internal/e2e start them. The product does not use this package.
 package testbin
 
 import (
@@ -76,8 +76,8 @@ func Ensure(root, name, takes string) (string, error) {
 	return binary, nil
 }
 
-// lock serializes builds below a root. It locks the folder itself: a lock file would change with each run, so that go
-// test would not use its cache.
+// lock serializes builds below a root. It locks the folder bin and not a lock file, because such a
+// file would change with each run. Then go test would not use its cache.
 func lock(root string) (unlock func(), err error) {
 	dir := filepath.Join(root, "bin")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -39,13 +39,13 @@ const (
 // Cluster is a running control plane.
 type Cluster struct {
 	Kubeconfig string       // path of a kubeconfig with all rights
-	Config     *rest.Config // the same, without a rate limit; copy it before changing it
-	PodsURL    string       // address of the pods' HTTP, "" if the cluster does not simulate them
+	Config     *rest.Config // the client configuration of Kubeconfig, without a rate limit; copy it before changing it
+	PodsURL    string       // URL at which all simulated pods answer; "" if pods are not simulated
 	Kube       kubernetes.Interface
 }
 
-// shared is package state because a cluster for each test would take longer than all tests. It ends with the test
-// process.
+// shared is package state, because starting a cluster for each test would take longer than all tests.
+// The cluster ends with the test process.
 var shared = sync.OnceValues(func() (*Cluster, error) {
 	if path := os.Getenv(KubeconfigVariable); path != "" {
 		return open(path)
@@ -67,8 +67,7 @@ func Shared(tb testing.TB) *Cluster {
 	return c
 }
 
-// Start returns a cluster for this test alone, which ends with the test. It is for tests that stop or break the control
-// plane.
+// Start returns a cluster that only this test uses, and that ends with the test. It is for tests that stop or break the control plane.
 func Start(tb testing.TB) *Cluster {
 	tb.Helper()
 	c, stop, err := Launch()
@@ -79,8 +78,8 @@ func Start(tb testing.TB) *Cluster {
 	return c
 }
 
-// Launch starts a cluster with localcluster's flags. It is for harnesses whose cluster outlives a test and differs from
-// the shared one.
+// Launch starts a cluster with the given flags of localcluster. It is for harnesses whose cluster must
+// run longer than a test, or needs other flags than the shared cluster.
 func Launch(flags ...string) (c *Cluster, stop func(), err error) {
 	running, err := start(flags...)
 	if err != nil {

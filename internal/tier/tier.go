@@ -1,5 +1,5 @@
-// Package tier selects the tests of make test among the tests of make test-all. Both run the same packages: with -short
-// a package runs its first tier. internal/e2e and internal/e2e/traffic, whose tests need real servers, use it.
+// Package tier selects the tests that make test runs, called the first tier, from the tests that make test-all runs. Both run the same
+// packages, but make test runs them with -short. internal/e2e and internal/e2e/traffic use it, because their tests need real servers.
 package tier
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Select makes -short run only the given tests, unless -run names others. TestMain calls it after flag.Parse.
+// Select makes -short run only the given tests, unless the flag -run is set. TestMain calls it after flag.Parse.
 func Select(tests ...string) {
 	run := flag.Lookup("test.run")
 	if testing.Short() && run.Value.String() == "" {
@@ -17,7 +17,7 @@ func Select(tests ...string) {
 	}
 }
 
-// Rows skips a subtest in the first tier unless its name, without the test's name, is listed.
+// Rows skips a subtest with -short, unless its name, without the name of its parent test, is in names.
 func Rows(t *testing.T, names ...string) {
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")
@@ -26,7 +26,7 @@ func Rows(t *testing.T, names ...string) {
 	}
 }
 
-// All skips a test in the first tier.
+// All skips a test with -short, so that only make test-all runs it.
 func All(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

@@ -1,7 +1,7 @@
-// Package traefik pins the Traefik for the tests of internal/proxytest, the version of the Gateway API in this Traefik,
-// and Istio's API. internal/crds reads their CustomResourceDefinitions from the module cache. It is a separate module,
-// so that the product's go.mod has none of them.
+// Package traefik pins versions in its go.mod: Traefik for the tests of internal/proxytest, the Gateway API
+// of this Traefik, and Istio's API. internal/crds reads their CustomResourceDefinitions from the module
+// cache. The package is in a separate module, so that the product's go.mod requires none of these modules.
 package traefik
 
-// Nothing else imports Istio's API. The import keeps it in go.mod.
+// No other file imports Istio's API. This import keeps the module in go.mod.
 import _ "istio.io/api/label"

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// Pods have addresses in 10.244.0.0/16, whose last /24 is for nodes. Loopback addresses would be invalid in
-// EndpointSlices.
+// Pods have addresses in 10.244.0.0/16. The last /24 of this range is for nodes. Pods cannot have
+// loopback addresses, because these are invalid in EndpointSlices.
 var (
 	firstPodIP = netip.MustParseAddr("10.244.0.1")
 	lastPodIP  = netip.MustParseAddr("10.244.254.255")
@@ -15,8 +15,8 @@ var (
 // nodeIP returns the address of the n-th node, counted from 0.
 func nodeIP(n int) string { return fmt.Sprintf("10.244.255.%d", n+1) }
 
-// addressPool allocates pod addresses in turn. A released address is the last to be used again, so that a stale
-// endpoint does not reach a wrong pod.
+// addressPool allocates pod addresses in turn. A released address is reused as late as possible, so
+// that an outdated endpoint does not lead to another pod.
 type addressPool struct {
 	last  netip.Addr
 	taken map[netip.Addr]bool
@@ -36,7 +36,7 @@ func (p *addressPool) take() (string, error) {
 	return "", fmt.Errorf("no free pod address: all %d are taken", len(p.taken))
 }
 
-// keep reserves the address of an earlier run's pod.
+// keep reserves an address, such as the address of a pod from an earlier run.
 func (p *addressPool) keep(ip string) {
 	if address, err := netip.ParseAddr(ip); err == nil {
 		p.taken[address] = true

@@ -2,8 +2,8 @@
 // nodes, binds pods to them, reports the status that package podsim computes, answers HTTP for each pod, and terminates
 // pods.
 //
-// It works like a controller: watches feed a queue of pod names, and each pass reconciles a pod with the current state.
-// A pass may be lost, repeated or late.
+// It works like a controller: watches feed a queue of pod names, and each pass reconciles one pod with
+// the current state. A lost, repeated or late pass does no harm.
 package nodeagent
 
 import (
@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// workers is the number of pods handled in parallel: enough that a pod that waits for the apiserver delays no others.
+// workers is the number of pods that are handled in parallel. So a pod whose pass waits for the apiserver does not delay other pods.
 const workers = 32
 
 // Options configure the simulation.
@@ -48,7 +48,7 @@ type Agent struct {
 	clock   func() time.Time
 }
 
-// New opens the address on which the pods answer; Run does everything else.
+// New opens the listeners for requests to pods and for logs. Run does everything else.
 func New(client kubernetes.Interface, options Options) (*Agent, error) {
 	server, err := newServer(options)
 	if err != nil {
@@ -67,7 +67,7 @@ func New(client kubernetes.Interface, options Options) (*Agent, error) {
 	return a, err
 }
 
-// PodsURL returns the address of all pods. A request selects a pod by path or Host.
+// PodsURL returns the URL at which all pods answer. A request selects a pod by the path or the Host header.
 func (a *Agent) PodsURL() string { return a.server.url() }
 
 // Run registers the nodes, calls ready, and serves pods until the context ends.
@@ -163,7 +163,7 @@ func (a *Agent) resume() error {
 	return nil
 }
 
-// handleNext takes one pod off the queue. It returns false when the queue is closed.
+// handleNext handles the next pod in the queue. It returns false when the queue is closed.
 func (a *Agent) handleNext(ctx context.Context) bool {
 	key, closed := a.queue.Get()
 	if closed {

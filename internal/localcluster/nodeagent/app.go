@@ -13,14 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// app is the program of a simulated pod. It returns the pod's identity, with the errors and latency of its behaviour.
+// app is the HTTP handler of a simulated pod. It returns the pod's identity, with the latency and the failures of its behaviour.
 type app struct {
 	identity  identity
 	behaviour podsim.Behaviour
 	ready     atomic.Bool
 	requests  atomic.Int64
 	failures  atomic.Int64
-	slow      atomic.Int64 // number of requests times their latency, in microseconds
+	slow      atomic.Int64 // sum of the latencies of all requests, in microseconds
 }
 
 // identity is the response of a pod.
@@ -44,8 +44,8 @@ func (a *app) setReady(status corev1.PodStatus) {
 	a.ready.Store(status.ContainerStatuses[0].Ready)
 }
 
-// ServeHTTP answers any path with the pod's identity, and /readyz with its readiness. X-Ready is the readiness when the
-// request arrived, for tests of routing. A terminating pod still serves, with an unchanged X-Ready.
+// ServeHTTP answers /readyz with the pod's readiness, /metrics with metrics, and any other path with the pod's identity. X-Ready is
+// the readiness when the request arrived, for tests of routing. A terminating pod still answers, and its X-Ready does not change.
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ready := a.ready.Load()
 	w.Header().Set("X-Ready", strconv.FormatBool(ready))
@@ -105,7 +105,7 @@ func (a *app) metrics(w http.ResponseWriter) {
 		"http_request_duration_seconds_sum %g\nhttp_request_duration_seconds_count %d\n", all, float64(a.slow.Load())/1e6, all)
 }
 
-// fails spreads the failing share evenly over the requests, counted from 1, so that tests do not depend on chance.
+// fails reports whether a request, counted from 1, fails. Failures are spread evenly, so that tests do not depend on chance.
 func (a *app) fails(request int64) bool {
 	failedBy := func(n int64) int64 { return int64(float64(n)*a.behaviour.FailRate + 0.5) }
 	return failedBy(request) > failedBy(request-1)

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// get returns the app's answer.
+// get returns the app's response to a GET request.
 func get(app *app, path string) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
@@ -74,7 +74,7 @@ func TestAppFailsItsShare(t *testing.T) {
 	}
 }
 
-// TestAppHasMetrics checks that a pod counts its answers for Prometheus, but not the scrapes.
+// TestAppHasMetrics checks that the metrics of a pod count its answers, but not the answers to /metrics.
 func TestAppHasMetrics(t *testing.T) {
 	app := &app{behaviour: podsim.Behaviour{FailRate: 0.5, Latency: time.Millisecond}}
 	if fresh := get(app, "/metrics").Body.String(); strings.Contains(fresh, "500") {

@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// life is a pod's state that the API lacks: times finer than a second, and whether the agent's last write has come back
-// in the watch.
+// life is the state of a pod that the API does not have: times finer than a second, and the version of the agent's last write.
 type life struct {
 	podsim.Life
 	uid      types.UID
@@ -38,8 +37,8 @@ func newLives() *lives {
 	}
 }
 
-// reserve selects the node with the fewest pods. It counts the pod there immediately, so that pods that are bound at
-// the same time are spread.
+// reserve returns the node with the fewest pods, and immediately counts the pod as one more pod on
+// this node. So pods that are bound at the same time are spread over the nodes.
 func (l *lives) reserve(pod *corev1.Pod, nodes []string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,8 +72,8 @@ func (l *lives) settle(pod *corev1.Pod, node string) *life {
 	return known
 }
 
-// begin returns the life of a bound pod; the first call starts the pod's clock and gives it an address. A pod from an
-// earlier run keeps both.
+// begin returns the life of a bound pod. The first call for a pod records its start time, and gives it
+// an address. A pod from an earlier run keeps its start time and its address.
 func (l *lives) begin(pod *corev1.Pod, now time.Time) (life, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +107,7 @@ func (l *lives) wrote(pod *corev1.Pod, version string) {
 	}
 }
 
-// lastWrite returns the resource version from wrote for this UID, or "".
+// lastWrite returns the resource version that wrote has recorded for this pod's UID, or "".
 func (l *lives) lastWrite(pod *corev1.Pod) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// logVariable is the environment variable with a container's log. A pod's annotation adds lines while the pod runs.
+// logVariable is the environment variable with the lines of a container's log. While a pod runs, its annotation adds further lines.
 const (
 	logVariable   = "LOCALCLUSTER_LOG"
 	logAnnotation = "localcluster/log"
@@ -113,8 +113,8 @@ func isOver(pod *corev1.Pod, container string) bool {
 	return statusOf(pod, container).State.Running == nil
 }
 
-// logOf returns the lines of LOCALCLUSTER_LOG, or a default line. Containers, except init containers, then have the lines
-// of the pod's annotation.
+// logOf returns the lines of a container's log: the lines of LOCALCLUSTER_LOG, or a default line.
+// Except in init containers, the lines of the pod's annotation follow.
 func logOf(pod *corev1.Pod, container string) []string {
 	text := container + " has nothing to say"
 	for i, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
@@ -133,8 +133,8 @@ func logOf(pod *corev1.Pod, container string) []string {
 	return strings.Split(text, "\n")
 }
 
-// selected formats lines. Like a kubelet, it first selects the last tailLines lines since sinceSeconds or sinceTime, and
-// then their first limitBytes bytes. Lines are one microsecond apart.
+// selected formats the log lines that a query selects. Like a kubelet, it takes the last tailLines lines, omits lines before
+// sinceSeconds or sinceTime, and cuts the rest after limitBytes bytes. The times of successive lines are one microsecond apart.
 func selected(lines []string, start time.Time, query url.Values) []byte {
 	since, _ := time.Parse(time.RFC3339, query.Get("sinceTime"))
 	if n, err := strconv.Atoi(query.Get("sinceSeconds")); err == nil {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// talking returns a pod with a log of two lines. Its container has run since the year 2020.
+// talking returns a pod whose container app has a log of two lines and the lines of more. The container has run since the year 2020.
 func talking(more string) *corev1.Pod {
 	start := metav1.NewTime(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
 	return &corev1.Pod{
@@ -56,7 +56,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestFollowedLog checks that a followed log has further lines, and ends with the container's run.
+// TestFollowedLog checks that a request with follow=true also gets later lines, and ends when the container terminates.
 func TestFollowedLog(t *testing.T) {
 	var pod atomic.Pointer[corev1.Pod]
 	pod.Store(talking(""))

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// registerNodes creates the configured Ready nodes. Nodes of an earlier run keep their labels, taints and cordons. logs
-// is the port of their kubelets.
+// registerNodes creates the configured nodes and makes them Ready. Nodes of an earlier run keep their
+// labels, taints and cordons. The argument logs is the port of the nodes' kubelets.
 func registerNodes(ctx context.Context, client kubernetes.Interface, options Options, logs int32) error {
 	for n := range options.Nodes {
 		node := newNode(n, options.KubeletVersion)
@@ -39,7 +39,7 @@ func registerNodes(ctx context.Context, client kubernetes.Interface, options Opt
 	return nil
 }
 
-// reachable sets the address of a node's kubelet in this run.
+// reachable writes the port of a node's kubelet to the node's status, because the port differs in each run.
 func reachable(ctx context.Context, client kubernetes.Interface, name string, port int32) error {
 	patch := fmt.Appendf(nil, `{"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, port)
 	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")

@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// handle makes one pass over a pod. It returns the time until the next pass if no event comes before; 0 waits for an
-// event.
+// handle reconciles one pod. It returns the time after which the pod needs another pass even without
+// an event, or 0 if only an event requires a pass.
 func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	pod, err := a.pods.Pods(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -75,10 +75,10 @@ func (a *Agent) keepRunning(ctx context.Context, pod *corev1.Pod, life life) (ti
 	return again, a.writeStatus(ctx, pod, status)
 }
 
-// stop terminates a deleted pod: it is unready immediately, and deleted after its stop time or its grace period. Until
-// then it still answers.
+// stop terminates a pod whose deletion was requested. The pod is unready immediately. It is deleted
+// after its stop time or its grace period, whichever is shorter, and still answers until then.
 func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Duration, error) {
-	behaviour, _ := podsim.Of(pod) // defaults, if it cannot be parsed
+	behaviour, _ := podsim.Of(pod) // the default behaviour, if the pod's behaviour cannot be parsed
 	grace := time.Duration(0)
 	if pod.DeletionGracePeriodSeconds != nil {
 		grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
@@ -98,7 +98,7 @@ func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Dura
 		}
 	}
 	if grace == 0 {
-		return 0, nil // already deleted except for its finalizers
+		return 0, nil // the pod is already deleted, except for its finalizers
 	}
 	now := metav1.NewDeleteOptions(0)
 	now.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
@@ -109,8 +109,8 @@ func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Dura
 	return 0, nil
 }
 
-// writeStatus patches the differences to the pod's status. A patch, unlike an update, keeps foreign conditions and
-// labels.
+// writeStatus patches the pod's status where it differs from the given status. A patch, unlike an
+// update, keeps the conditions and labels of other writers.
 func (a *Agent) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	if equality.Semantic.DeepEqual(pod.Status, status) {
 		return nil
@@ -119,7 +119,7 @@ func (a *Agent) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.
 	if err != nil {
 		return fmt.Errorf("encode status of pod %s: %w", keyOf(pod), err)
 	}
-	// The UID in the patch makes it fail for another pod with the same name.
+	// Because of the UID in the patch, the API server refuses the patch for another pod with the same name.
 	after, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID}, Status: status})
 	if err != nil {
 		return fmt.Errorf("encode status of pod %s: %w", keyOf(pod), err)

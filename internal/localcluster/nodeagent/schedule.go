@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// wantsNode reports whether the pod needs this scheduler.
+// wantsNode reports whether this scheduler must bind the pod to a node.
 func wantsNode(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 &&
 		pod.Spec.SchedulerName == corev1.DefaultSchedulerName
@@ -60,8 +60,8 @@ func (a *Agent) bind(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) 
 	return bound, nil
 }
 
-// refusal returns why the pod cannot run on the node, in the scheduler's words, or "". A request is compared with the
-// node's allocatable resources, not with the capacity that other pods leave.
+// refusal returns, in the scheduler's words, the reason why the pod cannot run on the node, or "" if it can.
+// A request is compared with the node's allocatable resources, not with the capacity that other pods leave.
 func refusal(pod *corev1.Pod, node *corev1.Node) string {
 	if node.Spec.Unschedulable && !toleratesCordon(pod) {
 		return "node(s) were unschedulable"

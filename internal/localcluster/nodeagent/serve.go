@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// drainWithin limits how long a request may outlast its pod.
+// drainWithin limits the time for which a request may continue after its pod is removed.
 const drainWithin = time.Second
 
 // server answers HTTP for all pods: on one loopback address, and on each pod's address if possible.
@@ -132,7 +132,7 @@ func (s *server) update(pod *corev1.Pod, status corev1.PodStatus) error {
 	if known != nil {
 		s.drop(key, known)
 	}
-	behaviour, _ := podsim.Of(pod) // a running pod's behaviour has been parsed
+	behaviour, _ := podsim.Of(pod) // there is no error: a pod with an invalid behaviour does not run
 	added := &podServer{
 		app: newApp(pod, status, behaviour), uid: pod.UID, ip: status.PodIP,
 		listeners: make(map[int32]*http.Server),

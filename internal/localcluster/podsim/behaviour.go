@@ -1,7 +1,7 @@
-// Package podsim computes a simulated pod: the behaviour that its first container requests, and the resulting status at
-// a time.
+// Package podsim computes the state of a simulated pod: the behaviour that its first container
+// requests, and the resulting pod status at a given time.
 //
-// The package is pure. The node agent acts on its results.
+// The package has no side effects. The node agent writes the results to the API server.
 //
 // By default a pod is ready immediately and stays ready. Its behaviour is set by words in the image tag, each after a
 // dash, or by environment variables, which take precedence:
@@ -53,8 +53,8 @@ const (
 	defaultRunFor    = 200 * time.Millisecond
 )
 
-// wish is a word of the image tag, the equivalent variable, and its effect on the behaviour. alone is the value if the
-// word has none.
+// wish is a word of the image tag, the equivalent variable, and their effect on the behaviour. If the
+// word has no value, alone is used as its value.
 type wish struct {
 	word, variable, alone string
 	grant                 func(b *Behaviour, value string) error
@@ -74,7 +74,7 @@ var wishes = []wish{
 	{"", "LOCALCLUSTER_CRASH", "", choice("1", "0", func(b *Behaviour) *bool { return &b.Crashes })},
 }
 
-// Of parses the behaviour in the pod's first container. With an error it returns the valid part.
+// Of parses the behaviour that the pod's first container requests. With an error, it also returns the settings parsed so far.
 func Of(pod *corev1.Pod) (Behaviour, error) {
 	b := Behaviour{StopAfter: defaultStopAfter, RunFor: defaultRunFor}
 	if len(pod.Spec.Containers) == 0 {

@@ -48,7 +48,7 @@ func EndedAt(pod *corev1.Pod, life Life, now time.Time) corev1.PodStatus {
 	status.Phase = corev1.PodSucceeded
 	exit, reason := int32(0), "Completed"
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
-		// Interrupted work is not complete.
+		// The work of this pod was interrupted, so the pod has failed.
 		status.Phase, exit, reason = corev1.PodFailed, 143, "Error"
 	}
 	for i := range status.ContainerStatuses {
@@ -79,7 +79,7 @@ func phase(main moment) corev1.PodPhase {
 	case main.state.Terminated != nil:
 		return corev1.PodFailed
 	case main.state.Waiting != nil && main.last.Terminated == nil:
-		return corev1.PodPending // it never ran
+		return corev1.PodPending // the container never ran
 	default:
 		return corev1.PodRunning
 	}
@@ -105,7 +105,7 @@ func containerStatuses(pod *corev1.Pod, main moment, life Life) []corev1.Contain
 	return statuses
 }
 
-// sidecar returns the state of a container beside the main one. It runs as long as the pod and has no behaviour.
+// sidecar returns the state of a container other than the main container. It runs as long as the main container does not terminate.
 func sidecar(main moment, life Life) moment {
 	if main.state.Terminated != nil {
 		ended := main.state.Terminated.FinishedAt.Time

@@ -56,7 +56,7 @@ func (c container) at(age time.Duration) moment {
 	}
 }
 
-// running returns whether a running container is ready at an age, and when this changes.
+// running returns whether a running container is ready at an age, and the time until its readiness changes.
 func (c container) running(age time.Duration) moment {
 	b := c.behaviour
 	switch {
@@ -83,7 +83,7 @@ func (c container) pulling(age time.Duration) moment {
 	return moment{state: waiting("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q", c.image))}
 }
 
-// finishing returns the state of a container that runs once, for length.
+// finishing returns the state of a container that runs once, for the given length of time.
 func (c container) finishing(age, length time.Duration, exit int32, reason string) moment {
 	if age < length {
 		m := c.running(age)
@@ -118,7 +118,7 @@ func (c container) crashLooping(age time.Duration) moment {
 	}
 }
 
-// sooner returns the shorter of two waits. 0 is no wait.
+// sooner returns the shorter of two times until a change, where 0 means that there is no change.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -140,5 +140,5 @@ func terminated(from, to time.Time, exit int32, reason string) corev1.ContainerS
 	}}
 }
 
-// stamp truncates a time to the API's precision, so that a status read back equals the written one.
+// stamp truncates a time to the API's precision, so that a status read from the API equals the written status.
 func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }

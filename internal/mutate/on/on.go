@@ -1,5 +1,5 @@
-// Package on is part of a build with many mutants, and knows the enabled mutant. internal/mutate (switch.go) inserts
-// calls of its functions into copies of the product's files; nothing else imports it.
+// Package on is compiled into a build with many mutants, and reads which mutant is enabled. internal/mutate (switch.go)
+// inserts calls of this package's functions into copies of the product's files. No other code imports this package.
 package on
 
 import (
@@ -14,8 +14,8 @@ import (
 // Noting is used instead of a mutant's number. It enables no mutant and records the mutants that the program executes.
 const Noting = -1
 
-// The names of files beside the program. A child process with an empty environment, or in another folder, uses the same
-// files.
+// These are names of files in the program's folder. So child processes use the same files, even with
+// an empty environment or in another working directory.
 const (
 	Chosen = "mutant" // has the number of the enabled mutant
 	Ran    = "ran"    // gets the numbers of executed mutants, one per line
@@ -24,7 +24,7 @@ const (
 var (
 	beside = folder()
 	chosen = read()
-	noted  [1 << 17]atomic.Bool // more than there are mutants; a loop may execute a mutant millions of times
+	noted  [1 << 17]atomic.Bool // by number, with room for all mutants; a loop may execute a mutant millions of times
 )
 
 func folder() string {
@@ -55,7 +55,7 @@ func Is(n int) bool {
 	return chosen == n
 }
 
-// note records a mutant. It writes immediately, because the process may be killed.
+// note records an executed mutant. It writes to the file immediately, because the process may be killed.
 func note(n int) {
 	if noted[n].Load() || noted[n].Swap(true) {
 		return

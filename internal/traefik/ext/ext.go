@@ -1,6 +1,6 @@
-// Package ext replaces Traefik's package of the same import path. Traefik embeds its types so that a product built on
-// Traefik can add fields; Traefik's types are empty. That module is not published, so Traefik's go.mod replaces it with
-// a folder, and the go.mod of internal/traefik with this folder.
+// Package ext replaces the package with the same import path in Traefik's repository. Traefik embeds these empty
+// types so that a product built on Traefik can add fields. The package's module is not published. Traefik's
+// go.mod replaces the module with a folder, and the go.mod of internal/traefik replaces it with this folder.
 package ext
 
 // HTTP is embedded in the configuration of a router with middlewares.
