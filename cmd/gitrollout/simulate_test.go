@@ -215,7 +215,7 @@ func TestSimulateAnArchive(t *testing.T) {
 // TestSimulateARefusedApp checks the error if a script pushes a version that cannot be rendered.
 func TestSimulateARefusedApp(t *testing.T) {
 	script := strings.Replace(archive, "replicas: 2", "replicas: two", 1)
-	want := "line 2: push v7: apps/web/web.yaml: spec.replicas: "
+	want := "line 2: push v7: apps/web/web.yaml:5: spec.replicas: "
 	if code, _, errs := simulated(t, script, "-"); code != 2 || !strings.Contains(errs, want) {
 		t.Errorf("exit code %d, want 2, errors:\n%s", code, errs)
 	}

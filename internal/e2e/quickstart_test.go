@@ -138,7 +138,8 @@ func TestQuickStart(t *testing.T) {
 	// 4. Release something.
 	n.write(map[string]string{folder + "shop.yaml": strings.ReplaceAll(quickStartApp, "shop:v1", "shop:v2")})
 	compare.Contains(t, n.succeeds("gitrollout plan"), "setWeight 20")
-	n.push("shop: v2")
+	n.git("checkout", "-q", ".")
+	n.succeeds("gitrollout set image shop shop=v2")
 	n.watch("Paused")
 	n.git("pull", "-q", "--no-rebase", "origin", "gitrollout/promote/prod/shop")
 	n.git("push", "-q", "origin", "HEAD:main")
