@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNames checks what is derived from a folder's path: the environment, the app's name, and the glob that also matches similar apps.
+// TestNames checks the values that a folder's path gives: the environment, the app's name, and the glob that also matches similar apps.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-bc"
 	for dir, want := range map[string][3]string{ // the environment, the name and the glob

@@ -44,7 +44,8 @@ func values(base manifests) []value {
 		{"rbac.create", "boolean", true, "whether the chart creates the account's roles and bindings", ""},
 		{"rbac.apps", "array", base.rules("apps-role.yaml"), "rules of the ClusterRole or Roles, for the kinds of your apps' objects", ""},
 		{"rbac.secrets", "boolean", false, "rights on Secrets and ServiceAccounts, for all apps", ""},
-		{"rbac.evict", "boolean", false, "the right to delete pods: needed to restart apps, to release a DaemonSet in stages, and to roll back a StatefulSet whose pods never become ready", ""},
+		{"rbac.evict", "boolean", false, "the right to delete pods: needed to restart apps, to release a DaemonSet in stages, " +
+			"and to roll back a StatefulSet whose pods never become ready", ""},
 		{"rbac.hooks", "boolean", false, "the right to create and delete Jobs, for hooks around releases", ""},
 		{"serviceAccount.create", "boolean", true, "whether the chart creates the account", ""},
 		{"serviceAccount.name", "string", nil, "the account's name (default: the Helm release's name, with `-gitrollout` unless it contains `gitrollout`)", dnsName},

@@ -18,7 +18,7 @@ import (
 // Listing is the JSON or YAML output of the commands "list" and "get" (without a name).
 type Listing struct {
 	Cluster string `json:"cluster"`
-	Note    string `json:"note,omitempty"` // what is missing or outdated, and why
+	Note    string `json:"note,omitempty"` // missing or outdated facts, with reasons
 	Apps    []App  `json:"apps"`
 }
 
@@ -48,7 +48,7 @@ type App struct {
 	Next     []Next                `json:"next,omitempty"`    // suggested commands
 	Actions  []propose.Action      `json:"actions,omitempty"` // the actions that are possible in the app's state
 	Warnings []string              `json:"warnings,omitempty"`
-	Note     string                `json:"note,omitempty"` // what is missing or outdated, and why
+	Note     string                `json:"note,omitempty"` // missing or outdated facts, with reasons
 }
 
 // Release is a version of an app, with its commit and author.
