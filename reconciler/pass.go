@@ -222,8 +222,11 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 			s.input.Observed.Nodes, nodes = r.Nodes(ctx)
 			s.err = errors.Join(s.err, nodes)
 		}
-		for _, e := range strategies.Evictions(s.input) {
-			s.err = errors.Join(s.err, r.Applier.Evict(ctx, e.Namespace, e.Pod))
+		// Without a release, these are the pods of a restart. A failed apply may keep new pods from starting.
+		if s.input.State.Release != nil || s.err == nil && s.app.removed == nil {
+			for _, e := range strategies.Evictions(s.input) {
+				s.err = errors.Join(s.err, r.Applier.Evict(ctx, e.Namespace, e.Pod))
+			}
 		}
 		if !errors.Is(s.err, source.ErrNotReady) {
 			s.cache.health = s.cache.health.Applied(errors.Join(s.err, s.cache.kept, s.cache.fought), s.input.Now)

@@ -85,3 +85,23 @@ func TestRestartInADocument(t *testing.T) {
 	}
 	p.checkPhase("shop", rollout.Healthy)
 }
+
+// TestRestartOfARemovedApp requests a restart for a time in the future, and removes the app from the configuration before that time. The
+// app's pods must stay.
+func TestRestartOfARemovedApp(t *testing.T) {
+	p := newStory(t, twoApps("v1"))
+	p.start()
+	p.settle()
+	p.tick(1)
+	was := p.pods()
+	later := p.cluster.Kube.Now.Add(5 * time.Minute).Format(time.RFC3339)
+	p.files("restart", map[string]string{shopFile: strings.Replace(appFile("shop", "v1"), "  strategy: {canary",
+		"  restartAt: \""+later+"\"\n  strategy: {canary", 1)})
+	p.tick(1)
+	p.files("remove shop", map[string]string{
+		rollout.ConfigPath("sim"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/till\n"})
+	p.tick(8)
+	if now := p.pods(); now != was {
+		t.Errorf("the pods are %s, want %s", now, was)
+	}
+}

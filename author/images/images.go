@@ -15,6 +15,7 @@ import (
 
 	"gitrollout.dev/gitrollout/author/scaffold"
 	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -281,7 +282,7 @@ func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error
 func (a *App) barred(app rollout.App, file, content string) (why string, err error) {
 	isOf := func(values string) bool { return path.Join(app.Path, values) == file }
 	switch {
-	case strings.Contains(content, "\nsops:"):
+	case sops.Is([]byte(content)):
 		return "is in a file that SOPS has signed", nil
 	case !strings.HasPrefix(file, app.Path+"/") && !slices.ContainsFunc(app.Helm.Files(), isOf):
 		return "is outside of the app's folder, so other apps may use it", nil

@@ -103,7 +103,7 @@ func (c *renderCommand) objects(ctx context.Context, w *console.Session, app rol
 			app.Name)
 		return nil, err
 	}
-	if in.State.Release != nil && in.Observed.Workloads == nil {
+	if in.State.Release != nil && (in.Observed.Workloads == nil || len(in.Observed.Unread) > 0) {
 		if _, err := fmt.Fprintf(c.err,
 			"note: %s has a release in flight; without the cluster's pod counts, only the start of the release is shown; %s\n",
 			app.Name, w.Note); err != nil {

@@ -18,20 +18,20 @@ type budget struct{ lines, names int }
 // in its body, after "budget:". Code below internal serves only tests, so its names do not count.
 var budgets = map[string]budget{
 	"analysis":   {4_248, 61},
-	"author":     {5_444, 85},
+	"author":     {5_445, 85},
 	"call":       {602, 23},
 	"cluster":    {5_616, 87},
 	"cmd":        {7_022, 10},
 	"git":        {5_575, 148},
 	"internal":   {11_586, 0},
 	"publish":    {4_762, 100},
-	"reconciler": {7_624, 162},
+	"reconciler": {7_627, 162},
 	"render":     {9_692, 106},
 	"rollout":    {6_394, 513},
 	"simulate":   {3_506, 98},
-	"strategies": {7_877, 206},
+	"strategies": {7_880, 206},
 	"traffic":    {3_984, 23},
-	"views":      {7_037, 186},
+	"views":      {7_046, 186},
 }
 
 func TestBudgets(t *testing.T) {

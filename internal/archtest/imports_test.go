@@ -50,7 +50,7 @@ var table = map[string]rule{
 		"filippo.io/age", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/kustomize/kyaml/yaml",
 	}},
 	"render/policy": {own: []string{"render", "rollout"}, pure: true},
-	"author/images": {own: []string{"author/scaffold", "reconciler/source", "rollout"},
+	"author/images": {own: []string{"author/scaffold", "reconciler/source", "render/sops", "rollout"},
 		others: []string{"sigs.k8s.io/kustomize/kyaml/yaml"}, pure: true},
 	"author/scaffold": {own: []string{"render", "render/chart", "rollout"}, others: []string{
 		"helm.sh/helm/v4/pkg/strvals", "sigs.k8s.io/yaml",

@@ -15,6 +15,9 @@ func Restart(spec rollout.Spec, live rollout.ObservedWorkload, at, now time.Time
 	if old = outdated(live, at); now.Before(at) {
 		return old, nil
 	}
+	if !spec.OnNodes() && spec.MaxUnavailable.RoundDown(live.Replicas) >= live.Replicas {
+		spec.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods
+	}
 	return old, within(room(spec, live, now), spec.Workload, old)
 }
 

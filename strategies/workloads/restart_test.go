@@ -45,6 +45,7 @@ func TestRestart(t *testing.T) {
 		want     string // the ordinals of the pods to delete, in order
 	}{
 		"the highest ordinal first":          {"oooo", 4, amount(1), "", "3"},
+		"Recreate allows all, a restart not": {"oooo", 4, percent(100), "", "3"},
 		"two at once":                        {"oooo", 4, amount(2), "", "3 2"},
 		"25 % of 10 are 2":                   {"oooooooooo", 10, percent(25), "", "9 8"},
 		"25 % of 10 nodes are 3":             {"oooooooooo", 10, percent(25), "DaemonSet", "9 8 7"},
@@ -64,7 +65,7 @@ func TestRestart(t *testing.T) {
 		"a new pod fails, two may":           {"oooN", 4, amount(2), "", "2"},
 		"a surplus pod":                      {"ooooo", 4, amount(1), "", "4 3"},
 		"no pods":                            {"", 0, amount(1), "", ""},
-		"all at once":                        {"oo", 2, percent(100), "", "1 0"},
+		"not all at once":                    {"oo", 2, percent(100), "", "1"},
 	} {
 		spec := rollout.Spec{Workload: rollout.Workload{Name: "web", Kind: tc.kind}, MaxUnavailable: tc.most, MinReadySeconds: 1}
 		var got []string

@@ -49,18 +49,19 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 		return w.pushProposal(ctx, who, o)
 	}
 	// Newer commits on the branch are no problem: the edits name release hashes, so they approve no newer release.
+	decided := o // by the newest attempt: a later attempt may be on the same commit
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
-		again, id := o, now.Commit().ID
-		if o.Again != nil && id != w.Tip.Tree.Commit().ID {
+		if id := now.Commit().ID; o.Again != nil && id != w.Tip.Tree.Commit().ID {
 			err := w.At(ctx, id)
 			if err == nil {
-				again, err = o.Again()
+				decided, err = o.Again()
 			}
 			if err != nil {
 				return rollout.Update{}, err
 			}
 		}
-		return rollout.Update{Edits: again.Edits, Message: again.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
+		return rollout.Update{Edits: decided.Edits, Message: decided.Message, When: o.When, Author: who},
+			w.mayBuildOn(ctx, now)
 	})
 	switch {
 	case err != nil:

@@ -106,9 +106,13 @@ func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 		own[kind+" "+namespace+"/"+name], own["Pod "+namespace+"/"+name+"-"] = true, true
 	}
 	for _, ref := range s.Inventory {
-		add(ref.Kind, ref.Namespace, ref.Name)
+		own[ref.Kind+" "+ref.Namespace+"/"+ref.Name] = true
+		if _, is := rollout.WorkloadOf(ref); is { // another app's pods may have a Service's name as a prefix
+			add(ref.Kind, ref.Namespace, ref.Name)
+		}
 	}
 	for w, o := range seen.Workloads {
+		add(w.Kind, w.Namespace, w.Name)
 		for _, r := range o.Revisions {
 			add("ReplicaSet", w.Namespace, r.Name)
 		}

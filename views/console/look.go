@@ -114,8 +114,12 @@ func Polling(w *Session) string {
 		w.Config().Interval)
 }
 
-// isUnseen reports whether a decision on the newest commit would change the recorded commit or release of the app.
+// isUnseen reports whether a decision on the newest commit would change the recorded commit or release of the app. It
+// returns false for a release in flight whose pods are not observed.
 func isUnseen(in strategies.Input) bool {
+	if in.State.Release != nil && (in.Observed.Workloads == nil || len(in.Observed.Unread) > 0) {
+		return false
+	}
 	s := strategies.Decide(in).State
 	return s.Source != in.State.Source || s.Release != nil && !s.Release.Same(in.State.Release)
 }
