@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -107,6 +105,5 @@ func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("digest of a pod template: %w", err)
 	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:16]), nil
+	return rollout.Digest(raw, 16), nil
 }

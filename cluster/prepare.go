@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -51,8 +49,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", d.ref.Title(), err)
 	}
-	sum := sha256.Sum256(raw)
-	d.digest = hex.EncodeToString(sum[:16])
+	d.digest = rollout.Digest(raw, 16)
 	labels[LabelApplied] = d.digest
 	return d, nil
 }

@@ -2,8 +2,6 @@ package render
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -166,7 +164,6 @@ func (a *assembly) render() (*rollout.Render, error) {
 	if len(raw) > maxOutput {
 		return nil, tooLarge(a.file)
 	}
-	sum := sha256.Sum256(raw)
 	app := a.app
 	app.Sealed = false // Sealed describes the render, not the app
 	return &rollout.Render{
@@ -175,7 +172,7 @@ func (a *assembly) render() (*rollout.Render, error) {
 		Specs:     a.specs,
 		Templates: a.templates,
 		Files:     a.fs.files(),
-		Digest:    hex.EncodeToString(sum[:16]),
+		Digest:    rollout.Digest(raw, 16),
 		Content:   a.content,
 		Hooked:    a.hooked,
 		Warnings:  a.warnings,

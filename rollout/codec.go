@@ -1,8 +1,6 @@
 package rollout
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -86,8 +84,7 @@ func encode(v any) ([]byte, error) {
 // StatePath returns the path of an app's state file. The files are in 256 folders, because Git stores the whole list of
 // a changed folder again. With 5,000 apps, a commit takes 6 kB; with a single folder, it would take 210 kB.
 func StatePath(app string) string {
-	sum := sha256.Sum256([]byte(app))
-	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"
+	return "apps/" + Digest([]byte(app), 1) + "/" + app + ".yaml"
 }
 
 // ClusterPath is the path of the file on the state branch that identifies the cluster.
@@ -193,8 +190,7 @@ func (s State) seal() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode the state of %s: %w", s.App, err)
 	}
-	sum := sha256.Sum256(append([]byte("gitrollout state\n"), data...))
-	return "s1-" + hex.EncodeToString(sum[:8]), nil
+	return "s1-" + Digest(append([]byte("gitrollout state\n"), data...), 8), nil
 }
 
 // Second returns a time in UTC without fractions of a second, as in Git and Kubernetes.

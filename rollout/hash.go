@@ -59,7 +59,10 @@ func IsHash(text string) bool {
 	return strings.HasPrefix(text, HashVersion+"-") || strings.HasPrefix(text, contentVersion+"-")
 }
 
-func hashBytes(version string, raw []byte) Hash {
-	sum := sha256.Sum256(raw)
-	return Hash(version + "-" + hex.EncodeToString(sum[:5]))
+func hashBytes(version string, raw []byte) Hash { return Hash(version + "-" + Digest(raw, 5)) }
+
+// Digest returns the first bytes of a SHA-256 as hexadecimal digits.
+func Digest(data []byte, bytes int) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:bytes])
 }

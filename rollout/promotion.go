@@ -2,8 +2,6 @@ package rollout
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -82,8 +80,7 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 		return nil, Invalidf(file, "restartAt", "and decision: restart need each other").
 			WithFix("give both, as in restartAt: %s", "2026-01-02T15:04:05Z")
 	}
-	sum := sha256.Sum256(data)
-	p.Digest = hex.EncodeToString(sum[:5])
+	p.Digest = Digest(data, 5)
 	return &p, nil
 }
 

@@ -1,8 +1,6 @@
 package simulate
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -77,8 +75,7 @@ func digestOf(app string, o rollout.Object) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode %s: %w", o.Ref(), err)
 	}
-	sum := sha256.Sum256(append(raw, app...))
-	return hex.EncodeToString(sum[:8]), nil
+	return rollout.Digest(append(raw, app...), 8), nil
 }
 
 // drifted reports whether a workload in the cluster has other replicas than the object o sets.

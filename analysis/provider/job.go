@@ -169,5 +169,5 @@ func jobName(id string) string {
 	if len(readable) > 46 {
 		readable = strings.Trim(readable[:46], "-")
 	}
-	return strings.TrimPrefix(readable+"-"+digest([]byte(id))[:12], "-")
+	return strings.TrimPrefix(readable+"-"+rollout.Digest([]byte(id), 6), "-")
 }

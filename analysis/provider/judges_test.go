@@ -322,7 +322,7 @@ func TestJobName(t *testing.T) {
 		seen[name] = id
 	}
 	if got := jobName("checkout/7d9f/Integration Tests/12"); got != "checkout-7d9f-integration-tests-12-"+
-		digest([]byte("checkout/7d9f/Integration Tests/12"))[:12] {
+		rollout.Digest([]byte("checkout/7d9f/Integration Tests/12"), 6) {
 		t.Errorf("got %q", got)
 	}
 }

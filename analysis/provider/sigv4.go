@@ -70,10 +70,10 @@ func (g signer) sign(r *http.Request, body []byte) {
 	// All AWS services except S3 require an encoded path to be encoded a second time.
 	path := strings.Join(rollout.Mapped(strings.Split(cmp.Or(r.URL.EscapedPath(), "/"), "/"), awsEscape), "/")
 	canonical := strings.Join([]string{
-		r.Method, path, canonicalQuery(r.URL.Query()), listed.String(), signed, digest(body),
+		r.Method, path, canonicalQuery(r.URL.Query()), listed.String(), signed, rollout.Digest(body, sha256.Size),
 	}, "\n")
 	scope := strings.Join([]string{at[:8], g.region, g.service, "aws4_request"}, "/")
-	text := strings.Join([]string{"AWS4-HMAC-SHA256", at, scope, digest([]byte(canonical))}, "\n")
+	text := strings.Join([]string{"AWS4-HMAC-SHA256", at, scope, rollout.Digest([]byte(canonical), sha256.Size)}, "\n")
 	key := []byte("AWS4" + g.Secret)
 	for _, part := range []string{at[:8], g.region, g.service, "aws4_request", text} {
 		mac := hmac.New(sha256.New, key)
@@ -98,9 +98,4 @@ func canonicalQuery(query url.Values) string {
 // awsEscape escapes all characters except letters, digits and -_.~ (RFC 3986).
 func awsEscape(text string) string {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

@@ -135,7 +135,4 @@ func (f files) tree() string {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
+func digest(data []byte) string { return "sha256:" + rollout.Digest(data, sha256.Size) }

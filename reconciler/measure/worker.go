@@ -5,8 +5,6 @@ package measure
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -347,7 +345,6 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 
 // id returns the ID of a measurement. It is the same after a restart, so that the objects of an earlier try are found.
 func (t *task) id() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
-		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number))
-	return hex.EncodeToString(sum[:5])
+	return rollout.Digest(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
+		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number), 5)
 }

@@ -2,12 +2,12 @@ package propose
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // maxSubject is the usual length of the subject of a commit.
@@ -79,6 +79,5 @@ func joined(apps []string) string {
 	if len(all) <= most {
 		return all
 	}
-	sum := sha256.Sum256([]byte(all))
-	return apps[0] + "+" + hex.EncodeToString(sum[:5])
+	return apps[0] + "+" + rollout.Digest([]byte(all), 5)
 }

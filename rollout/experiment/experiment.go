@@ -1,8 +1,6 @@
 package experiment
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"iter"
 	"maps"
@@ -33,9 +31,9 @@ func Name(w rollout.Workload, release rollout.Hash, step int, template string) s
 	if len(name) <= maxName && !strings.Contains(name, ".") {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
+	digest := rollout.Digest([]byte(name), 5)
 	name = strings.ReplaceAll(name, ".", "-")
-	return strings.TrimRight(name[:min(len(name), maxName-11)], "-") + "-" + hex.EncodeToString(sum[:5])
+	return strings.TrimRight(name[:min(len(name), maxName-11)], "-") + "-" + digest
 }
 
 // Name returns the name of the template's Deployment.

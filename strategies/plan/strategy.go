@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -146,8 +144,7 @@ func (p *Compiled) Digest() string {
 	for _, s := range p.Stages {
 		b.WriteString(s.Name + "|" + s.Meaning())
 	}
-	sum := sha256.Sum256([]byte(b.String()))
-	p.key = hex.EncodeToString(sum[:4])
+	p.key = rollout.Digest([]byte(b.String()), 4)
 	return p.key
 }
 
