@@ -53,15 +53,10 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, nil
 }
 
-// checkSecret refuses a missing credential. Its error advises to fill the field from a Secret.
-func checkSecret(field, text string) error {
-	return required(field, text, "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here")
-}
-
-// checks maps the value of the tag check:"…" to a check of texts. An empty text is valid, except a secret or a moment.
+// checks maps the value of the tag check:"…" to a check of texts. It skips empty texts and texts with arguments.
 var checks = map[string]func(field, text string) error{
 	"url": checkURL, "duration": checkDuration, "moment": checkMoment, "secretName": checkSecretName,
-	"jsonPath": checkJSONPath, "secret": checkSecret,
+	"jsonPath": checkJSONPath,
 }
 
 // checkFields validates fields by their tags. required:"fix" refuses a blank text, and check:"…" names a format.
@@ -92,16 +87,19 @@ func checkFields(at string, v reflect.Value) error {
 }
 
 func checkField(field string, tag reflect.StructTag, v reflect.Value) error {
+	text := v.String()
 	if fix, is := tag.Lookup("required"); is {
-		if err := required(field, v.String(), fix); err != nil {
+		if err := required(field, text, fix); err != nil {
 			return err
 		}
 	}
-	if check, is := checks[tag.Get("check")]; is {
-		return check(field, v.String())
-	}
-	if tag.Get("check") == "seconds" {
+	switch check := tag.Get("check"); {
+	case check == "seconds":
 		return checkSeconds(field, v.Interface().(*int64))
+	case check == "secret":
+		return required(field, text, "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here")
+	case checks[check] != nil && text != "" && !hasArgument(text):
+		return checks[check](field, text)
 	}
 	return nil
 }
@@ -125,11 +123,7 @@ func required(field, value, fix string) error {
 	return nil
 }
 
-// checkURL validates a URL. An empty text is valid.
 func checkURL(field, value string) error {
-	if value == "" || hasArgument(value) {
-		return nil
-	}
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return wrong(field, "write it as in http://prometheus.monitoring:9090", "%q is not a URL", shown(value))
@@ -150,11 +144,8 @@ func shown(value string) string {
 	return value[strings.LastIndex(value, "@")+1:]
 }
 
-// checkDuration validates a positive duration. An empty text is valid.
+// checkDuration validates a positive duration.
 func checkDuration(field, value string) error {
-	if value == "" || hasArgument(value) {
-		return nil
-	}
 	if d, err := time.ParseDuration(value); err != nil || d <= 0 {
 		return wrong(field, "write 30s, 5m or the like", "%q is not a duration", value)
 	}
@@ -226,9 +217,8 @@ func headerOf(headers []header) http.Header {
 
 var secretName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 
-// checkSecretName validates the name of a Secret. An empty text is valid and means the default.
 func checkSecretName(field, name string) error {
-	if name == "" || hasArgument(name) || secretName.MatchString(name) {
+	if secretName.MatchString(name) {
 		return nil
 	}
 	return wrong(field, "use small letters, digits, dots and dashes", "%q is not the name of a Secret", name)

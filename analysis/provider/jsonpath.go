@@ -92,11 +92,7 @@ func (c *pathCost) add(node jsonpath.Node) error {
 	return nil
 }
 
-// checkJSONPath validates a path. An empty text is valid and means the default.
 func checkJSONPath(field, text string) error {
-	if text == "" || hasArgument(text) {
-		return nil
-	}
 	if _, _, err := parseJSONPath(text); err != nil {
 		return wrong(field, jsonPathForm, "%q %s", text, err)
 	}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -68,7 +69,8 @@ func TestJSONPathRefused(t *testing.T) {
 			t.Errorf("%s: it is followed", path)
 		}
 	}
-	if err := checkJSONPath("jsonPath", "{.a[{{args.index}}]}"); err != nil {
+	config := &webConfig{URL: "http://a", JSONPath: "{.a[{{args.index}}]}"}
+	if err := checkFields("", reflect.ValueOf(config).Elem()); err != nil {
 		t.Errorf("an argument is filled in later: %v", err)
 	}
 }

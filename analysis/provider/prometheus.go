@@ -25,8 +25,9 @@ type prometheusConfig struct {
 
 // rangeQuery requests all values of all series from Start to End.
 type rangeQuery struct {
-	Start string `json:"start" check:"moment"` // such as now() - duration("5m"); see when.go
-	End   string `json:"end" check:"moment"`
+	// Such as now() - duration("5m"); see when.go.
+	Start string `json:"start" required:"write it as in now() - duration(\"5m\")" check:"moment"`
+	End   string `json:"end" required:"write it as in now() - duration(\"5m\")" check:"moment"`
 	Step  string `json:"step" required:"write 30s, 1m or the like" check:"duration"`
 }
 

@@ -26,7 +26,7 @@ type wavefrontConfig struct {
 const wavefrontSecret = "wavefront-api-tokens"
 
 func (c *wavefrontConfig) check() error {
-	if checkURL("address", c.url()) != nil {
+	if !hasArgument(c.Address) && checkURL("address", c.url()) != nil {
 		return wrong("address", "write it as in example.wavefront.com", "%q is not a host", shown(c.Address))
 	}
 	return nil

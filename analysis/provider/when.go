@@ -3,7 +3,6 @@ package provider
 import (
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 )
 
@@ -46,12 +45,6 @@ func moment(text string, now time.Time) (time.Time, error) {
 }
 
 func checkMoment(field, text string) error {
-	if strings.TrimSpace(text) == "" {
-		return wrong(field, `write it as in now() - duration("5m")`, "is missing")
-	}
-	if hasArgument(text) {
-		return nil
-	}
 	if _, err := moment(text, time.Unix(0, 0)); err != nil {
 		return wrong(field, `write it as in now() - duration("5m"), or date("2026-01-31T12:00:00Z")`, "%s", err.Error())
 	}
