@@ -143,7 +143,7 @@ var table = map[string]rule{
 	"internal/mutate":        {own: []string{"internal/mutate/on"}},
 	"internal/mutate/on":     {},
 	"internal/giteatest":     {own: []string{"internal/testbin"}},
-	"internal/gittest":       {others: []string{"golang.org/x/crypto/ssh"}},
+	"internal/gittest":       {own: []string{"internal/testbin"}, others: []string{"golang.org/x/crypto/ssh"}},
 	"internal/proxytest":     {own: []string{"internal/crds", "internal/testbin", "internal/testcluster"}, others: kubernetes},
 	"internal/kruisetest":    {own: []string{"internal/crds", "internal/testcluster", "rollout"}, others: kubernetes},
 	"internal/testbin":       {},

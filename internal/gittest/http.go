@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -218,14 +217,4 @@ func (c *counter) Write(p []byte) (int, error) {
 
 func (c *counter) Flush() {
 	_ = http.NewResponseController(c.ResponseWriter).Flush()
-}
-
-// freePort returns an unused TCP port of 127.0.0.1.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

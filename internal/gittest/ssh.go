@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
 // SSHOptions configures Repo.SSH.
@@ -183,7 +185,7 @@ func runService(channel ssh.Channel, env []string, service, path string) uint32 
 func (r *Repo) Daemon() *Server {
 	r.t.Helper()
 	for range 5 {
-		port, err := freePort()
+		port, err := testbin.FreePort()
 		if err != nil {
 			r.t.Fatalf("gittest: git daemon: %v", err)
 		}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"gitrollout.dev/gitrollout/internal/crds"
+	"gitrollout.dev/gitrollout/internal/testbin"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
@@ -67,7 +68,7 @@ type World struct {
 
 	client dynamic.Interface
 	mapper meta.RESTMapper
-	proxy  *proxy
+	proxy  *testbin.Process
 	stop   func() // stops the cluster
 }
 
@@ -86,10 +87,10 @@ func Start(tb testing.TB) *World {
 	if shared.err != nil {
 		tb.Fatalf("proxytest: %v", shared.err)
 	}
-	said := shared.world.proxy.log.size()
+	said := len(shared.world.proxy.String())
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			tb.Logf("traefik's log:\n%s", shared.world.proxy.log.since(said))
+			tb.Logf("traefik's log:\n%s", shared.world.proxy.String()[said:])
 		}
 	})
 	return shared.world
@@ -97,7 +98,7 @@ func Start(tb testing.TB) *World {
 
 func closeShared() {
 	if w := shared.world; w != nil {
-		w.proxy.stop()
+		w.proxy.Stop()
 		w.stop()
 	}
 }
@@ -133,8 +134,8 @@ func (w *World) setUp() error {
 		return err
 	}
 	if err := w.awaitGateway(ctx); err != nil {
-		w.proxy.stop()
-		return fmt.Errorf("%w; traefik's log:\n%s", err, w.proxy.log)
+		w.proxy.Stop()
+		return fmt.Errorf("%w; traefik's log:\n%s", err, w.proxy)
 	}
 	return nil
 }

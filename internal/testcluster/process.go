@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/testbin"
@@ -68,18 +67,12 @@ func start(flags ...string) (*process, error) {
 	}
 }
 
-// stop terminates the program. It kills the program after 20 seconds.
+// stop terminates the program.
 func (p *process) stop() {
-	_ = p.command.Process.Signal(syscall.SIGTERM)
 	ended := make(chan struct{})
 	go func() {
 		_ = p.command.Wait()
 		close(ended)
 	}()
-	select {
-	case <-ended:
-	case <-time.After(20 * time.Second):
-		_ = p.command.Process.Kill()
-		<-ended
-	}
+	testbin.Stop(p.command.Process, ended)
 }
