@@ -60,13 +60,7 @@ func in(t TB, dir string) *Repo {
 func (r *Repo) Write(files map[string]string) *Repo {
 	r.t.Helper()
 	for name, content := range files {
-		file := filepath.Join(r.Work, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			r.t.Fatalf("gittest: write %s: %v", name, err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			r.t.Fatalf("gittest: write %s: %v", name, err)
-		}
+		r.write(filepath.Join(r.Work, filepath.FromSlash(name)), content, 0o644)
 	}
 	return r
 }
@@ -75,9 +69,7 @@ func (r *Repo) Write(files map[string]string) *Repo {
 func (r *Repo) Remove(paths ...string) *Repo {
 	r.t.Helper()
 	for _, name := range paths {
-		if err := os.RemoveAll(filepath.Join(r.Work, filepath.FromSlash(name))); err != nil {
-			r.t.Fatalf("gittest: remove %s: %v", name, err)
-		}
+		r.check("remove "+name, os.RemoveAll(filepath.Join(r.Work, filepath.FromSlash(name))))
 	}
 	return r
 }
@@ -243,11 +235,21 @@ func (r *Repo) Hook(name, script string) {
 		_ = os.Remove(file)
 		return
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		r.t.Fatalf("gittest: hook %s: %v", name, err)
-	}
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-		r.t.Fatalf("gittest: hook %s: %v", name, err)
+	r.write(file, "#!/bin/sh\n"+script+"\n", 0o755)
+}
+
+// write writes a file and creates its folder.
+func (r *Repo) write(file, content string, mode os.FileMode) {
+	r.t.Helper()
+	r.check("write "+file, os.MkdirAll(filepath.Dir(file), 0o755))
+	r.check("write "+file, os.WriteFile(file, []byte(content), mode))
+}
+
+// check ends the test unless err is nil.
+func (r *Repo) check(doing string, err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatalf("gittest: %s: %v", doing, err)
 	}
 }
 
@@ -315,9 +317,7 @@ func (r *Repo) program(name string) string {
 	if err == nil {
 		path, err = exec.LookPath(filepath.Join(path, name))
 	}
-	if err != nil {
-		r.t.Fatalf("gittest: %s: %v", name, err)
-	}
+	r.check(name, err)
 	return path
 }
 

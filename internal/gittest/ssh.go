@@ -36,14 +36,10 @@ func (r *Repo) SSH(opts SSHOptions) *Server {
 	host, _ := r.newKey(filepath.Join(dir, "host"))
 	user, keyFile := r.newKey(filepath.Join(dir, "user"))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatalf("gittest: ssh: %v", err)
-	}
+	r.check("ssh", err)
 	known := knownhosts.Line([]string{knownhosts.Normalize(l.Addr().String())}, host.PublicKey()) + "\n"
 	knownFile := filepath.Join(dir, "known_hosts")
-	if err := os.WriteFile(knownFile, []byte(known), 0o600); err != nil {
-		r.t.Fatalf("gittest: ssh: %v", err)
-	}
+	r.check("ssh", os.WriteFile(knownFile, []byte(known), 0o600))
 	config := &ssh.ServerConfig{
 		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 			if !bytes.Equal(key.Marshal(), user.PublicKey().Marshal()) {
@@ -90,23 +86,13 @@ func (r *Repo) NewKeyFile() string {
 func (r *Repo) newKey(file string) (ssh.Signer, string) {
 	r.t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		r.t.Fatalf("gittest: key: %v", err)
-	}
+	r.check("key", err)
 	block, err := ssh.MarshalPrivateKey(private, "gittest")
-	if err != nil {
-		r.t.Fatalf("gittest: key: %v", err)
-	}
-	if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-		r.t.Fatalf("gittest: key: %v", err)
-	}
+	r.check("key", err)
+	r.check("key", os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
 	signer, err := ssh.NewSignerFromKey(private)
-	if err != nil {
-		r.t.Fatalf("gittest: key: %v", err)
-	}
-	if err := os.WriteFile(file+".pub", ssh.MarshalAuthorizedKey(signer.PublicKey()), 0o600); err != nil {
-		r.t.Fatalf("gittest: key: %v", err)
-	}
+	r.check("key", err)
+	r.check("key", os.WriteFile(file+".pub", ssh.MarshalAuthorizedKey(signer.PublicKey()), 0o600))
 	return signer, file
 }
 
@@ -186,17 +172,13 @@ func (r *Repo) Daemon() *Server {
 	r.t.Helper()
 	for range 5 {
 		port, err := testbin.FreePort()
-		if err != nil {
-			r.t.Fatalf("gittest: git daemon: %v", err)
-		}
+		r.check("git daemon", err)
 		// git-daemon runs without the wrapper git, because the signal that ends it must reach git-daemon itself.
 		cmd := exec.Command(r.program("git-daemon"), "--reuseaddr",
 			"--listen=127.0.0.1", "--port="+strconv.Itoa(port), "--base-path="+filepath.Dir(r.Bare),
 			"--export-all", "--enable=receive-pack", "--informative-errors")
 		cmd.Env = Env()
-		if err := cmd.Start(); err != nil {
-			r.t.Fatalf("gittest: git daemon: %v", err)
-		}
+		r.check("git daemon", cmd.Start())
 		exited := make(chan struct{})
 		go func() { _ = cmd.Wait(); close(exited) }()
 		stop := sync.OnceFunc(func() { _ = cmd.Process.Kill(); <-exited })
