@@ -37,9 +37,7 @@ type Key struct {
 func Age(t testing.TB) Key {
 	t.Helper()
 	id, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return Key{Name: "test.agekey", Secret: id.String() + "\n", kind: "age",
 		about: map[string]string{"recipient": id.Recipient().String()},
 		seal: func(dataKey []byte) (string, error) {
@@ -55,9 +53,7 @@ func Age(t testing.TB) Key {
 func PGP(t testing.TB) Key {
 	t.Helper()
 	entity, err := openpgp.NewEntity("Test", "", "test@example.com", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	secret, err := armored(func(w io.Writer) (io.WriteCloser, io.Closer, error) {
 		armor, err := pgparmor.Encode(w, openpgp.PrivateKeyType, nil)
 		if err == nil {
@@ -65,9 +61,7 @@ func PGP(t testing.TB) Key {
 		}
 		return armor, io.NopCloser(nil), err
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return Key{Name: "test.asc", Secret: secret, kind: "pgp",
 		about: map[string]string{"fp": fmt.Sprintf("%X", entity.PrimaryKey.Fingerprint), "created_at": "2026-01-01T00:00:00Z"},
 		seal: func(dataKey []byte) (string, error) {
@@ -97,6 +91,13 @@ func armored(open func(io.Writer) (io.WriteCloser, io.Closer, error), data []byt
 	return out.String(), err
 }
 
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 const when = "2026-01-02T03:04:05Z"
 
 // Encrypt encrypts a file for a key. In YAML, it encrypts the values below keys for which matches is true, and
@@ -106,9 +107,7 @@ func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(ke
 	e := &encrypter{t: t, key: make([]byte, 32), sum: sha512.New(), matches: matches}
 	_, _ = rand.Read(e.key)
 	locked, err := to.seal(e.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	entry := map[string]any{"enc": locked}
 	for k, v := range to.about {
 		entry[k] = v
@@ -123,51 +122,28 @@ func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(ke
 	mac := func() { notes["mac"] = e.seal(fmt.Sprintf("%X", e.sum.Sum(nil)), when) }
 	switch path.Ext(name) {
 	case ".yaml", ".yml":
-		var doc yaml.Node
-		if err := yaml.Unmarshal([]byte(content), &doc); err != nil {
-			t.Fatal(err)
-		}
-		root := doc.Content[0]
-		e.node(root, nil)
+		root := e.document(content)
 		mac()
 		var more yaml.Node
-		if err := more.Encode(map[string]any{"sops": notes}); err != nil {
-			t.Fatal(err)
-		}
+		check(t, more.Encode(map[string]any{"sops": notes}))
 		root.Content = append(root.Content, more.Content...)
 		out, err := yaml.Marshal(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return string(out)
 	case ".json": // the keys in content must be sorted, because the keys in the output are sorted
-		var doc yaml.Node
-		if err := yaml.Unmarshal([]byte(content), &doc); err != nil {
-			t.Fatal(err)
-		}
-		e.node(doc.Content[0], nil)
+		root := e.document(content)
 		mac()
 		all := map[string]any{}
-		if err := doc.Content[0].Decode(&all); err != nil {
-			t.Fatal(err)
-		}
+		check(t, root.Decode(&all))
 		all["sops"] = notes
-		out, err := json.MarshalIndent(all, "", "\t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(out)
+		return e.json(all)
 	case ".env":
 		return e.dotenv(content, notes, entry, to.kind, mac)
 	default:
 		e.sum.Write([]byte(content))
 		data := e.seal(content, "data:")
 		mac()
-		out, err := json.MarshalIndent(map[string]any{"data": data, "sops": notes}, "", "\t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(out)
+		return e.json(map[string]any{"data": data, "sops": notes})
 	}
 }
 
@@ -195,6 +171,22 @@ func (e *encrypter) dotenv(content string, notes, entry map[string]any, kind str
 		fmt.Fprintf(&out, "sops_%s__list_0__map_%s=%s\n", kind, k, strings.ReplaceAll(v.(string), "\n", `\n`))
 	}
 	return out.String()
+}
+
+// document parses a document and encrypts its values.
+func (e *encrypter) document(content string) *yaml.Node {
+	e.t.Helper()
+	var doc yaml.Node
+	check(e.t, yaml.Unmarshal([]byte(content), &doc))
+	e.node(doc.Content[0], nil)
+	return doc.Content[0]
+}
+
+func (e *encrypter) json(v any) string {
+	e.t.Helper()
+	out, err := json.MarshalIndent(v, "", "\t")
+	check(e.t, err)
+	return string(out)
 }
 
 func (e *encrypter) node(n *yaml.Node, path []string) {
@@ -225,13 +217,9 @@ func (e *encrypter) node(n *yaml.Node, path []string) {
 func (e *encrypter) sealAs(plain, about, tag string) string {
 	kind := strings.TrimPrefix(strings.Replace(tag, "timestamp", "time", 1), "!!")
 	block, err := aes.NewCipher(e.key)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	check(e.t, err)
 	gcm, err := cipher.NewGCMWithNonceSize(block, 32)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	check(e.t, err)
 	iv := make([]byte, 32)
 	_, _ = rand.Read(iv)
 	out := gcm.Seal(nil, iv, []byte(plain), []byte(about))
