@@ -16,6 +16,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // These are the names of the files in the folder pki/ of a state directory.
@@ -89,7 +92,7 @@ func (c certificates) create() error {
 }
 
 func (c certificates) writeKey(name string, key crypto.Signer) error {
-	encoded, err := encodeKey(key)
+	encoded, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func (c certificates) identify(user string) (clientIdentity, error) {
 	if err != nil {
 		return clientIdentity{}, fmt.Errorf("sign a client certificate for %s: %w", user, err)
 	}
-	encoded, err := encodeKey(key)
+	encoded, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return clientIdentity{}, fmt.Errorf("encode the key of %s: %w", user, err)
 	}
@@ -126,26 +129,19 @@ func (c certificates) identify(user string) (clientIdentity, error) {
 }
 
 func (c certificates) loadAuthority(certificate []byte) (*x509.Certificate, crypto.Signer, error) {
-	block, _ := pem.Decode(certificate)
-	if block == nil {
-		return nil, nil, fmt.Errorf("%s holds no PEM block", caCert)
-	}
-	authority, err := x509.ParseCertificate(block.Bytes)
+	authorities, err := cert.ParseCertsPEM(certificate)
 	if err != nil {
 		return nil, nil, fmt.Errorf("parse %s: %w", caCert, err)
 	}
-	encoded, err := os.ReadFile(c.path(caKey))
+	key, err := keyutil.PrivateKeyFromFile(c.path(caKey))
 	if err != nil {
 		return nil, nil, err
 	}
-	if block, _ = pem.Decode(encoded); block == nil {
-		return nil, nil, fmt.Errorf("%s holds no PEM block", caKey)
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s holds a %T, which cannot sign", caKey, key)
 	}
-	key, err := x509.ParseECPrivateKey(block.Bytes)
-	if err != nil {
-		return nil, nil, fmt.Errorf("parse %s: %w", caKey, err)
-	}
-	return authority, key, nil
+	return authorities[0], signer, nil
 }
 
 // sign creates a key, completes the template and signs the certificate with the authority's key. If
@@ -171,16 +167,4 @@ func sign(template, authority *x509.Certificate, authorityKey crypto.Signer) ([]
 		return nil, nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, nil
-}
-
-func encodeKey(key crypto.Signer) ([]byte, error) {
-	elliptic, ok := key.(*ecdsa.PrivateKey)
-	if !ok {
-		return nil, fmt.Errorf("key is a %T, not an ECDSA key", key)
-	}
-	der, err := x509.MarshalECPrivateKey(elliptic)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
