@@ -32,6 +32,7 @@ type cluster struct {
 	dir    stateDir
 	certs  certificates
 	server string // the apiserver's URL
+	client kubernetes.Interface
 	etcd   *embed.Etcd
 	parts  []*part
 	failed chan error // gets the error of the first part that ended unexpectedly
@@ -76,7 +77,7 @@ func startCluster(ctx context.Context, dir stateDir, o settings) (_ *cluster, er
 	if err := c.startNodes(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := c.awaitUsable(ctx, clientConfig(c.server, "localcluster", admin), o.nodes); err != nil {
+	if err := c.awaitUsable(ctx, o.nodes); err != nil {
 		return nil, err
 	}
 	return c, c.publish(admin, o)
@@ -101,7 +102,10 @@ func (c *cluster) startAPIServer(ctx context.Context, admin clientIdentity, audi
 		return err
 	}
 	c.run("kube-apiserver", run)
-	return c.awaitAPI(ctx, clientConfig(c.server, "localcluster", admin))
+	if c.client, err = kubernetes.NewForConfig(clientConfig(c.server, "localcluster", admin)); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	return c.awaitAPI(ctx)
 }
 
 func (c *cluster) startControllers(ctx context.Context, defaultLimits bool) error {

@@ -5,55 +5,43 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	nodeutil "k8s.io/kubernetes/pkg/util/node"
 )
 
 // pollEvery is short, because every test that starts a cluster waits for these polls.
 const pollEvery = 20 * time.Millisecond
 
 // awaitAPI waits until the apiserver is ready, which includes the default roles and namespaces.
-func (c *cluster) awaitAPI(ctx context.Context, config *rest.Config) error {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("client: %w", err)
-	}
+func (c *cluster) awaitAPI(ctx context.Context) error {
 	return c.poll(ctx, "the apiserver to be ready", func(ctx context.Context) error {
-		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		return c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }
 
 // awaitUsable waits until pods can run: until the nodes are Ready, and the default namespace has the service account
 // and the cluster CA that every pod needs. Controllers create these two objects, which shows that the controllers run.
-func (c *cluster) awaitUsable(ctx context.Context, config *rest.Config, nodes int) error {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("client: %w", err)
-	}
+func (c *cluster) awaitUsable(ctx context.Context, nodes int) error {
 	return c.poll(ctx, "the cluster to be usable", func(ctx context.Context) error {
-		if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		if _, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 			return err
 		}
-		if _, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
+		if _, err := c.client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
 			return err
 		}
-		return nodesReady(ctx, client, nodes)
+		return c.nodesReady(ctx, nodes)
 	})
 }
 
-func nodesReady(ctx context.Context, client kubernetes.Interface, want int) error {
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+func (c *cluster) nodesReady(ctx context.Context, want int) error {
+	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
 	ready := 0
 	for _, node := range nodes.Items {
-		for _, condition := range node.Status.Conditions {
-			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-				ready++
-			}
+		if nodeutil.IsNodeReady(&node) {
+			ready++
 		}
 	}
 	if ready < want {
