@@ -205,7 +205,7 @@ func (m *mirror) proposals() []string {
 	if m.cluster == "" {
 		return nil
 	}
-	return rollout.ProposalBranches(m.cluster)
+	return rollout.ProposalBranches(m.cluster, "")
 }
 
 // land adds pushed commits to the mirror and moves its heads, so that Fetch does not download these commits. A Fetch in

@@ -30,7 +30,7 @@ func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []r
 
 // withdrawn returns updates that delete all proposals of an app that was renamed or has left Git.
 func (r *committer) withdrawn(app string) (updates []rollout.Update) {
-	for _, branch := range proposalsOf(r.Cluster, app) {
+	for _, branch := range rollout.ProposalBranches(r.Cluster, app) {
 		if old := r.states.isProposed(branch); old != "" {
 			updates = append(updates, rollout.Update{Branch: branch, Old: old, Delete: true})
 		}
@@ -108,7 +108,7 @@ func (r *committer) planned(
 // wantProposals queues a check of an app's proposals if the users' branch, a proposal or the record has changed.
 func (r *committer) wantProposals(s recorded) {
 	existing := ""
-	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
+	for _, branch := range rollout.ProposalBranches(r.Cluster, s.app.Name) {
 		existing += r.states.isProposed(branch)
 	}
 	r.mu.Lock()
@@ -118,14 +118,6 @@ func (r *committer) wantProposals(s recorded) {
 		r.compared[s.app.Name] = at
 		r.proposes[s.app.Name] = s
 		r.notify()
-	}
-}
-
-// proposalsOf returns the branches that an app's proposals may have.
-func proposalsOf(cluster, app string) []string {
-	return []string{
-		rollout.ProposalBranch(rollout.ProposePromotion, cluster, app),
-		rollout.ProposalBranch(rollout.ProposeRevert, cluster, app),
 	}
 }
 

@@ -138,7 +138,8 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 // ownersOf returns the recorded apps that own any of the proposals.
 func (r *stateStore) ownersOf(proposals map[string]string) (apps []string) {
 	for _, app := range sortedKeys(r.apps) {
-		if slices.ContainsFunc(proposalsOf(r.cluster, app), func(branch string) bool { return proposals[branch] != "" }) {
+		isMade := func(branch string) bool { return proposals[branch] != "" }
+		if slices.ContainsFunc(rollout.ProposalBranches(r.cluster, app), isMade) {
 			apps = append(apps, app)
 		}
 	}

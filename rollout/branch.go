@@ -120,9 +120,9 @@ func ProposalBranch(kind ProposalKind, cluster, app string) string {
 // StatusContext returns the name of an app's commit status on a forge.
 func StatusContext(cluster, app string) string { return "gitrollout/" + cluster + "/" + app }
 
-// ProposalBranches returns the prefixes of the branches with a cluster's proposals, one for each kind.
-func ProposalBranches(cluster string) []string {
-	return []string{ProposalBranch(ProposePromotion, cluster, ""), ProposalBranch(ProposeRevert, cluster, "")}
+// ProposalBranches returns the branches that an app's proposals may have. Without an app, it returns their prefixes.
+func ProposalBranches(cluster, app string) []string {
+	return []string{ProposalBranch(ProposePromotion, cluster, app), ProposalBranch(ProposeRevert, cluster, app)}
 }
 
 // IsProposal reports whether a branch belongs to a proposal. Such a branch may be force-pushed and removed.

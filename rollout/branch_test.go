@@ -31,7 +31,7 @@ func TestBranches(t *testing.T) {
 			t.Errorf("%s, want %s; a proposal: %t, want %t", branch, c.want, rollout.IsProposal(branch), c.proposal)
 		}
 	}
-	prefixes := rollout.ProposalBranches("prod-eu")
+	prefixes := rollout.ProposalBranches("prod-eu", "")
 	if len(prefixes) != 2 || !strings.HasPrefix(promotion, prefixes[0]) || !strings.HasPrefix(revert, prefixes[1]) {
 		t.Errorf("proposals begin with %q", prefixes)
 	}

@@ -70,7 +70,7 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 	}
 	heads := rollout.Heads{Main: main, State: c.server.refs[c.state], Proposals: map[string]string{}}
 	c.local[heads.Main], c.local[heads.State] = true, true
-	for _, prefix := range rollout.ProposalBranches(c.cluster) {
+	for _, prefix := range rollout.ProposalBranches(c.cluster, "") {
 		for _, name := range c.server.Branches(prefix) {
 			heads.Proposals[name] = c.server.refs[name]
 		}

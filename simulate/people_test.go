@@ -514,7 +514,7 @@ func hasObject(r *rollout.Render, ref rollout.Ref) bool {
 
 // checkProposals checks, at rest, that each proposal merges into main without conflicts and changes at least one file.
 func (u *universe) checkProposals() {
-	for _, prefix := range rollout.ProposalBranches(testCluster) {
+	for _, prefix := range rollout.ProposalBranches(testCluster, "") {
 		for _, branch := range u.git.Branches(prefix) {
 			if m := u.git.Merge(u.git.Head(branch), u.git.Head(testBranch)); !m.Clean || len(m.Edits) == 0 {
 				u.fail("%s cannot be merged: clean %t, %d files", branch, m.Clean, len(m.Edits))
