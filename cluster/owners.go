@@ -53,8 +53,8 @@ func (c *Client) OtherOwners(
 			return nil, explain(err, d.ref, "list and watch")
 		}
 		if _, err = c.contested(app, d); err != nil {
-			var refused *Error
-			if !errors.As(err, &refused) || refused.Reason != Contested {
+			refused, is := errors.AsType[*Error](err)
+			if !is || refused.Reason != Contested {
 				return nil, err
 			}
 			signs = append(signs, rollout.Foreign{Ref: d.ref, By: "another app", Sign: "it " + refused.Msg, Fix: refused.Fix})

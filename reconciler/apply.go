@@ -87,8 +87,7 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 		if err.Error() != failed.Error() {
 			failed = errors.Join(failed, err)
 		}
-		var others *rollout.InvalidError
-		if !errors.As(err, &others) {
+		if !rollout.IsInvalid(err) {
 			break
 		}
 	}

@@ -177,8 +177,7 @@ func (v value) reads(to any, f Field) bool {
 	default:
 		return false
 	}
-	var invalid *InvalidError
-	if errors.As(err, &invalid) && invalid != nil {
+	if invalid, is := errors.AsType[*InvalidError](err); is && invalid != nil {
 		v.r.Fail(join(v.path, invalid.Field), invalid.Fix, "%s", invalid.Msg)
 	} else if err != nil {
 		v.fail("", "%v", err)

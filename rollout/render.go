@@ -166,8 +166,7 @@ type InvalidError struct {
 
 // ProblemOf returns the place, text and fix of an error. The commands "plan" and "validate" print these as JSON.
 func ProblemOf(err error) *InvalidError {
-	var invalid *InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[*InvalidError](err); is {
 		return &InvalidError{File: invalid.File, Line: invalid.Line, Field: invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix,
 			Also: invalid.Also}
 	}
@@ -176,8 +175,8 @@ func ProblemOf(err error) *InvalidError {
 
 // IsInvalid reports whether an error is a mistake in the users' repository, so that a retry cannot help.
 func IsInvalid(err error) bool {
-	var invalid *InvalidError
-	return errors.As(err, &invalid)
+	_, is := errors.AsType[*InvalidError](err)
+	return is
 }
 
 // Error returns "file:line: object: field: message; fix" without empty parts, then the further errors in Also.
@@ -219,8 +218,7 @@ func (e *InvalidError) Below(field string) {
 
 // ReasonOf returns why an app with this error is not updated, as one word.
 func ReasonOf(err error) HeldReason {
-	var invalid *InvalidError
-	if errors.As(err, &invalid) && invalid.Reason != "" {
+	if invalid, is := errors.AsType[*InvalidError](err); is && invalid.Reason != "" {
 		return invalid.Reason
 	}
 	return HeldInvalidInput

@@ -62,9 +62,7 @@ func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struc
 
 func (f *watcher) look(ctx context.Context) error {
 	now, err := f.view.Listing(ctx, f.args, time.Now())
-	var gone console.NoAppError
-	var stated *failure
-	ends := errors.As(err, &stated) || errors.As(err, &gone)
+	ends := errors.As(err, new(*failure)) || errors.As(err, new(console.NoAppError))
 	switch {
 	case err == nil && f.seen.Apps == nil: // the first listing
 		f.seen = now

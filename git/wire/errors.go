@@ -52,8 +52,7 @@ func Classify(err error) error {
 	if containsAny(text, "ssh: unable to authenticate", "ssh: handshake failed: ssh: no auth") {
 		return fmt.Errorf("%w: %w", ErrAuth, err)
 	}
-	var network net.Error
-	if errors.As(err, &network) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) ||
+	if errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || containsAny(text, "ssh: handshake failed", "broken pipe") {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}

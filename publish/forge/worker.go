@@ -254,8 +254,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	var failed *call.Error
-	isRequest := errors.As(err, &failed)
+	failed, isRequest := errors.AsType[*call.Error](err)
 	answered := err == nil || (isRequest && failed.Status/100 == 4)
 	if answered {
 		w.downs = 0

@@ -74,8 +74,8 @@ func (a Applier) Check(ctx context.Context, app string, objects []rollout.Object
 
 // final converts the error for a permanent refusal by the API server to an InvalidError. It keeps any other error.
 func final(err error) error {
-	var refused *cluster.Error
-	if errors.As(err, &refused) && !refused.Temporary() && refused.Reason != cluster.Unexpected {
+	refused, is := errors.AsType[*cluster.Error](err)
+	if is && !refused.Temporary() && refused.Reason != cluster.Unexpected {
 		return &rollout.InvalidError{Msg: "the cluster refuses " + refused.Error(), Reason: held[refused.Reason]}
 	}
 	return err
@@ -109,8 +109,7 @@ func (a Applier) Apply(ctx context.Context, app string, objects []rollout.Object
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
 	_, err := a.Client.Apply(ctx, app, objects)
-	var refused *cluster.Error
-	if errors.As(err, &refused) && refused.Reason == cluster.Contested {
+	if refused, is := errors.AsType[*cluster.Error](err); is && refused.Reason == cluster.Contested {
 		return &rollout.InvalidError{Msg: refused.Error(), Reason: rollout.HeldContested}
 	}
 	return err
