@@ -12,8 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-type groupKind struct{ group, kind string }
-
 // clusterScoped lists, by API group, cluster-scoped kinds that kustomize's older schema lacks. Their CRDs are usually
 // not in the app's build. Any other unknown kind is taken as namespaced, because nearly all custom resources are
 // namespaced.
@@ -45,8 +43,8 @@ var clusterScoped = map[string][]string{
 }
 
 // definitions returns the kinds that CRDs of the build define. The value is true for a namespaced kind.
-func definitions(objects []rollout.Object) map[groupKind]bool {
-	inBuild := map[groupKind]bool{}
+func definitions(objects []rollout.Object) map[runtime.GroupKind]bool {
+	inBuild := map[runtime.GroupKind]bool{}
 	for _, object := range objects {
 		if ref := object.Ref(); ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition" {
 			inBuild[defined(object)] = object.Map("spec")["scope"] != "Cluster"
@@ -56,10 +54,10 @@ func definitions(objects []rollout.Object) map[groupKind]bool {
 }
 
 // defined returns the kind that a CRD defines.
-func defined(crd rollout.Object) groupKind {
+func defined(crd rollout.Object) runtime.GroupKind {
 	group, _ := crd.Map("spec")["group"].(string)
 	kind, _ := crd.Map("spec", "names")["kind"].(string)
-	return groupKind{group, kind}
+	return runtime.GroupKind{Group: group, Kind: kind}
 }
 
 // defaultNamespaces sets missing namespaces: the Helm release's namespace for a chart's objects, else the app's.
@@ -73,9 +71,9 @@ func defaultNamespaces(objects []rollout.Object, namespace string) {
 	}
 }
 
-func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
+func isNamespaced(object rollout.Object, inBuild map[runtime.GroupKind]bool) bool {
 	ref := object.Ref()
-	gk := groupKind{ref.Group, ref.Kind}
+	kind := runtime.GroupKind{Group: ref.Group, Kind: ref.Kind}
 	if slices.Contains(clusterScoped[ref.Group], ref.Kind) {
 		return false
 	}
@@ -84,13 +82,13 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 		return namespaced
 	}
 	// An unknown version has the scope of a version in client-go, because all versions of a kind have the same scope.
-	for _, v := range scheme.Scheme.VersionsForGroupKind(runtime.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
+	for _, v := range scheme.Scheme.VersionsForGroupKind(kind) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {
 			return namespaced
 		}
 	}
-	namespaced, defined := inBuild[gk] // the app's CRDs cannot change the scope of Kubernetes' own kinds
+	namespaced, defined := inBuild[kind] // the app's CRDs cannot change the scope of Kubernetes' own kinds
 	return namespaced || !defined
 }
 

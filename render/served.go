@@ -41,15 +41,15 @@ var fieldFacts = func() map[string]fieldFact {
 // Strict returns a function that checks an app's objects against kubernetes.version and the CRDs in a cluster's
 // renders. It is called by commands for users, because in the cluster the API server decides.
 func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) error {
-	schemas, served := map[string]map[string]any{}, map[groupKind][]string{}
+	schemas, served := map[string]map[string]any{}, map[runtime.GroupKind][]string{}
 	for _, r := range all {
 		for ref, crd := range r.ByRef() {
 			versions, _ := crd.Map("spec")["versions"].([]any)
 			for _, v := range versions {
 				v, of := asMap(v), defined(crd)
-				name := fmt.Sprintf("%s/%v", of.group, v["name"])
+				name := fmt.Sprintf("%s/%v", of.Group, v["name"])
 				if ref.Kind == "CustomResourceDefinition" && v["served"] == true {
-					schemas[name+of.kind] = asMap(asMap(v["schema"])["openAPIV3Schema"])
+					schemas[name+of.Kind] = asMap(asMap(v["schema"])["openAPIV3Schema"])
 					served[of] = append(served[of], name)
 				}
 			}
@@ -64,7 +64,7 @@ func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) er
 			t.minor = minorOf(r.App)
 			t.checkVersion(object)
 			schema, has := schemas[object.APIVersion()+t.ref.Kind]
-			versions := served[groupKind{t.ref.Group, t.ref.Kind}]
+			versions := served[runtime.GroupKind{Group: t.ref.Group, Kind: t.ref.Kind}]
 			switch {
 			case t.readBuiltIn(object):
 			case has:
