@@ -79,7 +79,7 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	}
 	for i, a := range t.Spec.Args {
 		if a.Value != nil && a.ValueFrom != nil {
-			err := wrong(fmt.Sprintf("args[%d].value", i), "keep only one", "is given, and valueFrom too")
+			err := wrong(fmt.Sprintf("args[%d].value", i), "keep only one", "conflicts with valueFrom")
 			return nil, below(err, ref, "spec")
 		}
 	}
@@ -157,7 +157,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 			}
 		}
 		if !found {
-			return wrong(field, "for all metrics write .*", "%q names no metric", pattern)
+			return wrong(field, "for all metrics write .*", "%q matches no metric", pattern)
 		}
 		return nil
 	}

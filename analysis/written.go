@@ -47,7 +47,7 @@ func (w *whole) ReadValue(raw any) error {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
-		return fmt.Errorf("%s is not a whole number", strings.TrimPrefix(rollout.Describe(raw), "the text "))
+		return fmt.Errorf("%s is not a whole number", strings.TrimPrefix(rollout.Describe(raw), "the string "))
 	}
 	*w = whole(n)
 	return nil
@@ -107,7 +107,7 @@ func check(m *Metric) error {
 	if c := m.Compare; c != nil {
 		switch {
 		case m.SuccessCondition != "" || m.FailureCondition != "":
-			return wrong("compare", "keep only one", "is given, and a condition too")
+			return wrong("compare", "keep only one", "conflicts with a condition")
 		case c.MaxIncrease < 0 || c.MaxIncrease >= 1:
 			return wrong("compare.maxIncrease", "", "%v is not within 0..1", c.MaxIncrease)
 		case c.Confidence != 0 && (c.Confidence < 0.5 || c.Confidence >= 1):
@@ -141,7 +141,7 @@ func checkNumbers(m *Metric) error {
 	}
 	switch {
 	case m.Count > 1 && m.Interval == 0:
-		return wrong("interval", "say how long to wait between measurements", "is missing, and count is %d", m.Count)
+		return wrong("interval", "say how long to wait between measurements", "is missing, but count is %d", m.Count)
 	case m.FailureLimit < -1:
 		return wrong("failureLimit", "give 0 or more", "%d is less than -1", m.FailureLimit)
 	case m.FailureLimit == -1 && m.ConsecutiveSuccessLimit == 0:

@@ -46,7 +46,7 @@ func (r Reach) check(ip netip.Addr) error {
 func (r Reach) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%q is no address", address)
+		return fmt.Errorf("%q is not an address", address)
 	}
 	return r.check(to.Addr())
 }

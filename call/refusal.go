@@ -148,7 +148,7 @@ func Decode(from string, body []byte, into any) error {
 		kind := strings.Fields(wrong.Value)[0]
 		what = fmt.Sprintf("%s is a %s", cmp.Or(wrong.Field, "it"), cmp.Or(kinds[kind], kind))
 	case errors.As(err, &syntax):
-		what = "it is no JSON"
+		what = "it is not JSON"
 	}
 	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
 }

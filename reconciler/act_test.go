@@ -233,7 +233,7 @@ func TestMessage(t *testing.T) {
 		"\n\nGitrollout-Cluster: prod\n", "\nGitrollout-Epoch: 1\n", "\nGitrollout-Source: "+w.git.heads.Main+"\n",
 		"\nGitrollout-App: shop phase=Paused release="+release+" step=2/2 weight=50 held=InvalidInput\n")
 	if !strings.HasPrefix(last, "prod: shop held: ") || strings.Contains(first, "held=") {
-		t.Errorf("the first message is %q, and the last %q", first, last)
+		t.Errorf("the first message is %q, but the last %q", first, last)
 	}
 }
 

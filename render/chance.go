@@ -57,7 +57,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 		invalid.Msg = fmt.Sprintf("is on a %s, but only a Secret can be create-only", object.Kind())
 		invalid.Fix = "remove the annotation, and write the object's content"
 	default:
-		invalid.Msg, invalid.Fix = fmt.Sprintf("is %q, and only true is allowed", once), `write "true", or take it out`
+		invalid.Msg, invalid.Fix = fmt.Sprintf("is %q, but only true is allowed", once), `write "true", or take it out`
 	}
 	return o.blame(invalid, object.Ref())
 }

@@ -74,9 +74,9 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 		return at.below("name").invalid("name the chart's folder", "is missing")
 	case c.ReleaseName == "" && c.NameTemplate == "":
 		return at.below("releaseName").invalid("write one",
-			"is missing, and kustomize would generate another name at each build")
+			"is missing, so kustomize would generate another name at each build")
 	case c.ReleaseName != "" && c.NameTemplate != "":
-		return at.below("nameTemplate").invalid("keep only one", "is given, and releaseName too")
+		return at.below("nameTemplate").invalid("keep only one", "conflicts with releaseName")
 	case !slices.Contains([]string{"", "merge", "override", "replace"}, c.ValuesMerge):
 		return at.below("valuesMerge").invalid("", "%q must be merge, override or replace", c.ValuesMerge)
 	}
@@ -261,7 +261,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 			}
 			total.add(measured)
 			if text, err = in.noted(text, d.Hook, r.Namespace); err != nil {
-				return rollout.Invalidf(file, "", "renders to a document that is no object: %s", rollout.OneLine(err.Error()))
+				return rollout.Invalidf(file, "", "renders to a document that is not an object: %s", rollout.OneLine(err.Error()))
 			}
 			all.WriteString(text)
 			if all.Len() > maxOutput {

@@ -115,7 +115,7 @@ func TestHelmCharts(t *testing.T) {
 		"no chart":        {"helmCharts: [{name: redis, releaseName: eu}]", nil, missing("redis", "redis"), ""},
 		"no such version": {charts(", repo: 'https://x', version: 1.0.1"), nil, missing("shop", "shop-1.0.1/shop"), ""},
 		"no name": {"helmCharts: [{name: shop}]", nil,
-			here + "helmCharts[0].releaseName: is missing, and kustomize would generate another name at each build; write one", ""},
+			here + "helmCharts[0].releaseName: is missing, so kustomize would generate another name at each build; write one", ""},
 		"a bad name": {"helmCharts: [{name: shop, releaseName: 'A b'}]", nil,
 			`apps/shop/charts/shop: the release name "A b" is not valid; use at most 53 lower-case letters, digits, - and .`, ""},
 		"chance": {"helmCharts: [{name: shop, nameTemplate: 'x-{{ randAlpha 3 }}'}]", nil,
@@ -131,7 +131,7 @@ func TestHelmCharts(t *testing.T) {
 			"apps/shop/charts/shop: Helm: execution error at (shop/templates/f.yaml:1:3): no way", ""},
 		"a key twice": {charts(""), more{chart + "/templates/f.yaml": configMap("a, name: b, labels: {x: a, y: b, x: c}")},
 			"ConfigMap/shop/b; " + eu + "# web:red",
-			"apps/shop/charts/shop/templates/f.yaml: line 3: the key name is there twice: the last value counts, as for Helm"},
+			"apps/shop/charts/shop/templates/f.yaml: line 3: the key name is listed twice: the last value counts, as for Helm"},
 		"a symlink out": {charts(""), more{chart + "/templates/f.yaml": linkTo + "../../../../../../etc/passwd"},
 			"apps/shop/charts/shop/templates/f.yaml: leads out of the repository through a symlink; put the files into the repository", ""},
 	} {
@@ -189,7 +189,7 @@ func TestChartFolders(t *testing.T) {
 		"an address": {rollout.Helm{ValueFiles: "https://x/v.yaml"}, nil, app + ": helm.valueFiles[0]: https://x/v.yaml is remote: " +
 			"only files in this commit are rendered; vendor it into the repository, and name its path"},
 		"no values": {rollout.Helm{ValueFiles: "v.yaml"}, more{app + "/v.yaml": "- a\n"},
-			app + "/v.yaml: is no YAML of values: cannot unmarshal yaml document: error unmarshaling JSON: " +
+			app + "/v.yaml: is not valid YAML: cannot unmarshal yaml document: error unmarshaling JSON: " +
 				"while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
 	} {
 		t.Run(name, func(t *testing.T) {

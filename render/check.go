@@ -69,10 +69,10 @@ func (a *assembly) checkNames() error {
 			field, name = "metadata.name", ref.Name
 		}
 		if name != "" && !format.Pattern.MatchString(name) {
-			return a.invalid(ref, field, format.Fix, "%q is no name of a namespace", name)
+			return a.invalid(ref, field, format.Fix, "%q is not a valid namespace", name)
 		}
 		if wrong := content.IsPathSegmentName(ref.Name); len(wrong) > 0 {
-			return a.invalid(ref, "metadata.name", "rename it", "%q is no name of an object: it %s", ref.Name, wrong[0])
+			return a.invalid(ref, "metadata.name", "rename it", "%q is not a valid object name: it %s", ref.Name, wrong[0])
 		}
 	}
 	return nil

@@ -35,11 +35,11 @@ func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 		unrouted: "the node determines which pod of a DaemonSet gets a request",
 	}.refuse(d, own)
 	if d.form.Replicas != nil {
-		own.Fail("spec.replicas", "leave it out", "is %d, and a DaemonSet has a pod on each node", *d.form.Replicas)
+		own.Fail("spec.replicas", "leave it out", "is %d, but a DaemonSet has a pod on each node", *d.form.Replicas)
 	}
 	if d.spec.Canary != nil {
 		for _, s := range d.services() {
-			own.Fail(s.field, "leave it out", "is %q, and the node determines which pod of a DaemonSet gets a request", *s.name)
+			own.Fail(s.field, "leave it out", "is %q, but the node determines which pod of a DaemonSet gets a request", *s.name)
 		}
 	}
 	form := struct {

@@ -97,7 +97,7 @@ func (d *document) readWorkload() {
 	d.inline = ref == nil
 	switch {
 	case ref != nil && template != nil:
-		d.Fail("spec.template", "keep only one", "is given, and spec.workloadRef too")
+		d.Fail("spec.template", "keep only one", "conflicts with spec.workloadRef")
 	case ref != nil:
 		named := rollout.Object{"apiVersion": ref.APIVersion, "kind": ref.Kind}.Ref()
 		named.Namespace, named.Name = d.ref.Namespace, ref.Name
@@ -115,7 +115,7 @@ func (d *document) readCanary(form *canaryForm) {
 	c := &form.Canary
 	d.spec.Canary = c
 	if c.StableService != "" && c.StableService == c.CanaryService {
-		d.Fail(canaryPath+".canaryService", "name another Service", "%q is the stableService too", c.CanaryService)
+		d.Fail(canaryPath+".canaryService", "name another Service", "%q is also the stableService", c.CanaryService)
 	}
 	if form.Traffic != nil {
 		d.readTraffic(form.Traffic)
@@ -176,7 +176,7 @@ func (d *document) readDelays(form *canaryForm) {
 	dynamic := c.Traffic != nil && c.DynamicStableScale
 	if dynamic && form.ScaleDownDelaySeconds != nil {
 		d.Fail(canaryPath+".scaleDownDelaySeconds", "leave it out",
-			"is given, but with dynamicStableScale there are no old pods left at that time")
+			"is set, but with dynamicStableScale there are no old pods left at that time")
 	}
 	if surge && !dynamic {
 		c.AbortScaleDownDelaySeconds = scaleDownDelay
@@ -213,7 +213,7 @@ func (d *document) readBlueGreen(form *blueGreenForm) {
 	b.PostPromotion = d.readAnalysis(blueGreenPath+".postPromotionAnalysis", form.PostPromotion, true)
 	switch {
 	case b.ActiveService == b.PreviewService:
-		d.Fail(blueGreenPath+".previewService", "name another Service", "%q is the activeService too", b.PreviewService)
+		d.Fail(blueGreenPath+".previewService", "name another Service", "%q is also the activeService", b.PreviewService)
 	case !b.AutoPromotionEnabled && b.AutoPromotionSeconds > 0:
 		d.Warn(blueGreenPath+".autoPromotionSeconds",
 			"is ignored: autoPromotionEnabled is false, so the release waits for a promotion")
@@ -255,11 +255,11 @@ func (d *document) checkPause(at string, p *rollout.Pause) {
 	case p.Timeout == nil && p.OnTimeout != "":
 		d.Fail(at+".onTimeout", "give timeout, too", "is given without timeout")
 	case p.Timeout != nil && p.Duration != nil:
-		d.Fail(at+".timeout", "leave duration out", "is given, and duration too: a pause with a duration ends by itself")
+		d.Fail(at+".timeout", "leave duration out", "conflicts with duration: a pause with a duration ends by itself")
 	case p.Until == "" && p.TimeZone != "":
 		d.Fail(at+".timeZone", "leave it out", "is given without until")
 	case p.Until != "" && (p.Duration != nil || p.Timeout != nil):
-		d.Fail(at+".until", "keep only one", "is given, and duration or timeout too")
+		d.Fail(at+".until", "keep only one", "conflicts with duration or timeout")
 	case p.Until != "":
 		if _, wrong := rollout.ReadSchedule(at+".until", p.Until, at+".timeZone", p.TimeZone); wrong != nil {
 			d.Fail(wrong.Field, wrong.Fix, "%s", wrong.Msg)
@@ -275,7 +275,7 @@ func (d *document) checkSteps() {
 		at := stepPath(i) + ".name"
 		if first, taken := names[step.Name]; taken && step.Name != "" {
 			d.Fail(at, "use each name once: a promotion selects a step by its name",
-				"%q is the name of steps[%d] too", step.Name, first)
+				"%q is also the name of steps[%d]", step.Name, first)
 		}
 		if _, err := strconv.Atoi(step.Name); step.Name == rollout.Full || err == nil {
 			d.Fail(at, "use another name", "%q cannot be a step's name: it has another meaning in a promotion", step.Name)

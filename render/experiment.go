@@ -32,7 +32,7 @@ func (d *document) readExperiment(at string, form *experimentForm) *rollout.Expe
 func (d *document) readTemplate(at string, form *templateForm, e *rollout.Experiment) rollout.ExperimentTemplate {
 	t := form.ExperimentTemplate
 	if slices.ContainsFunc(e.Templates, func(o rollout.ExperimentTemplate) bool { return o.Name == t.Name }) {
-		d.Fail(at+".name", "name each template once", "%q is the name of another template too", t.Name)
+		d.Fail(at+".name", "name each template once", "%q is also the name of another template", t.Name)
 	}
 	if form.Metadata != nil {
 		t.Labels, t.Annotations = form.Metadata.Labels, form.Metadata.Annotations
@@ -70,7 +70,7 @@ func (d *document) checkLabels(at string, labels map[string]string) {
 func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) rollout.ExperimentAnalysis {
 	e := &of.Experiment
 	if slices.ContainsFunc(e.Analyses, func(o rollout.ExperimentAnalysis) bool { return o.Name == form.Name }) {
-		d.Fail(at+".name", "name each analysis once", "%q is the name of another analysis too", form.Name)
+		d.Fail(at+".name", "name each analysis once", "%q is also the name of another analysis", form.Name)
 	}
 	m := measured{
 		at: at, named: "templates", templates: form.Templates, args: form.Args, rules: analysis.Rules{DryRun: of.DryRun},
@@ -150,11 +150,11 @@ func (a *assembly) checkExperiment(d *document, spec rollout.Spec, step int, tak
 		}
 		if name := made.ServiceName(); name != "" {
 			if !rollout.Formats()["service"].Pattern.MatchString(name) {
-				return a.invalid(d.ref, field+".service.name", "name it", "is missing, and the default %q is not valid", name)
+				return a.invalid(d.ref, field+".service.name", "name it", "is missing, but the default %q is not valid", name)
 			}
 			ref := rollout.Ref{Kind: "Service", Namespace: spec.Workload.Namespace, Name: name}
 			if by, is := taken[ref]; is {
-				return a.invalid(d.ref, field+".service.name", "use another name", "%q is the name of %s too", name, by)
+				return a.invalid(d.ref, field+".service.name", "use another name", "%q is also the name of %s", name, by)
 			}
 			taken[ref] = "the Service of " + field
 			if len(made.Ports()) == 0 {

@@ -21,18 +21,18 @@ type inPlace struct {
 func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	kind, c := d.workload.Ref().Kind, d.spec.Canary
 	if c == nil {
-		own.Fail("spec.strategy.blueGreen", "use canary", "is given, and a %s has no second set of pods: %s", kind, p.second)
+		own.Fail("spec.strategy.blueGreen", "use canary", "is set, but a %s has no second set of pods: %s", kind, p.second)
 		return
 	}
 	switch {
 	case c.Traffic != nil && p.unrouted != "":
-		own.Fail(trafficPath, "leave it out: a weight is a share of the pods", "is given, and %s", p.unrouted)
+		own.Fail(trafficPath, "leave it out: a weight is a share of the pods", "is set, but %s", p.unrouted)
 	case d.spec.Scaling != rollout.InPlace:
-		own.Fail(canaryPath+".scaling", "leave it out, or use inPlace", "is %q, and a %s has no pods %s",
+		own.Fail(canaryPath+".scaling", "leave it out, or use inPlace", "is %q, but a %s has no pods %s",
 			d.spec.Scaling, kind, p.beside)
 	case c.DynamicStableScale:
 		own.Fail(canaryPath+".dynamicStableScale", "leave it out",
-			"is true, and the pods of a %s are replaced in place", kind)
+			"is true, but the pods of a %s are replaced in place", kind)
 	}
 	if c.Traffic != nil && p.unrouted == "" {
 		p.refuseWeights(c, own)
@@ -41,13 +41,13 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	amounts := map[string]*rollout.Amount{"maxSurge": form.MaxSurge, "maxUnavailable": form.MaxUnavailable}
 	for _, field := range slices.Sorted(maps.Keys(amounts)) {
 		if amounts[field] != nil {
-			own.Fail(canaryPath+"."+field, p.change, "is given, and a %s's pods are replaced %s", kind, p.replaced)
+			own.Fail(canaryPath+"."+field, p.change, "is set, but a %s's pods are replaced %s", kind, p.replaced)
 		}
 	}
 	for i, step := range c.Steps {
 		if step.Experiment != nil {
 			own.Fail(stepPath(i)+".experiment", "leave it out, or measure at a step",
-				"is given, and its pods would belong to a %s %s", kind, p.experiment)
+				"is set, but its pods would belong to a %s %s", kind, p.experiment)
 		}
 	}
 }

@@ -181,7 +181,7 @@ func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
 	}
 }
 
-const isTwice = " is there twice"
+const isTwice = " is listed twice"
 
 // checkKeys refuses duplicate keys and keys that are not strings. JSON lacks such keys, and kustomize's error for them
 // names no file.

@@ -54,7 +54,7 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 				continue
 			}
 			if doc["apiVersion"] == nil || doc["kind"] == nil {
-				return &rollout.InvalidError{File: file, Msg: "is no Kubernetes object",
+				return &rollout.InvalidError{File: file, Msg: "is not a Kubernetes object",
 					Fix: "list it in directory.exclude of the app's entry, or move it out of the folder"}
 			}
 		}

@@ -45,7 +45,7 @@ func TestManifests(t *testing.T) {
 		"some of them, by a name":    {rollout.Directory{Recurse: true, Include: "{a.*,c.yaml}"}, nil, " a c own", ""},
 		"its own kustomization wins": {rollout.Directory{}, map[string]string{"apps/shop/kustomization.yaml": "resources: [b.yml]\n"}, " b", ""},
 		"no manifest": {rollout.Directory{}, map[string]string{"apps/shop/values.yaml": "replicas: 3\n"}, "", "apps/shop/values.yaml: " +
-			"is no Kubernetes object; list it in directory.exclude of the app's entry, or move it out of the folder"},
+			"is not a Kubernetes object; list it in directory.exclude of the app's entry, or move it out of the folder"},
 		"no YAML":     {rollout.Directory{}, map[string]string{"apps/shop/t.yaml": "a: {{ .x }}\n  b\n"}, "", "apps/shop/t.yaml: "},
 		"none at all": {rollout.Directory{Include: "nothing"}, nil, "", "apps/shop: has no manifest"},
 	} {

@@ -27,7 +27,7 @@ func (a *assembly) describe(d *document) error {
 	case isApps && isKubernetes:
 		return a.invalid(d.ref, "spec.workloadRef.apiVersion", "use apps/v1", "%q is not apps/v1", ref.APIVersion)
 	case isKubernetes:
-		return a.invalid(d.ref, "spec.workloadRef.kind", "name a workload that can be moved in stages",
+		return a.invalid(d.ref, "spec.workloadRef.kind", "name a workload that can be released in stages",
 			"%q is not supported; supported kinds: %s", ref.Kind, rollout.KindNames())
 	default:
 		return a.invalid(d.ref, "spec.workloadRef.kind", "if its controller has a partition, describe the kind "+
@@ -53,7 +53,7 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 			"is %v, and the Rollout sets it at each step", set)
 	}
 	if p.Only != "" && rollout.In(o, p.Only) != nil {
-		other.Fail(p.Only, "leave it out", "is given, and pods outside this selection would keep the old version forever")
+		other.Fail(p.Only, "leave it out", "is set, but pods outside this selection would keep the old version forever")
 	}
 	paused := p.Partition[:strings.LastIndex(p.Partition, ".")] + ".paused"
 	if rollout.In(o, paused) == true {

@@ -14,8 +14,8 @@ func TestPauseUntil(t *testing.T) {
 	for name, tt := range map[string]struct{ group, pause, want string }{
 		"a moment":       {ownGroup, `{until: "0 9 * * 1-5", timeZone: Europe/Berlin}`, ""},
 		"in UTC":         {ownGroup, `{until: "0 9 * * *"}`, ""},
-		"and a duration": {ownGroup, `{until: "0 9 * * *", duration: 5m}`, "pause.until: is given, and duration or timeout too"},
-		"and a timeout":  {ownGroup, `{until: "0 9 * * *", timeout: 5m, onTimeout: abort}`, "pause.until: is given, and duration or timeout too"},
+		"and a duration": {ownGroup, `{until: "0 9 * * *", duration: 5m}`, "pause.until: conflicts with duration or timeout"},
+		"and a timeout":  {ownGroup, `{until: "0 9 * * *", timeout: 5m, onTimeout: abort}`, "pause.until: conflicts with duration or timeout"},
 		"a zone alone":   {ownGroup, `{timeZone: UTC}`, "pause.timeZone: is given without until"},
 		"no schedule":    {ownGroup, `{until: tomorrow}`, `pause.until: "tomorrow" is not a schedule`},
 		"no zone":        {ownGroup, `{until: "0 9 * * *", timeZone: Bonn}`, `pause.timeZone: "Bonn" is not a time zone`},

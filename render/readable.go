@@ -78,11 +78,11 @@ func (o origins) checkSpelling(object rollout.Object) error {
 		return o.invalid(ref, "apiVersion", "write "+strings.ToLower(version), "%q has capital letters", version)
 	case ref.Group != "" && len(content.IsDNS1123Subdomain(ref.Group)) > 0,
 		len(content.IsDNS1123Label(cmp.Or(name, version))) > 0:
-		return o.invalid(ref, "apiVersion", "write it as in apps/v1", "%q is no group and version", version)
+		return o.invalid(ref, "apiVersion", "write it as in apps/v1", "%q is not a group and version", version)
 	case isKnown && known != ref.Kind:
 		return o.invalid(ref, "kind", "write "+known, "%q is not the kind %s: case counts", ref.Kind, known)
 	case len(content.IsDNS1123Label(lower)) > 0:
-		return o.invalid(ref, "kind", "write it as in Deployment", "%q is no name of a kind", ref.Kind)
+		return o.invalid(ref, "kind", "write it as in Deployment", "%q is not a valid kind", ref.Kind)
 	case !isKnown && scheme.Scheme.IsGroupRegistered(ref.Group):
 		kinds := slices.Sorted(slices.Values(kindsByGroup[ref.Group]))
 		if near := rollout.DidYouMean(ref.Kind, slices.Compact(kinds)); near != "" {

@@ -104,7 +104,7 @@ func TestStrict(t *testing.T) {
 		"a whole number as 1.0":   {"", shop("size: 1.0, share: 0.5, port: 80"), ""},
 		"all mistakes in a custom object": {"", shop("sise: 1, size: '1', open: 1, share: x, tags: [a, a], labels: {a: 1}, more: [], " +
 			"extra: {size: 1.5}, pod: {spce: {}}, doors: [{name: a, side: x}, {name: a, side: x}]"),
-			`app.yaml:4: spec.doors[1].name: "a" is there twice (Shop/shop/shop); keep one: an API server refuses both; ` +
+			`app.yaml:4: spec.doors[1].name: "a" is listed twice (Shop/shop/shop); keep one: an API server refuses both; ` +
 				"also app.yaml:4: spec.extra.size: 1.5 cannot be read by an API server: it is of type number, and not of type integer " +
 				"(Shop/shop/shop); " + unreadable + "; " +
 				"also app.yaml:4: spec.labels.a: 1 cannot be read by an API server: it is of type integer, and not of type string " +
@@ -119,7 +119,7 @@ func TestStrict(t *testing.T) {
 				"also app.yaml:4: spec.sise: is not a field of the CRD of Shop (Shop/shop/shop); did you mean size?; " +
 				"also app.yaml:4: spec.size: \"1\" cannot be read by an API server: it is of type string, and not of type integer " +
 				"(Shop/shop/shop); " + unreadable + "; " +
-				`also app.yaml:4: spec.tags[1]: "a" is there twice (Shop/shop/shop); keep one: an API server refuses both`},
+				`also app.yaml:4: spec.tags[1]: "a" is listed twice (Shop/shop/shop); keep one: an API server refuses both`},
 		"metadata of a custom object": {"", strings.Replace(shop(""), "name: shop}", "name: shop, lables: {}}", 1),
 			"app.yaml:3: metadata.lables: is not a field of Kubernetes 1.36 (Shop/shop/shop); did you mean labels?"},
 		"a version that the CRD does not serve": {"", strings.Replace(shop(""), "example.com/v1", "example.com/v1alpha1", 1),

@@ -33,7 +33,7 @@ func (a *assembly) stage(d *document) error {
 	switch {
 	case d.inline && exists:
 		return a.invalid(d.ref, "metadata.name", "remove the Deployment, or name it in spec.workloadRef",
-			"there is a Deployment/%s too", d.workload)
+			"conflicts with Deployment/%s", d.workload)
 	case d.inline:
 		deployment = d.deployment()
 		a.deployments[d.workload] = deployment
@@ -134,11 +134,11 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	}
 	kind := d.merger()
 	if c := d.spec.Canary; c != nil && c.Rebalance && !kind.ordinals {
-		own.Fail(canaryPath+".rebalance", "leave it out", "is true, and the pods of a %s have no ordinals", o.Kind())
+		own.Fail(canaryPath+".rebalance", "leave it out", "is true, but the pods of a %s have no ordinals", o.Kind())
 	}
 	if c := d.spec.Canary; c != nil && len(c.NodeOrder) > 0 && !kind.nodes {
 		own.Fail(canaryPath+".nodeOrder", "leave it out: the workload's controller chooses the nodes",
-			"is given, and "+nodesElsewhere)
+			"is set, but "+nodesElsewhere)
 	}
 	kind.merge(d, o, from, own, other)
 }

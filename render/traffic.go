@@ -68,7 +68,7 @@ func (d *document) readRouters(form *trafficForm) {
 	}
 	at := trafficPath + ".plugins." + gatewayPlugin
 	if _, both := d.routers["gatewayAPI"]; both {
-		d.Fail(at, "keep only one", "is given, and gatewayAPI too")
+		d.Fail(at, "keep only one", "conflicts with gatewayAPI")
 	}
 	d.routers["gatewayAPI"] = block{at, form.Plugins.GatewayAPI}
 }
@@ -88,10 +88,10 @@ func (d *document) checkPingPong() {
 	switch p := c.PingPong; {
 	case p == nil:
 	case p.PingService == p.PongService:
-		d.Fail(canaryPath+".pingPong.pongService", "name another Service", "%q is the pingService too", p.PongService)
+		d.Fail(canaryPath+".pingPong.pongService", "name another Service", "%q is also the pingService", p.PongService)
 	case c.StableService != "" || c.CanaryService != "":
 		d.Fail(canaryPath+".pingPong", "leave stableService and canaryService out: the two Services take turns",
-			"is given, and stableService or canaryService too")
+			"conflicts with stableService or canaryService")
 	case c.Traffic == nil:
 		d.Fail(canaryPath+".pingPong", "name a router in trafficRouting, or use stableService and canaryService",
 			"needs trafficRouting: only a router can send requests from one Service to the other")
@@ -194,8 +194,11 @@ func (a *assembly) checkRouters(d *document) error {
 				name = "setHeaderRoute"
 			}
 			if field, why := traffic.Unsupported(router.Kind, *step.Route); why != "" {
-				return a.invalid(d.ref, fmt.Sprintf("%s.%s%s", stepPath(i), name, field),
-					"match something that the router supports, or name another router", "%s", why)
+				fix := "match something that the router supports, or name another router"
+				if field == "" {
+					fix = "leave it out, or name a router that supports it"
+				}
+				return a.invalid(d.ref, fmt.Sprintf("%s.%s%s", stepPath(i), name, field), fix, "%s", why)
 			}
 		}
 		if why := traffic.CannotStick(router.Kind); c.Traffic.Sticky != nil && why != "" {
@@ -208,7 +211,7 @@ func (a *assembly) checkRouters(d *document) error {
 			for _, service := range []serviceField{{"stableService", &c.StableService}, {"canaryService", &c.CanaryService}} {
 				if *service.name == "" {
 					return a.invalid(d.ref, canaryPath+"."+service.field, "name the Service",
-						"is missing, and %s splits requests between two Services", router.Kind)
+						"is missing, but %s splits requests between two Services", router.Kind)
 				}
 			}
 		}

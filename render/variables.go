@@ -66,7 +66,7 @@ func variablesIn(file string, content []byte) (values map[string]string, err err
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if err == nil && !rollout.IsVariable(name) {
-			err = rollout.Invalidf(file, "", "%q is no name of a variable", name).WithFix(rollout.BadVariable)
+			err = rollout.Invalidf(file, "", "%q is not a valid variable name", name).WithFix(rollout.BadVariable)
 		}
 	}
 	return values, err

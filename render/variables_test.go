@@ -113,7 +113,7 @@ func TestVariables(t *testing.T) {
 		"no line of a file": {config("${x}"), nil, "b.env", vars{"b.env": "x=1\nsecret\n"},
 			"b.env: line 2 is not NAME=value; write one variable in each line; # begins a comment"},
 		"no name in a file": {config("${x}"), nil, "b.env", vars{"b.env": "x-y=1\n"},
-			`b.env: "x-y" is no name of a variable; use letters, digits and _, and no digit first`},
+			`b.env: "x-y" is not a valid variable name; use letters, digits and _, and no digit first`},
 		"a Secret":       {config("${x}"), nil, "b.yaml", vars{"b.yaml": "kind: Secret\nstringData: {x: y}\n"}, oneMap},
 		"two ConfigMaps": {config("${x}"), nil, "b.yaml", vars{"b.yaml": config("1") + "---\n" + configMap("d")}, oneMap},
 		"a bomb of aliases": {config("${x}"), nil, "b.yaml", vars{"b.yaml": "kind: ConfigMap\ndata: &a {x: *a}\n"},

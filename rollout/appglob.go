@@ -133,7 +133,7 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	if raw.Substitute != nil || raw.SubstituteFrom != nil {
 		for _, name := range slices.Sorted(maps.Keys(raw.Substitute)) {
 			if !IsVariable(name) {
-				return nil, at.invalid("substitute", BadVariable, "%q is no name of a variable", name)
+				return nil, at.invalid("substitute", BadVariable, "%q is not a valid variable name", name)
 			}
 		}
 		files := Mapped(raw.SubstituteFrom, func(from substituteFromFile) string { return from.File })

@@ -93,7 +93,7 @@ func TestParseStateRefuses(t *testing.T) {
 		"two values for one key are ambiguous":       {edit(t, "app: shop", "app: shop\napp: shop"), "", "already set"},
 		"another document of ours is not a state":    {edit(t, "kind: RolloutState", "kind: Promotion"), "kind", "not RolloutState"},
 		"an unknown version may mean something else": {edit(t, "v1alpha1", "v9"), "apiVersion", "not known"},
-		"numbers are not text":                       {edit(t, "step: 1", "step: one"), "progress[0].step", "where a whole number belongs"},
+		"numbers are not text":                       {edit(t, "step: 1", "step: one"), "progress[0].step", "must be a whole number"},
 		"the parser would drop a second document":    {edit(t, "verified:", "---\nverified:"), "", "more than one document"},
 		"an empty file is a broken write":            {"", "apiVersion", "not known"},
 		"a list is not a state":                      {"- a\n", "", "not a mapping"},

@@ -81,7 +81,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		notBelow = " is not below gitrollout/, the only branches that gitrollout pushes to; use gitrollout/state/<cluster>"
 		noBranch = " is not a branch name; use gitrollout/state/<cluster>"
 		noRevert = " must be propose, push or off; write propose, which is the default"
-		noList   = ": is a mapping where a list belongs; begin each entry with a dash"
+		noList   = ": must be a list, not a mapping; begin each entry with a dash"
 		fromRoot = "; name folders from the repository's root"
 		noName   = " is not a name; use lower-case letters, digits and -, at most 63"
 	)
@@ -92,17 +92,17 @@ func TestParseConfigRefuses(t *testing.T) {
 		"duplicate":          {apps + apps, `is not valid YAML: yaml: unmarshal errors: line 4: key "apps" already set in map`},
 		"wrong type":         {"apps: {path: a}\n", "apps" + noList},
 		"no apps":            {"", "apps: is missing; name the folders of your kustomizations: - path: apps/*/overlays/prod"},
-		"interval unit":      {apps + "interval: 30\n", "interval: is 30 where a text belongs; write 30s, 1m or the like"},
+		"interval unit":      {apps + "interval: 30\n", "interval: must be a string, not 30; write 30s, 1m or the like"},
 		"interval text":      {apps + "interval: soon\n", `interval: "soon" is not a duration; write 30s, 1m or the like`},
 		"interval short":     {apps + "interval: 999ms\n", `interval: "999ms" is less than 1s; use 1s or more`},
 		"pushInterval short": {apps + "pushInterval: 10ms\n", `pushInterval: "10ms" is less than 1s; use 1s or more`},
 		"memory short":       {apps + "limits: {memory: 127Mi}\n", `limits.memory: 127Mi is less than 128Mi; give more`},
 		"memory unit":        {apps + "limits: {memory: 512}\n", `limits.memory: 512 is not a size; write 512Mi, 1Gi or the like`},
 		"memory enough": {apps + "limits: {memory: 524288Gi}\n",
-			`limits.memory: the text "524288Gi" is not a size; write 512Mi, 1Gi or the like`},
+			`limits.memory: the string "524288Gi" is not a size; write 512Mi, 1Gi or the like`},
 		"memory negative": {apps + "limits: {memory: -1Gi}\n", `limits.memory: -1Gi is less than 128Mi; give more`},
 		"render time": {apps + "limits: {renderTime: 0s}\n",
-			`limits.renderTime: the text "0s" is not more than 0; write 30s, 1m or the like`},
+			`limits.renderTime: must be more than 0, not the string "0s"; write 30s, 1m or the like`},
 		"interval negative": {apps + "interval: -1m\n", `interval: "-1m" is less than 1s; use 1s or more`},
 		"branch main":       {apps + "stateBranch: main\n", `stateBranch: "main"` + notBelow},
 		"branch empty":      {apps + "stateBranch: \"\"\n", `stateBranch: ""` + notBelow},
@@ -197,8 +197,8 @@ func TestVariableEntries(t *testing.T) {
 	v := Variables{On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`}
 	compare.Check(t, v, NewVariables(v.Map(), v.From()))
 	for entry, want := range map[string]string{
-		"substitute: {a: 3}":          "apps[0].substitute[a]: is 3 where a text belongs; quote it",
-		"substitute: {a-b: x}":        `apps[0].substitute: "a-b" is no name of a variable; use letters, digits and _, and no digit first`,
+		"substitute: {a: 3}":          "apps[0].substitute[a]: must be a string, not 3; quote it",
+		"substitute: {a-b: x}":        `apps[0].substitute: "a-b" is not a valid variable name; use letters, digits and _, and no digit first`,
 		"substituteFrom: [{name: x}]": "apps[0].substituteFrom[0].name: is not a known field; use one of file",
 		"substituteFrom: [{}]": "apps[0].substituteFrom[0].file: is missing; name a .env file or a ConfigMap's manifest, " +
 			"from the repository's root",
@@ -221,7 +221,7 @@ func TestHelmEntries(t *testing.T) {
 		"helm: {valuesObject: [a]}":  "apps[0].helm.valuesObject: is not a mapping; write values as in the chart's values.yaml",
 		"helm: {releaseName: A}":     `apps[0].helm.releaseName: "A" is not a name; use lower-case letters, digits and -, at most 63`,
 		"helm: {valuesObj: {}}":      "apps[0].helm.valuesObj: is not a known field; did you mean valuesObject?",
-		"helm: {valueFiles: a.yaml}": "apps[0].helm.valueFiles: is a text where a list belongs; begin each entry with a dash",
+		"helm: {valueFiles: a.yaml}": "apps[0].helm.valueFiles: must be a list, not a string; begin each entry with a dash",
 	} {
 		checkRefused(t, entry, shop+entry+"\n", want)
 	}

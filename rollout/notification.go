@@ -122,7 +122,7 @@ func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(all, func(o Receiver) bool { return o.Name == r.Name }) {
-			return nil, s.invalid("name", "give each entry a different name", "%q is there twice", r.Name)
+			return nil, s.invalid("name", "give each entry a different name", "%q is listed twice", r.Name)
 		}
 		all = append(all, *r)
 	}

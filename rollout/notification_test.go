@@ -62,7 +62,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"no name", "{" + discord + "}", "[0].name", "is not a name", ""},
 		{"a credential in Git", "{name: a, slack: {url: https://hooks.slack.com/services/T/B/X}}", "[0].slack.url", "in Git", "secretRef"},
 		{"a block that is a credential", "{name: a, slack: https://hooks.slack.com/services/T/B/X}", "[0].slack",
-			"is a text where a mapping belongs", ""},
+			"must be a mapping, not a string", ""},
 		{"no credential", "{name: a, slack: {}}", "[0].slack.url", "is missing", "url or token"},
 		{"url and token", "{name: a, slack: {url: " + env + ", token: " + env + ", channel: x}}", "[0].slack.token", "besides url", ""},
 		{"token without a channel", "{name: a, slack: {token: " + env + "}}", "[0].slack.channel", "go together", ""},

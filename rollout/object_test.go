@@ -74,7 +74,7 @@ func TestObject(t *testing.T) {
 	}
 	compare.Check(t, web.Ref(), o.Ref())
 	compare.Check(t, "disabled", o.Annotation(AnnotationPrune))
-	compare.CheckNamed(t, "an annotation that is no text", "", o.Annotation("number"))
+	compare.CheckNamed(t, "an annotation that is not a string", "", o.Annotation("number"))
 	core := Object{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}
 	compare.Check(t, Ref{Kind: "Namespace", Name: "shop"}, core.Ref())
 	for name, strange := range map[string]Object{"Nil": nil, "Empty": {},

@@ -59,7 +59,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 			`[0].template: is not a known field; use one of apiVersion, kind, minReadySeconds, ordered, partition, status`},
 		{"example.com/v1, kind: Set", `[0].partition: is missing; say which field stages its pods: partition: {path: ` +
 			`spec.updateStrategy.partition}; if none does, remove this entry and the Rollout: the workload is applied as it is`},
-		{"a.io/v1, kind: Set, partition: {path: spec.a}, status: {updated: 3}", `[0].status.updated: is 3 where a text belongs; quote it`},
+		{"a.io/v1, kind: Set, partition: {path: spec.a}, status: {updated: 3}", `[0].status.updated: must be a string, not 3; quote it`},
 		{"a.io/v1, kind: A, partition: {path: spec.a}}, {apiVersion: a.io/v2, kind: A, partition: {path: spec.a}",
 			`[1].kind: A of a.io is workloads[0], too; keep only the entry for the version in your manifests`},
 	} {

@@ -79,7 +79,7 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 	for i, p := range raw.Projects {
 		at := fmt.Sprintf("projects[%d].", i)
 		if names[p.Name] {
-			return nil, Invalidf(file, at+"name", "%q is the name of another project, too", p.Name).WithFix("give it its own")
+			return nil, Invalidf(file, at+"name", "%q is also the name of another project", p.Name).WithFix("give it its own")
 		}
 		names[p.Name] = true
 		if err := checkGlobs(file, at+"apps", p.Apps); err != nil {

@@ -32,7 +32,7 @@ func TestParsePolicy(t *testing.T) {
 		"an unknown rule": {project(", rollouts: {maxWeight: 3}"), "projects[0].rollouts.maxWeight: is not a known field; " +
 			"use one of forbid, maxFirstWeight, minDuration, requireAnalysis, required"},
 		"the name twice": {"projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n",
-			`projects[1].name: "a" is the name of another project, too; give it its own`},
+			`projects[1].name: "a" is also the name of another project; give it its own`},
 		"apps": {"projects: [{name: a, apps: ['['], namespaces: [a]}]\n",
 			`projects[0].apps[0]: "[" is not a pattern of names of apps; name an app, with * ? [] for parts of the name: shop-*`},
 		"sources with a slash":   {project(", sources: [/apps]"), `projects[0].sources[0]: "/apps"` + noFiles},

@@ -106,7 +106,7 @@ func (s *stepText) ReadValue(raw any) error {
 	case int64:
 		*s = stepText(strconv.FormatInt(raw, 10))
 	default:
-		return fmt.Errorf("is %s where the name or the number of a step belongs", Describe(raw))
+		return fmt.Errorf("must be the name or the number of a step, not %s", Describe(raw))
 	}
 	return nil
 }

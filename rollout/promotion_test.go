@@ -56,8 +56,8 @@ func TestParsePromotionRefuses(t *testing.T) {
 		"another version":             {"apiVersion: gitrollout.dev/v2\nkind: Promotion\nrelease: h1-1\n", "apiVersion", "not known"},
 		"two values":                  {release + "release: h1-2\n", "", "already set"},
 		"a second, approved document": {release + "---\n" + promotionHead + "release: h1-2\n", "", "more than one document"},
-		"half a step":                 {release + "through: 1.5\n", "through", "belongs"},
-		"several steps":               {release + "through: [1, 2]\n", "through", "belongs"},
+		"half a step":                 {release + "through: 1.5\n", "through", "must be the name or the number of a step"},
+		"several steps":               {release + "through: [1, 2]\n", "through", "must be the name or the number of a step"},
 		"not YAML":                    {"\x00", "", "not valid YAML"},
 	} {
 		got, err := ParsePromotion("p.yaml", []byte(tc.data))

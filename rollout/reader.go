@@ -93,9 +93,9 @@ func (v value) misfit(f Field, belongs string) {
 	}
 	given := Describe(v.raw)
 	if isText && v.r.Hide {
-		given = "a text"
+		given = "a string"
 	}
-	v.lacks(fix, "is %s where %s belongs", given, belongs)
+	v.lacks(fix, "must be %s, not %s", strings.Replace(belongs, "text", "string", 1), given)
 }
 
 func (v value) into(to reflect.Value, f Field) {
@@ -276,7 +276,7 @@ func (v value) rules(f Field, given map[string]any) {
 	})
 	switch {
 	case len(has) == 0 && !v.r.misnamed:
-		v.lacks(cmp.Or(f.Tag.Get("none"), "give one"), "has none of %s", strings.Join(among, ", "))
+		v.lacks(cmp.Or(f.Tag.Get("none"), "give one"), "needs one of %s", strings.Join(among, ", "))
 	case len(has) > 1:
 		v.lacks(cmp.Or(f.Tag.Get("many"), "keep only one"), "has %s", strings.Join(has, " and "))
 	}

@@ -82,7 +82,7 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 
 // BlueGreen is a strategy that starts all new pods beside the stable pods, and then switches the active Service once.
 type BlueGreen struct {
-	ActiveService        string `json:"activeService" needs:"name the Service that is switched"`
+	ActiveService        string `json:"activeService" needs:"name the Service to switch"`
 	PreviewService       string `json:"previewService"`                      // Service of the new version
 	PreviewReplicaCount  *int   `json:"previewReplicaCount"`                 // number of preview pods; nil: as many as stable pods
 	AutoPromotionEnabled bool   `json:"autoPromotionEnabled" default:"true"` // false: a promotion is required
@@ -151,7 +151,7 @@ func (a *Amount) ReadValue(raw any) error {
 	}
 	switch {
 	case !isText && !isNumber:
-		return fmt.Errorf("is %s where a whole number belongs", Describe(raw))
+		return fmt.Errorf("must be a whole number, not %s", Describe(raw))
 	case err != nil || isText && digits[0] == '+':
 		return fmt.Errorf("%q is neither a number of pods nor a percentage such as 25%%", text)
 	case n < 0:

@@ -101,7 +101,7 @@ func (v value) duration(to *time.Duration, f Field) {
 	}
 	switch {
 	case !isText && !ok:
-		v.fail(fix, "is %s where a duration belongs", Describe(v.raw))
+		v.fail(fix, "must be a duration, not %s", Describe(v.raw))
 	case n < 0:
 		v.fail(cmp.Or(f.Tag.Get("fix"), fix), "%d is negative", n)
 	case n > math.MaxInt32:
@@ -114,7 +114,7 @@ func (v value) duration(to *time.Duration, f Field) {
 
 func (v value) positive(d time.Duration, f Field) {
 	if f.Has("min") && d <= 0 {
-		v.fail(f.Tag.Get("fix"), "%s is not more than 0", Describe(v.raw))
+		v.fail(f.Tag.Get("fix"), "must be more than 0, not %s", Describe(v.raw))
 	}
 }
 
@@ -122,7 +122,7 @@ func (v value) positive(d time.Duration, f Field) {
 func Plain(v any) (any, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return nil, &InvalidError{Msg: "is no JSON: " + err.Error()}
+		return nil, &InvalidError{Msg: "is not JSON: " + err.Error()}
 	}
 	return FromJSON[any](data)
 }
@@ -134,7 +134,7 @@ func FromJSON[T any](data []byte) (v T, err error) {
 	return v, err
 }
 
-// Describe returns a value's description for a message, such as 'a mapping', 'the text "5m"' or '1.5'.
+// Describe returns a value's description for a message, such as 'a mapping', 'the string "5m"' or '1.5'.
 func Describe(raw any) string {
 	switch raw := raw.(type) {
 	case map[string]any:
@@ -142,7 +142,7 @@ func Describe(raw any) string {
 	case []any:
 		return "a list"
 	case string:
-		return fmt.Sprintf("the text %q", cut(raw))
+		return fmt.Sprintf("the string %q", cut(raw))
 	default:
 		return fmt.Sprint(raw)
 	}

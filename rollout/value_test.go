@@ -28,8 +28,8 @@ func TestNumbersOfForms(t *testing.T) {
 		want string // the expected value or the start of the expected error
 	}{
 		{int64(0), "0s"}, {int64(30), "30s"}, {"30", "30s"}, {"1h30m", "1h30m0s"}, {"0s", "0s"}, {int64(2147483647), "596523h14m7s"},
-		{int64(2147483648), "2147483648 is more than Kubernetes can hold"}, {1.5, "is 1.5 where a duration belongs"},
-		{true, "is true where a duration belongs"},
+		{int64(2147483648), "2147483648 is more than Kubernetes can hold"}, {1.5, "must be a duration, not 1.5"},
+		{true, "must be a duration, not true"},
 		{"2147483648", `"2147483648" is not a duration`}, {strings.Repeat("x", 61), `"` + strings.Repeat("x", 60) + `…" is not a duration`},
 		{strings.Repeat("x", 60), `"` + strings.Repeat("x", 60) + `" is not a duration`},
 	} {
@@ -41,8 +41,8 @@ func TestNumbersOfForms(t *testing.T) {
 			t.Errorf("%v: %s, %v, want %s", c.raw, got, err, c.want)
 		}
 	}
-	for raw, want := range map[any]string{int64(0): "0 is not more than 0", "0s": `the text "0s" is not more than 0`,
-		"0": `the text "0" is not more than 0`, "-1s": "is negative", int64(1): ""} {
+	for raw, want := range map[any]string{int64(0): "must be more than 0, not 0", "0s": `must be more than 0, not the string "0s"`,
+		"0": `must be more than 0, not the string "0"`, "-1s": "is negative", int64(1): ""} {
 		var f struct {
 			Wait time.Duration `json:"wait" min:"1"`
 		}
@@ -52,8 +52,8 @@ func TestNumbersOfForms(t *testing.T) {
 		}
 	}
 	for raw, want := range map[any]string{
-		int64(5): "", 5.0: "", int64(6): "whole: 6 is not within 0..5; give 5", 0.5: "whole: is 0.5 where a whole number belongs",
-		"5": "whole: is the text",
+		int64(5): "", 5.0: "", int64(6): "whole: 6 is not within 0..5; give 5", 0.5: "whole: must be a whole number, not 0.5",
+		"5": "whole: must be a whole number",
 	} {
 		var f struct {
 			Whole int     `json:"whole" max:"5" fix:"give 5"`
@@ -79,7 +79,7 @@ func TestAmountsAreRead(t *testing.T) {
 	for raw, want := range map[any]string{
 		int64(3): "3", "25%": "25%", "0%": "0%", int64(0): "0", "2147483647%": "2147483647%",
 		"3":   "3%", // a text means a percentage, with or without the sign %
-		"+3%": `"+3%" is neither`, "": `"" is neither`, "x%": `"x%" is neither`, 1.5: "is 1.5 where a whole number belongs",
+		"+3%": `"+3%" is neither`, "": `"" is neither`, "x%": `"x%" is neither`, 1.5: "must be a whole number, not 1.5",
 		int64(-1): "-1 is negative", "-1%": `"-1%" is negative`, int64(2147483648): "2147483648 is more than Kubernetes can hold",
 	} {
 		var a Amount

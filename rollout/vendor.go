@@ -66,7 +66,7 @@ func ParseVendor(file string, data []byte) ([]VendorSource, error) {
 	for i, s := range raw.Sources {
 		at := fmt.Sprintf("sources[%d].", i)
 		if !IsPlainPath(s.Into) || s.Into == "." && s.Chart == nil {
-			return nil, Invalidf(file, at+"into", "%q is no folder beside it", s.Into).
+			return nil, Invalidf(file, at+"into", "%q is not a folder beside it", s.Into).
 				WithFix("write a path without .., and no slash around it")
 		}
 		if part := ReservedPart(s.Into); part != "" {

@@ -148,7 +148,7 @@ func (s *Story) status() []string {
 		all = append(all, "the configuration cannot be read, and no release advances: "+b.Behind.Error())
 	}
 	for _, u := range b.InvalidNames {
-		all = append(all, u.Path+" is no app: "+u.Err.Error())
+		all = append(all, u.Path+" is not an app: "+u.Err.Error())
 	}
 	for _, a := range b.Apps {
 		text := s.readable(s.statusOf(a))

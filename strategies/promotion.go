@@ -173,7 +173,7 @@ func namesNoStep(in Input) string {
 	}
 	for w := range p.Workloads {
 		if !slices.ContainsFunc(all, func(m workloads.Staged) bool { return m.Workload == w }) {
-			return fmt.Sprintf("%s is no workload of the release", w)
+			return fmt.Sprintf("%s is not a workload of the release", w)
 		}
 	}
 	return ""

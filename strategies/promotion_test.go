@@ -50,7 +50,7 @@ func TestIgnored(t *testing.T) {
 		"SpentOther": {fileFor("h1-other", "2"), "d", ""},
 		"Changed":    {of("2"), "e", ""},
 		"Workload":   {workload("web"), "", ""},
-		"NoWorkload": {workload("api"), "", "shop/api is no workload of the release"},
+		"NoWorkload": {workload("api"), "", "shop/api is not a workload of the release"},
 		"Hold":       {&rollout.Promotion{Release: hash, Decision: rollout.Hold, Digest: "d"}, "", ""},
 	}
 	for name, tc := range cases {
@@ -155,7 +155,7 @@ func TestNamesNoStep(t *testing.T) {
 		"Abort":          {r, rollout.Promotion{Decision: rollout.Abort}, ""},
 		"ItsStep":        {r, rollout.Promotion{Workloads: steps{web: "3"}}, ""},
 		"NotItsStep":     {r, rollout.Promotion{Workloads: steps{web: "soon"}}, `through "soon" names no step of shop/web, which has 3 steps`},
-		"NoWorkload":     {r, rollout.Promotion{Workloads: steps{web: "3", api: "1"}}, "shop/api is no workload of the release"},
+		"NoWorkload":     {r, rollout.Promotion{Workloads: steps{web: "3", api: "1"}}, "shop/api is not a workload of the release"},
 		"StepsAreGone":   {short, rollout.Promotion{Through: "2"}, ""},
 		"ItsStepsAreToo": {short, rollout.Promotion{Workloads: steps{web: "2"}}, ""},
 		"NoDocument":     {bare, rollout.Promotion{Through: "9"}, ""},

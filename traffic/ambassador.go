@@ -164,7 +164,7 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
 		// The copy and the original would have the same conditions, so each would get a share of the requests.
-		return nil, false, wrong(ref, "spec.method", "is %s, and the step's match adds no further condition", own).
+		return nil, false, wrong(ref, "spec.method", "is %s, but the step's match adds no further condition", own).
 			WithFix("set the weight instead, or match a header too")
 	case own != "":
 		return fields, matches(*m.Method, own), nil

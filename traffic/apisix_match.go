@@ -129,7 +129,7 @@ func apisixNetwork(s string) (netip.Prefix, error) {
 	}
 	network, err := netip.ParsePrefix(s)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%q is no address and no network", s)
+		return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a network", s)
 	}
 	return network, nil
 }

@@ -19,7 +19,7 @@ type namedIngress struct{ field, name string }
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:
-		return nil, misfit(many, "and %s are both set", one).WithFix("keep only one")
+		return nil, misfit(many, "conflicts with %s", one).WithFix("keep only one")
 	case name != "":
 		return []namedIngress{{one, name}}, nil
 	case len(names) == 0:

@@ -211,7 +211,7 @@ func objectPath(field, written string, r Route) (path, error) {
 	}
 	p, err := parsePath(filled)
 	if err != nil {
-		return nil, misfit(field, "%q is no path: %s", written, err).
+		return nil, misfit(field, "%q is not a valid path: %s", written, err).
 			WithFix(`write it as in spec.routes[?(@.name=="main")].backends[0].weight`)
 	}
 	return p, nil

@@ -54,7 +54,7 @@ func FuzzPath(f *testing.F) {
 		for _, at := range places {
 			exact, err := parsePath(at.path)
 			if err != nil {
-				t.Fatalf("the place %q is no path: %v", at.path, err)
+				t.Fatalf("the place %q is not a valid path: %v", at.path, err)
 			}
 			same, err := exact.find(object)
 			if err != nil || len(same) != 1 || !compare.Equal(same[0].value, at.value) {

@@ -38,7 +38,7 @@ func (c *smiConfig) overlay(o *Objects, r Route) error {
 	}
 	ref := object.Ref()
 	if ref.Group != smiGroup {
-		return misfit("apiVersion", "%q is no version of a TrafficSplit", c.APIVersion).
+		return misfit("apiVersion", "%q is not a version of a TrafficSplit", c.APIVersion).
 			WithFix("%s", "use "+smiGroup+"/v1alpha2, or leave it out")
 	}
 	if users, ok := o.Edit(ref); ok {

@@ -218,13 +218,13 @@ func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ kind, config, want string }{
 		{"haproxy", "", "haproxy: is not a router that gitrollout knows"},
 		{"smi", "{rootservice: x}", "smi.rootservice: is not a known field"},
-		{"smi", "[x]", "smi: is a list where a mapping belongs"},
-		{"istio", "{virtualServices: {}}", "istio.virtualServices: is a mapping where a list belongs"},
+		{"smi", "[x]", "smi: must be a mapping, not a list"},
+		{"istio", "{virtualServices: {}}", "istio.virtualServices: must be a list, not a mapping"},
 		{"istio", `{virtualService: {tlsRoutes: [{port: "80"}]}}`,
-			`istio.virtualService.tlsRoutes[0].port: is the text "80" where a whole number belongs`},
-		{"alb", `{stickinessConfig: {enabled: "yes"}}`, `alb.stickinessConfig.enabled: is the text "yes" where true or false belongs`},
-		{"object", "{name: 1}", "object[0].name: is 1 where a text belongs"},
-		{"object", "[{}, {verify: x}]", `object[1].verify: is the text "x" where a mapping belongs`},
+			`istio.virtualService.tlsRoutes[0].port: must be a whole number, not the string "80"`},
+		{"alb", `{stickinessConfig: {enabled: "yes"}}`, `alb.stickinessConfig.enabled: must be true or false, not the string "yes"`},
+		{"object", "{name: 1}", "object[0].name: must be a string, not 1"},
+		{"object", "[{}, {verify: x}]", `object[1].verify: must be a mapping, not the string "x"`},
 	} {
 		_, err := Parse(c.kind, read[any](t, c.config), nil)
 		var known *rollout.InvalidError

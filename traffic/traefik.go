@@ -67,7 +67,7 @@ func (c *traefikConfig) overlay(o *Objects, r Route) error {
 		return err
 	}
 	if len(r.Managed) > 0 && len(c.IngressRoutes) == 0 {
-		return misfit("ingressRoutes", "is missing, and the steps have the route %s", r.Managed[0].Name).
+		return misfit("ingressRoutes", "is missing, but the steps have the route %s", r.Managed[0].Name).
 			WithFix("name the IngressRoutes that lead to the TraefikService %s", e.ref.Name)
 	}
 	for i, name := range c.IngressRoutes {

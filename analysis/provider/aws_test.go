@@ -131,7 +131,7 @@ func TestSignedHosts(t *testing.T) {
 	b := newBench(t, signed(prometheusAddresses[0]+"=http://prometheus.monitoring:9090 AWS_REGION=r AWS_ACCESS_KEY_ID=A "+
 		"AWS_SECRET_ACCESS_KEY=B", "{}", nil))
 	delete(b.request.Config, "address")
-	b.wantError("is no server of AWS")
+	b.wantError("is not an AWS server")
 }
 
 // TestAWSFaults checks that Prometheus gets no request without credentials, and that the error says why there are none.

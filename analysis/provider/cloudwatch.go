@@ -96,7 +96,7 @@ func (c *cloudWatchConfig) check() error {
 func (q cloudWatchQuery) check(at string) error {
 	switch {
 	case !cloudWatchID.MatchString(q.ID) && !hasArgument(q.ID):
-		return wrong(at+".id", "begin with a small letter, and use letters, digits and _", "%q is no id", q.ID)
+		return wrong(at+".id", "begin with a small letter, and use letters, digits and _", "%q is not a valid id", q.ID)
 	case (q.Expression == "") == (q.MetricStat == nil):
 		return wrong(at, "give only one", "needs either expression or metricStat")
 	case q.MetricStat == nil:
@@ -196,7 +196,7 @@ func cloudWatchResult(body []byte) (Result, error) {
 		for _, text := range data.Values {
 			f, err := strconv.ParseFloat(text, 64)
 			if err != nil {
-				return Result{}, errors.New("the answer of CloudWatch differs from its documentation: a value is no number")
+				return Result{}, errors.New("the answer of CloudWatch differs from its documentation: a value is not a number")
 			}
 			values = append(values, f)
 		}

@@ -185,7 +185,7 @@ func (f *fake) wantEqual(what string, got, want any) {
 func (f *fake) object(body string) (got map[string]any) {
 	f.t.Helper()
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
-		f.t.Errorf("the body is no JSON: %v", err)
+		f.t.Errorf("the body is not JSON: %v", err)
 	}
 	return got
 }

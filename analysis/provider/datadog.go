@@ -60,9 +60,9 @@ func (c *datadogConfig) checkQueries(v1 bool) error {
 	case c.Formula != "" && len(c.Queries) == 0:
 		return wrong("formula", "give the queries that the formula uses", "is given without queries")
 	case c.Formula == "" && len(c.Queries) > 1:
-		return wrong("formula", "write the result, as in a / b", "is missing, and there are %d queries", len(c.Queries))
+		return wrong("formula", "write the result, as in a / b", "is missing, but there are %d queries", len(c.Queries))
 	case v1 && c.Aggregator != "":
-		return wrong("aggregator", "write apiVersion: v2, or remove it", "is %q, and the API is v1", c.Aggregator)
+		return wrong("aggregator", "write apiVersion: v2, or remove it", "is %q, but the API is v1", c.Aggregator)
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func datadogNewest(body []byte) (any, error) {
 	}
 	for _, point := range slices.Backward((*answered.Series)[0].Points) {
 		if len(point) != 2 {
-			return nil, errors.New("the answer of Datadog differs from its documentation: a point is no pair")
+			return nil, errors.New("the answer of Datadog differs from its documentation: a point is not a pair")
 		}
 		if point[1] != nil {
 			return *point[1], nil

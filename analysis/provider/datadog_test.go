@@ -30,7 +30,7 @@ var datadogV1Contract = contract{
 		{name: "lies", reply: `{"status":"error","error":"Rule 'scope_expr' didn't match"}`,
 			err: "an error of Datadog: Rule 'scope_expr' didn't match"},
 		{name: "another API", reply: `{}`, err: "it has no series"},
-		{name: "no pair", reply: `{"series":[{"pointlist":[[1]]}]}`, err: "a point is no pair"},
+		{name: "no pair", reply: `{"series":[{"pointlist":[[1]]}]}`, err: "a point is not a pair"},
 	},
 }
 

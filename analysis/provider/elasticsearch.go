@@ -64,7 +64,7 @@ func mappingOf(v any) (map[string]any, error) {
 	case string:
 		var m map[string]any
 		if err := json.Unmarshal([]byte(v), &m); err != nil {
-			return nil, fmt.Errorf("%q is no JSON object", rollout.Cut(v, 60))
+			return nil, fmt.Errorf("%q is not a JSON object", rollout.Cut(v, 60))
 		}
 		return m, nil
 	default:

@@ -45,7 +45,7 @@ func (c *graphiteConfig) parameters() (url.Values, error) {
 func (c *graphiteConfig) measure(ctx context.Context, s *session) (Result, error) {
 	query, err := c.parameters()
 	if err != nil {
-		return Result{}, errors.New("graphite.query is no list of parameters")
+		return Result{}, errors.New("graphite.query is not a list of parameters")
 	}
 	var series []struct {
 		Points *[][]json.Number `json:"datapoints"` // [value or null, seconds]
@@ -63,14 +63,14 @@ func (c *graphiteConfig) measure(ctx context.Context, s *session) (Result, error
 	}
 	for _, point := range *series[0].Points {
 		if len(point) != 2 {
-			return Result{}, errors.New("the answer of Graphite differs from its documentation: a datapoint is no pair")
+			return Result{}, errors.New("the answer of Graphite differs from its documentation: a datapoint is not a pair")
 		}
 		if point[0] == "" {
 			continue
 		}
 		f, err := strconv.ParseFloat(string(point[0]), 64) // 1e9999 is infinity
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return Result{}, errors.New("the answer of Graphite differs from its documentation: a value is no number")
+			return Result{}, errors.New("the answer of Graphite differs from its documentation: a value is not a number")
 		}
 		values = append(values, f)
 	}

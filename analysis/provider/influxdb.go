@@ -94,7 +94,7 @@ func fluxValues(text string) ([]any, error) {
 	}
 }
 
-var errFlux = errors.New("the answer of InfluxDB differs from its documentation: it is no annotated CSV")
+var errFlux = errors.New("the answer of InfluxDB differs from its documentation: it is not annotated CSV")
 
 func fluxValue(record []string, at int, types, defaults []string) (any, error) {
 	if at >= len(record) {

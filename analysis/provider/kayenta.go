@@ -79,7 +79,7 @@ func (sc kayentaScope) check(at string) error {
 	switch {
 	case sc.Control.Step < 1 || sc.Experiment.Step < 1:
 		return wrong(at+".controlScope.step", "give the seconds between two values, such as 60",
-			"is %d, and the experiment's %d", sc.Control.Step, sc.Experiment.Step)
+			"is %d, but the experiment's %d", sc.Control.Step, sc.Experiment.Step)
 	case (sc.Control.Start == "") != (sc.Experiment.Start == ""):
 		return wrong(at+".controlScope.start", "give both a start, or none", "is given for one scope of two")
 	case (sc.Control.End == "") != (sc.Experiment.End == ""):

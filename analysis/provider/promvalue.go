@@ -103,15 +103,15 @@ func (p *promSample) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	if len(pair) != 2 {
-		return errors.New("a sample is no pair")
+		return errors.New("a sample is not a pair")
 	}
 	text, ok := pair[1].(string)
 	if !ok {
-		return errors.New("a sample's value is no text")
+		return errors.New("a sample's value is not a string")
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return errors.New("a sample's value is no number")
+		return errors.New("a sample's value is not a number")
 	}
 	*p = promSample(f)
 	return nil

@@ -28,7 +28,7 @@ var wavefrontContract = contract{
 		{name: "half an error", reply: `{"errorType":"QuerySyntaxError"}`, err: "an error of Wavefront: QuerySyntaxError"},
 		{name: "the other half", reply: `{"errorMessage":"Syntax Error"}`, err: "an error of Wavefront: Syntax Error"},
 		{name: "lies", reply: `{"errorType":"QuerySyntaxError","errorMessage":"Syntax Error"}`, err: "an error of Wavefront: Syntax Error"},
-		{name: "no pair", reply: `{"timeseries":[{"data":[[1]]}]}`, err: "a point is no pair"},
+		{name: "no pair", reply: `{"timeseries":[{"data":[[1]]}]}`, err: "a point is not a pair"},
 	},
 }
 
@@ -87,8 +87,8 @@ var influxContract = contract{
 		{name: "no annotation", want: []any{"x"}, reply: ",_value\n,x\n"},
 		{name: "short annotations", want: []any{"x", nil}, reply: "#datatype,long\n#default,1\n,table,_value\n,0,x\n,0,\n"},
 		{name: "no values", want: []any{}, reply: "#datatype,string,long\n#default,_result,\n,result,table\n,,0\n"},
-		{name: "a short record", err: "it is no annotated CSV", reply: ",result,table,_value\n,,0\n"},
-		{name: "a header of nothing", err: "it is no annotated CSV", reply: "OK\n"},
+		{name: "a short record", err: "it is not annotated CSV", reply: ",result,table,_value\n,,0\n"},
+		{name: "a header of nothing", err: "it is not annotated CSV", reply: "OK\n"},
 		{name: "errors that were measured", want: []any{int64(3)},
 			reply: "#datatype,string,string,long\n#default,,,\n,error,reference,_value\n,timeout,x,3\n"},
 		{name: "a column named error", want: []any{}, reply: ",error,table\n,timeout,3\n"},
@@ -129,7 +129,7 @@ var cloudWatchContract = contract{
 		{name: "forbidden", reply: cloudWatchReply("Forbidden", "<Values/><Messages><member><Code>Denied</Code><Value>no "+
 			"right</Value></member></Messages>"), err: "an error of CloudWatch: rate is Forbidden: Denied no right"},
 		{name: "no time", reply: cloudWatchReply("Complete", "<Timestamps><member>soon</member></Timestamps>"), err: "a timestamp is invalid"},
-		{name: "no number", reply: cloudWatchReply("Complete", "<Values><member>x</member></Values>"), err: "a value is no number"},
+		{name: "no number", reply: cloudWatchReply("Complete", "<Values><member>x</member></Values>"), err: "a value is not a number"},
 		{name: "another API", reply: "<ListResponse/>", err: "differs from its documentation"},
 	},
 }

@@ -45,7 +45,7 @@ func checkAWS(address string) error {
 		return nil
 	}
 	return wrong("address", "write the address of the workspace or the domain at amazonaws.com, or remove sigv4",
-		"%q is no server of AWS, and requests to it would be signed", shown(address))
+		"%q is not an AWS server, and requests to it would be signed", shown(address))
 }
 
 // sign adds the time and the signature to a request. The parameter body is the request's body as sent.

@@ -24,7 +24,7 @@ type skywalkingConfig struct {
 func (c *skywalkingConfig) check() error {
 	if !strings.Contains(c.Query, "{") {
 		return wrong("query", "write it as in query q($duration: Duration!) { … }",
-			"%q is no GraphQL", rollout.Cut(c.Query, 60))
+			"%q is not GraphQL", rollout.Cut(c.Query, 60))
 	}
 	return nil
 }

@@ -30,11 +30,11 @@ func (c *webConfig) check() error {
 	case err != nil:
 		return err
 	case c.Body != "" && c.JSONBody != nil:
-		return wrong("jsonBody", "keep only one", "is given, and body too")
+		return wrong("jsonBody", "keep only one", "conflicts with body")
 	case c.Body != "" && cmp.Or(c.Method, http.MethodGet) == http.MethodGet:
-		return wrong("body", "write method: POST, or remove it", "is given, and the method is GET")
+		return wrong("body", "write method: POST, or remove it", "is set, but the method is GET")
 	case c.JSONBody != nil && cmp.Or(c.Method, http.MethodGet) == http.MethodGet:
-		return wrong("jsonBody", "write method: POST, or remove it", "is given, and the method is GET")
+		return wrong("jsonBody", "write method: POST, or remove it", "is set, but the method is GET")
 	case c.TimeoutSeconds < 0 || c.TimeoutSeconds > maxSeconds:
 		return checkSeconds("timeoutSeconds", &c.TimeoutSeconds)
 	}

@@ -50,7 +50,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 	defer giveUp(nil)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return answer{}, fmt.Errorf("%q is no address", address)
+		return answer{}, fmt.Errorf("%q is not an address", address)
 	}
 	if req.URL.Scheme != "https" && !isHere(req.URL.Hostname()) {
 		return answer{}, fmt.Errorf("no request is sent to %s: its address does not use https", req.URL.Host)

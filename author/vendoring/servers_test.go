@@ -140,7 +140,7 @@ func TestGet(t *testing.T) {
 	if _, err := g.get(t.Context(), "http://127.0.0.1:1/x?token=secret", "", ""); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("no server is there: %v", err)
 	}
-	if _, err := g.get(t.Context(), "::", "", ""); err == nil || !strings.Contains(err.Error(), `"::" is no address`) {
+	if _, err := g.get(t.Context(), "::", "", ""); err == nil || !strings.Contains(err.Error(), `"::" is not an address`) {
 		t.Errorf("no address: %v", err)
 	}
 	used := false
@@ -358,14 +358,14 @@ func TestWhatPeopleChanged(t *testing.T) {
 		"a byte": {func(w *world) { w.write("base/base.yaml", "base: mine\n") },
 			[]string{"base differs from vendor.lock", "keep your changes"}},
 		"a symlink": {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) },
-			[]string{"base/x is no plain file"}},
+			[]string{"base/x is not a regular file"}},
 		"a folder": {func(w *world) { w.remove("podinfo") }, nil},
 		"the source": {func(w *world) { w.vendor("- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n") },
 			nil},
 		"a lock of something else":   {locked("v1", "ConfigMap"), []string{"vendor.lock", "it is none", "take it from Git again"}},
 		"a lock of another version":  {locked("gitrollout.dev/v2", "VendorLock"), []string{"it is none"}},
 		"a lock of another kind":     {locked("gitrollout.dev/v1alpha1", "Vendor"), []string{"it is none"}},
-		"a lock of the whole folder": {lockedInto("."), []string{`"." is no folder beside it`}},
+		"a lock of the whole folder": {lockedInto("."), []string{`"." is not a folder beside it`}},
 		"no vendor.yaml":             {func(w *world) { w.remove("vendor.yaml") }, []string{"vendor.yaml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -424,7 +424,7 @@ func TestRefsAreNames(t *testing.T) {
 	w := newWorld(t)
 	for _, ref := range []string{"main:other", "+main", "main^", "*", "-x"} {
 		w.vendor(fmt.Sprintf("- git: {url: %s, ref: %q}\n  into: base\n", w.git.HTTP(gittest.HTTPOptions{}).URL, ref))
-		w.update("", "is no tag, branch or commit")
+		w.update("", "is not a tag, branch or commit")
 	}
 }
 
@@ -433,7 +433,7 @@ func TestAddresses(t *testing.T) {
 	g := &Getter{Client: &http.Client{Transport: transport(func(req *http.Request) { t.Errorf("asked for %s", req.URL) })}}
 	for _, repo := range []string{"charts", "::", "http:///charts", ""} {
 		_, _, err := g.chart(t.Context(), rollout.VendorChart{Repo: repo, Name: "redis", Version: "1.0.0"}, nil, nil)
-		if err == nil || !strings.Contains(err.Error(), "the repository is no address") {
+		if err == nil || !strings.Contains(err.Error(), "the repository is not an address") {
 			t.Errorf("%q: error %v", repo, err)
 		}
 	}

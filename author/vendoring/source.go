@@ -99,7 +99,7 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 		return wants, nil
 	}
 	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // Helm treats an invalid range as a range without matches
-		return "", fmt.Errorf("%q is no version and no range of versions", wants)
+		return "", fmt.Errorf("%q is neither a version nor a range of versions", wants)
 	}
 	best, text := (*version.Version)(nil), ""
 	for _, one := range versions {
@@ -154,7 +154,7 @@ func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorCha
 func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, keys signers) (Pin, files, error) {
 	repo, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
 	if err != nil || repo.Host == "" {
-		return Pin{}, nil, errors.New("the repository is no address")
+		return Pin{}, nil, errors.New("the repository is not an address")
 	}
 	e, err := g.indexed(ctx, repo, c, locked)
 	if err != nil {
@@ -302,7 +302,7 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 		return runGit(ctx, options, []string{"GIT_ALLOW_PROTOCOL=https:ssh:http:git:file"}, args...)
 	}
 	if strings.HasPrefix(s.Ref, "-") || strings.ContainsAny(s.Ref, ":+^*") {
-		return "", nil, fmt.Errorf("%q is no tag, branch or commit", s.Ref)
+		return "", nil, fmt.Errorf("%q is not a tag, branch or commit", s.Ref)
 	}
 	if _, err = git("init", "-q", "--bare"); err == nil {
 		_, err = git("fetch", "-q", "--depth=1", "--no-recurse-submodules", "--", s.URL, s.Ref)

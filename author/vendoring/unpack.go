@@ -30,7 +30,7 @@ type files map[string][]byte
 func unzip(archive []byte) (files, error) {
 	plain, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
-		return nil, fmt.Errorf("is no .tar.gz: %w", err)
+		return nil, fmt.Errorf("is not a .tar.gz archive: %w", err)
 	}
 	return untar(plain)
 }

@@ -50,7 +50,7 @@ func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error
 	}
 	for _, p := range lock.Sources {
 		if err == nil && (!rollout.IsPlainPath(p.Into) || rollout.ReservedPart(p.Into) != "" || p.Into == ".") {
-			err = fmt.Errorf("%q is no folder beside it", p.Into)
+			err = fmt.Errorf("%q is not a folder beside it", p.Into)
 		}
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func onDisk(dir *os.Root, at string) (files, error) {
 		case err != nil || e.IsDir():
 			return err
 		case !e.Type().IsRegular():
-			return fmt.Errorf("%s is no plain file", name)
+			return fmt.Errorf("%s is not a regular file", name)
 		}
 		data, err := dir.ReadFile(name)
 		all[strings.TrimPrefix(name, at+"/")] = data

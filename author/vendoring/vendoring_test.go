@@ -108,7 +108,7 @@ func TestMaliciousArchives(t *testing.T) {
 		"too many":    {packed(t, many...), "more than 5000 files"},
 		"nothing":     {packed(t), "has no file"},
 		"half of one": {good[:len(good)/2], "cannot be unpacked"},
-		"no archive":  {[]byte("<html>"), "is no .tar.gz"},
+		"no archive":  {[]byte("<html>"), "is not a .tar.gz archive"},
 	} {
 		if all, err := unzip(c.archive); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %d files, error %v, want %s", name, len(all), err, c.want)
@@ -403,7 +403,7 @@ func TestCheck(t *testing.T) {
 		"one more file": {func(w *world) { w.write("base/more.yaml", "") }, "base differs from vendor.lock"},
 		"one file less": {func(w *world) { w.remove("charts/redis-20.1.5/redis/values.yaml") }, "charts/redis-20.1.5 differs from vendor.lock"},
 		"a folder less": {func(w *world) { w.remove("podinfo") }, "podinfo is not there"},
-		"a symlink":     {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, "base/x is no plain file"},
+		"a symlink":     {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, "base/x is not a regular file"},
 		"another range": {func(w *world) { w.vendor(redis("~21")) }, "redis ~21 is not in vendor.lock"},
 		"a source less": {func(w *world) { w.vendor(redis("~20.1")) }, "base is in vendor.lock, and not in vendor.yaml"},
 		"a leftover of a merge": {func(w *world) {
@@ -459,16 +459,16 @@ func TestRefused(t *testing.T) {
 		"another network without https": {strings.ReplaceAll(redis("20.1.4"), "HOST", "charts.example.com"), nil, "does not use https"},
 		"no ref":                        {"- git: {url: GIT, ref: v9}\n  into: base\n", nil, "git fetch"},
 		"no folder of a commit":         {"- git: {url: GIT, ref: main, path: none}\n  into: base\n", nil, "git archive"},
-		"an option for a ref":           {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is no tag, branch or commit"},
+		"an option for a ref":           {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is not a tag, branch or commit"},
 		"a program for an address":      {"- git: {url: \"ext::sh -c x\", ref: main}\n  into: base\n", nil, "git fetch"},
-		"a folder above":                {strings.ReplaceAll(podinfo, "into: podinfo", "into: ../x"), nil, "is no folder beside it"},
+		"a folder above":                {strings.ReplaceAll(podinfo, "into: podinfo", "into: ../x"), nil, "is not a folder beside it"},
 		"one folder in the other":       {podinfo + strings.ReplaceAll(podinfo, "into: podinfo", "into: podinfo/x"), nil, "are nested"},
 		"a folder that is not in the lock": {podinfo, func(w *world) { _ = os.Mkdir(filepath.Join(w.dir, "podinfo"), 0o755) },
 			"podinfo exists and is not in vendor.lock"},
 		"a symlink out": {strings.ReplaceAll(podinfo, "into: podinfo", "into: out/podinfo"),
 			func(w *world) { _ = os.Symlink(w.t.TempDir(), filepath.Join(w.dir, "out")) }, "path escapes from parent"},
 		"two kinds":             {"- git: {url: GIT, ref: main}\n  oci: {url: oci://x/y, tag: v1}\n  into: base\n", nil, "has git and oci"},
-		"a lock that leads out": {podinfo, lockedInto("../x"), "is no folder beside it"},
+		"a lock that leads out": {podinfo, lockedInto("../x"), "is not a folder beside it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := ofSources(t, c.sources)

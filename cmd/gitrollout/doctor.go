@@ -110,7 +110,7 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	account, is := strings.CutPrefix(cmp.Or(c.as, prefix+rollout.OwnNamespace+":gitrollout"), prefix)
 	namespace, name, found := strings.Cut(account, ":")
 	if !is || !found {
-		return usagef("--as %q is no service account; write %sNAMESPACE:NAME", c.as, prefix)
+		return usagef("--as %q is not a service account; write %sNAMESPACE:NAME", c.as, prefix)
 	}
 	w, err := openWorld(ctx, &c.source, c.streams)
 	if err != nil {

@@ -78,7 +78,7 @@ func (c *initCommand) run(dir string) error {
 		return err
 	}
 	if strings.ContainsAny(c.cluster, `/\ `) || strings.HasPrefix(c.cluster, ".") {
-		return usagef("--cluster %q is no name for a folder", c.cluster)
+		return usagef("--cluster %q is not a valid folder name", c.cluster)
 	}
 	var files []scaffold.File
 	var told []string

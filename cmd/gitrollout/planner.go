@@ -47,7 +47,7 @@ func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 	}
 	id, known := program.Commit(ctx, c.head)
 	if !known {
-		return usagef("--head %q is no commit or branch that this working copy knows", c.head)
+		return usagef("--head %q is not a commit or branch that this working copy knows", c.head)
 	}
 	s.headName = rollout.ShortID(id)
 	s.head, err = s.local.Snapshot(ctx, id)

@@ -65,7 +65,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
-			return nil, usagef("--analysis-allow-cidr %q is no range of addresses; write 127.0.0.0/8, or ::1/128", text)
+			return nil, usagef("--analysis-allow-cidr %q is not a CIDR range; write 127.0.0.0/8, or ::1/128", text)
 		}
 	}
 	keys, err := git.OpenKeys(git.KeyFiles{Commits: o.commits, Keyring: o.keyring, Promoters: o.promoters, State: o.state})

@@ -118,7 +118,7 @@ func (l *httpLink) greet(ctx context.Context, service string) (greeting, error) 
 		return greeting{}, err
 	}
 	if !strings.HasSuffix(final.Path, suffix) {
-		return greeting{}, fmt.Errorf("redirected to %s, which is no Git repository", final.Redacted())
+		return greeting{}, fmt.Errorf("redirected to %s, which is not a Git repository", final.Redacted())
 	}
 	final.RawQuery, final.User = "", nil
 	return greeting{greet, strings.TrimSuffix(final.String(), suffix)}, nil

@@ -21,7 +21,7 @@ func PullOf(env func(string) string) (rollout.Forge, int, error) {
 	}
 	m := pullRef.FindStringSubmatch(env("GITHUB_REF"))
 	if m == nil {
-		return rollout.Forge{}, 0, errors.New("this is no CI job of a pull request, " +
+		return rollout.Forge{}, 0, errors.New("this is not a CI job of a pull request, " +
 			"which has GITHUB_REF=refs/pull/… or CI_MERGE_REQUEST_IID")
 	}
 	number, err := strconv.Atoi(m[1])

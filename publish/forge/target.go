@@ -47,7 +47,7 @@ func (t table) resolve(config rollout.Forge, remote, trusted string) (target, er
 	address := config.URL
 	if address == "" {
 		if host == "" {
-			return target{}, fmt.Errorf("forge.url: is missing, and %s is not on a forge; "+
+			return target{}, fmt.Errorf("forge.url: is missing, but %s is not on a forge; "+
 				"write the forge's address: https://git.example.com", remote)
 		}
 		address = "https://" + host
@@ -70,7 +70,7 @@ func (t table) resolve(config rollout.Forge, remote, trusted string) (target, er
 	}
 	k, known := t.named(config.Type, u.Hostname())
 	if !known {
-		return target{}, fmt.Errorf("forge.type: is missing, and %s is not a known forge; write %s", u.Host, t.names())
+		return target{}, fmt.Errorf("forge.type: is missing, but %s is not a known forge; write %s", u.Host, t.names())
 	}
 	repository := config.Repository
 	if repository == "" {

@@ -53,12 +53,12 @@ func newExporter(now func() time.Time) (*exporter, error) {
 		e.ask.Base, e.ask.Path = os.Getenv(Variables()[0]), "/v1/traces"
 	}
 	if at, err := url.Parse(e.ask.Base); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: is no URL; write one such as http://collector:4318")
+		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: is not a URL; write one such as http://collector:4318")
 	}
 	if text := variable("TIMEOUT"); text != "" {
 		ms, err := strconv.Atoi(text)
 		if err != nil || ms <= 0 {
-			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT: %q is no number of milliseconds", text)
+			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT: %q is not a number of milliseconds", text)
 		}
 		e.timeout = time.Duration(ms) * time.Millisecond
 	}

@@ -118,7 +118,7 @@ func Render(files []File, r Release) (*Rendered, error) {
 func capabilities(r Release) (*common.Capabilities, error) {
 	version, err := common.ParseKubeVersion(cmp.Or(r.KubeVersion, rollout.DefaultKubernetes))
 	if err != nil {
-		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("%q is no version of Kubernetes", r.KubeVersion),
+		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("%q is not a version of Kubernetes", r.KubeVersion),
 			Fix: "write 1.36.3 or the like"}
 	}
 	caps := common.DefaultCapabilities.Copy()

@@ -212,7 +212,7 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 		"a name that is none": {shop(), Release{Name: "No"},
 			`.: the release name "No" is not valid; use at most 53 lower-case letters, digits, - and .`},
 		"a version that is none": {shop(), Release{Name: "eu", KubeVersion: "new"},
-			`.: "new" is no version of Kubernetes; write 1.36.3 or the like`},
+			`.: "new" is not a version of Kubernetes; write 1.36.3 or the like`},
 		"a version that fits": {chart(main+"kubeVersion: '>=1.36-0'\n", "templates/a.yaml", config("1")),
 			Release{Name: "eu", KubeVersion: "1.36.3"}, "shop/templates/a.yaml ConfigMap"},
 		"a version that is old": {chart(main + "kubeVersion: '>=1.99-0'\n"), Release{Name: "eu", KubeVersion: "v1.36.3"},
@@ -347,6 +347,6 @@ func TestSchemasOfChartsBelow(t *testing.T) {
 	compare.Check(t, []string{"chart shop: values.schema.json refers to x.json" + why,
 		"chart shop: values.schema.json refers to y.json" + why, "chart sub: values.schema.json refers to z.json" + why}, out.Warnings)
 	if _, err := Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), eu); err == nil {
-		t.Error("a schema that is no JSON is taken")
+		t.Error("a schema that is not JSON is taken")
 	}
 }

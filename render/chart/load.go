@@ -51,7 +51,7 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 func Merge(values map[string]any, text []byte) (map[string]any, error) {
 	more, err := loader.LoadValues(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("is no YAML of values: %w", err)
+		return nil, fmt.Errorf("is not valid YAML: %w", err)
 	}
 	return loader.MergeMaps(values, more), nil
 }

@@ -170,7 +170,7 @@ func (j judge) rollouts() *breach {
 				*rules.MaxFirstWeight)
 		case rules.RequireAnalysis && !isAnalysed(spec):
 			b.rule, b.msg = "rollouts.requireAnalysis", "no metric could stop a release before all users have the new version"
-			b.fix = "add an analysis that can fail before all users have the new version, and is no dry run"
+			b.fix = "add an analysis that can fail before all users have the new version, and is not a dry run"
 		case Duration(spec) < rules.MinDuration:
 			b.rule, b.fix = "rollouts.minDuration", "lengthen the pauses that have a duration (other pauses do not count)"
 			b.msg = fmt.Sprintf("a release pauses for only %s before all users have the new version, less than %s",

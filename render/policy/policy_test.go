@@ -145,7 +145,7 @@ func TestRules(t *testing.T) {
 	statefulSet := strings.NewReplacer("Deployment", "StatefulSet", "spec:\n", "spec:\n  serviceName: web\n").Replace(deployment)
 	const low, required = ", rollouts: {maxFirstWeight: 25}", ", rollouts: {required: true}"
 	const unmeasured = inFile + "rollouts.requireAnalysis: no metric could stop a release before all users have the new version " +
-		"(Deployment/shop/web); add an analysis that can fail before all users have the new version, and is no dry run" + ask
+		"(Deployment/shop/web); add an analysis that can fail before all users have the new version, and is not a dry run" + ask
 	tooMuch := func(is, most int) string {
 		return fmt.Sprintf(inFile+"rollouts.maxFirstWeight: a release first gives %d%% of users the new version, more than %d%% "+
 			"(Deployment/shop/web); start with a lower weight"+ask, is, most)

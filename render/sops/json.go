@@ -11,7 +11,7 @@ import (
 
 const maxDepth = 200
 
-var errNoJSON = errors.New("is no JSON")
+var errNoJSON = errors.New("is not JSON")
 
 // readJSON reads an object. It keeps the order of the keys, because the MAC depends on the order.
 func readJSON(content []byte) (*yaml.Node, error) {

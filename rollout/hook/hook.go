@@ -129,7 +129,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 			m, known := d.words[strings.TrimSpace(word)]
 			switch {
 			case !known:
-				return h, true, invalid(d.annotation, text, "%s is no time of a release", strings.TrimSpace(word)).
+				return h, true, invalid(d.annotation, text, "%s is not a time of a release", strings.TrimSpace(word)).
 					WithFix("use %s", strings.Join(d.known(), ", "))
 			case m.unsupported != "":
 				return h, true, invalid(d.annotation, text, "a hook cannot run while other objects are applied").
@@ -182,7 +182,7 @@ func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return invalid(d.weight, text, "is no whole number").WithFix("write a whole number, such as -1: the lowest is first")
+			return invalid(d.weight, text, "is not a whole number").WithFix("write a whole number, such as -1: the lowest is first")
 		}
 		h.Order = n
 	}

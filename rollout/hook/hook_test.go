@@ -76,14 +76,14 @@ func TestRefused(t *testing.T) {
 		field, words string
 		fix          string
 	}{
-		{object("Job", "a", Annotation, "sync"), Annotation, `"sync": sync is no time of a release`, "abort, after, before"},
-		{object("Job", "a", Annotation, "before,later"), Annotation, "later is no time", "abort, after, before"},
+		{object("Job", "a", Annotation, "sync"), Annotation, `"sync": sync is not a time of a release`, "abort, after, before"},
+		{object("Job", "a", Annotation, "before,later"), Annotation, "later is not a time", "abort, after, before"},
 		{object("Job", "a", annotationArgo, "Sync"), annotationArgo, "cannot run while other objects are applied", "PreSync"},
-		{object("Job", "a", annotationArgo, "presync"), annotationArgo, "presync is no time", "PostSync, PreSync, SyncFail"},
-		{object("Job", "a", annotationHelm, "pre-sync"), annotationHelm, "pre-sync is no time", "pre-install"},
-		{object("Job", "a", Annotation, "before", annotationWeight, "first"), annotationWeight, `"first": is no whole number`,
+		{object("Job", "a", annotationArgo, "presync"), annotationArgo, "presync is not a time", "PostSync, PreSync, SyncFail"},
+		{object("Job", "a", annotationHelm, "pre-sync"), annotationHelm, "pre-sync is not a time", "pre-install"},
+		{object("Job", "a", Annotation, "before", annotationWeight, "first"), annotationWeight, `"first": is not a whole number`,
 			"the lowest is first"},
-		{object("Job", "a", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "x"), "helm.sh/hook-weight", "is no whole number", "such as"},
+		{object("Job", "a", annotationHelm, "pre-upgrade", "helm.sh/hook-weight", "x"), "helm.sh/hook-weight", "is not a whole number", "such as"},
 		{object("Job", "a", Annotation, "before", annotationFailure, "ignore"), annotationFailure, `"ignore": is not known`, "abort or continue"},
 		{object("Job", "a", Annotation, "before", annotationOn, "revert"), annotationOn, `"revert": is not known`, "release, rollback"},
 		{object("Job", "a", Annotation, "before", annotationInterrupt, "yes"), annotationInterrupt, `"yes": is not known`, "delete"},

@@ -233,7 +233,7 @@ func TestMailPorts(t *testing.T) {
 		}
 	}
 	if _, err := mailClient(&session{receiver: rollout.Receiver{Settings: map[string]string{"host": "mail.test", "port": "x"}}}); err == nil {
-		t.Error("a port that is no number is taken")
+		t.Error("a port that is not a number is taken")
 	}
 }
 
