@@ -25,7 +25,7 @@ func CheckCondition(condition string) error {
 		return nil
 	}
 	if arg := placeholder.FindString(condition); arg != "" {
-		return fmt.Errorf("uses %s, which comes from a Secret: a condition is stored in Git", arg)
+		return fmt.Errorf("must not use %s: its value comes from a Secret, and conditions are stored in Git", arg)
 	}
 	if _, err := compileCondition(condition, &work{}); err != nil {
 		return fmt.Errorf("is not a condition: %s", firstLine(err))

@@ -303,7 +303,7 @@ func TestReason(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"a":1}`: "", `{"a":"s3cr3t"}`: "a is a text", `[]`: "it is a list", `{"a":{}}`: "a is a mapping",
+		`{"a":1}`: "", `{"a":"s3cr3t"}`: "a is a string", `[]`: "it is a list", `{"a":{}}`: "a is a mapping",
 		`{"a`: "it is not JSON", ``: "it is not JSON", `{"a":1e999}`: "a is a number",
 	} {
 		var into struct {

@@ -154,4 +154,4 @@ func Decode(from string, body []byte, into any) error {
 }
 
 // kinds translates type names of package encoding/json into words for messages.
-var kinds = map[string]string{"array": "list", "object": "mapping", "string": "text"}
+var kinds = map[string]string{"array": "list", "object": "mapping"}

@@ -97,7 +97,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	}
 }
 
-// look waits for a discovery. The result joined is true if another call had already started this discovery.
+// look waits for a discovery. It returns joined = true if another call had already started the discovery.
 func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) {
 	l, joined = r.begin()
 	select {

@@ -121,9 +121,9 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 	})
 }
 
-// TestAStartNamesWhoPromoted restarts the process after the push of a promotion and of later commits. The record must name the promotion's
-// author or, if the history is unknown, the newest commit's author. An abort does not wait for the history. A promotion file without effect
-// causes no read of the history.
+// TestAStartNamesWhoPromoted pushes a promotion, then other commits, and restarts the reconciler. The recorded state must name the author
+// of the promotion. If the Git history cannot be read, it must name the author of the newest commit. An abort does not wait for the
+// history. A promotion file without effect causes no read of the history.
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
 		w := paused(t, nil)

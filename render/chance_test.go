@@ -88,7 +88,7 @@ func TestMadeOnceOtherwise(t *testing.T) {
 			"(ConfigMap//my-fixed); remove the annotation, and write the object's content"},
 		"another value": {map[string]string{"a/kustomization.yaml": "resources: [s.yaml]", "a/s.yaml": "apiVersion: v1\nkind: Secret\n" +
 			"metadata: {name: s, " + strings.Replace(once, "true", "yes", 1) + "}\n"},
-			"a/s.yaml: " + annotation + `"yes", and only true is allowed (Secret//s); write "true", or take it out`},
+			"a/s.yaml: " + annotation + `"yes", but only true is allowed (Secret//s); write "true", or take it out`},
 		"no value can come": {chanceChart("Secret", certificate), "cannot be created with random values as Helm would create it " +
 			"(Secret//my-auth); render it with helm template, or set its values"},
 		"an object or other": {chanceChart("Secret", chanceSecret+"---\n"+strings.Replace(fixedConfig, "fixed", "{{ randAlpha 3 | lower }}", 1)),

@@ -60,9 +60,9 @@ func (d *document) checkLabels(at string, labels map[string]string) {
 			d.Fail(field, "leave it out", "is a label that only Kubernetes or gitrollout may set")
 		case len(content.IsLabelKey(key)) > 0:
 			d.Fail(field, "use letters, digits, -, _ and .; only a domain and / may come before the name",
-				"%q is not the name of a label", key)
+				"%q is not a valid label name", key)
 		case len(content.IsLabelValue(labels[key])) > 0:
-			d.Fail(field, "use letters, digits, -, _ and ., at most 63", "%q is not the value of a label", labels[key])
+			d.Fail(field, "use letters, digits, -, _ and ., at most 63", "%q is not a valid label value", labels[key])
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (o origins) checkSpelling(object rollout.Object) error {
 		len(content.IsDNS1123Label(cmp.Or(name, version))) > 0:
 		return o.invalid(ref, "apiVersion", "write it as in apps/v1", "%q is not a group and version", version)
 	case isKnown && known != ref.Kind:
-		return o.invalid(ref, "kind", "write "+known, "%q is not the kind %s: case counts", ref.Kind, known)
+		return o.invalid(ref, "kind", "write "+known, "%q must be written %s: kinds are case-sensitive", ref.Kind, known)
 	case len(content.IsDNS1123Label(lower)) > 0:
 		return o.invalid(ref, "kind", "write it as in Deployment", "%q is not a valid kind", ref.Kind)
 	case !isKnown && scheme.Scheme.IsGroupRegistered(ref.Group):

@@ -213,7 +213,7 @@ func TestKeysAsTheServer(t *testing.T) {
 		r := typeReader{minor: newest}
 		r.Place = func(e *rollout.InvalidError) {
 			got[index.ReplaceAllString(e.Field[:strings.LastIndex(e.Field, "[")], "")] = true
-			if !strings.Contains(e.Msg, "is there twice") {
+			if !strings.Contains(e.Msg, "is listed twice") {
 				t.Errorf("%s: %s", gvk, e.Error())
 			}
 		}

@@ -34,7 +34,7 @@ func (d *document) readTraffic(form *trafficForm) {
 	}
 	if s := t.Sticky; s != nil {
 		if s.Cookie = cmp.Or(s.Cookie, "gitrollout-"+d.ref.Name); len(s.Cookie) > 100 {
-			d.Fail(trafficPath+".sticky.cookie", "name a shorter one", "%q is not the name of a cookie", s.Cookie)
+			d.Fail(trafficPath+".sticky.cookie", "name a shorter one", "%q is not a valid cookie name", s.Cookie)
 		}
 		if s.MaxAge < time.Second {
 			d.Fail(trafficPath+".sticky.maxAge", "write at least 1s", "%s is over at once", s.MaxAge)

@@ -128,7 +128,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"no namespace": {"apps: [{path: a, namespaces: [\"\"]}]\n", "apps[0].namespaces[0]: is empty"},
 		"no kind":      {"apps: [{path: a, clusterResources: [\"\"]}]\n", "apps[0].clusterResources[0]: is empty"},
 		"namespaces": {"apps: [{path: a, namespaces: [shop, \"a/b\"]}]\n",
-			`apps[0].namespaces[1]: "a/b" is not the name of a namespace; use lower-case letters, digits and -, and * for any characters`},
+			`apps[0].namespaces[1]: "a/b" is not a valid namespace; use lower-case letters, digits and -, and * for any characters`},
 		"clusterResources": {"apps: [{path: a, clusterResources: [v1/Namespace/x]}]\n",
 			`apps[0].clusterResources[0]: "v1/Namespace/x" is not a kind; write group/Kind, or Kind for the core group`},
 		"serviceAccount": {"apps: [{path: a, serviceAccount: a/b/c}]\n",

@@ -311,7 +311,7 @@ func (s *section) checkValues(raw serviceFile) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(raw.Headers)) {
 		if !formats["header"].Pattern.MatchString(name) {
-			return s.invalid("headers."+name, "use letters, digits and -", "is not the name of a header")
+			return s.invalid("headers."+name, "use letters, digits and -", "is not a valid header name")
 		}
 	}
 	return nil

@@ -85,7 +85,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"an address with a password", "{name: a, webhook: {address: 'https://u:pass@example.com'}}", "[0].webhook.address",
 			"***@example.com", ""},
 		{"a header", "{name: a, webhook: {address: https://example.com, headers: {'a b': " + env + "}}}", "[0].webhook.headers.a b",
-			"is not the name of a header", ""},
+			"is not a valid header name", ""},
 		{"a recipient", "{name: a, email: {host: x, from: a@example.com, to: [nobody]}}", "[0].email.to[0]", "is not an address", ""},
 		{"a password in the open", "{name: a, email: {tls: none, " + mail + ", username: " + env + ", password: " + env + "}}", "[0].email.tls",
 			"password", ""},

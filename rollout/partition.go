@@ -164,7 +164,8 @@ func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Partitioneds returns the partitioned kinds of the staged workloads. The first render with a kind defines its fields.
+// Partitioneds returns the partitioned kinds of the staged workloads. If renders describe the same
+// kind differently, the first description is returned.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

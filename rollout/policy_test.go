@@ -34,7 +34,7 @@ func TestParsePolicy(t *testing.T) {
 		"the name twice": {"projects: [{name: a, apps: [a], namespaces: [a]}, {name: a, apps: [b], namespaces: [b]}]\n",
 			`projects[1].name: "a" is also the name of another project; give it its own`},
 		"apps": {"projects: [{name: a, apps: ['['], namespaces: [a]}]\n",
-			`projects[0].apps[0]: "[" is not a pattern of names of apps; name an app, with * ? [] for parts of the name: shop-*`},
+			`projects[0].apps[0]: "[" is not a pattern for app names; name an app, with * ? [] for parts of the name: shop-*`},
 		"sources with a slash":   {project(", sources: [/apps]"), `projects[0].sources[0]: "/apps"` + noFiles},
 		"sources with a way up":  {project(", sources: [apps/../**]"), `projects[0].sources[0]: "apps/../**"` + noFiles},
 		"a pattern that is none": {project(", sources: ['apps/[']"), `projects[0].sources[0]: "apps/["` + noFiles},

@@ -86,7 +86,7 @@ func (v value) misfit(f Field, belongs string) {
 		fix = "begin each entry with a dash"
 	case belongs == "a mapping":
 		fix = "write its fields below it"
-	case belongs == "a text":
+	case belongs == "a string":
 		fix = cmp.Or(f.Tag.Get("fix"), "quote it")
 	case isText:
 		fix = "write " + belongs + ", without quotes"
@@ -95,7 +95,7 @@ func (v value) misfit(f Field, belongs string) {
 	if isText && v.r.Hide {
 		given = "a string"
 	}
-	v.lacks(fix, "must be %s, not %s", strings.Replace(belongs, "text", "string", 1), given)
+	v.lacks(fix, "must be %s, not %s", belongs, given)
 }
 
 func (v value) into(to reflect.Value, f Field) {
@@ -165,7 +165,7 @@ func (v value) reads(to any, f Field) bool {
 	case encoding.TextUnmarshaler:
 		text, ok := v.raw.(string)
 		if !ok {
-			v.misfit(f, "a text")
+			v.misfit(f, "a string")
 			return true
 		}
 		err = to.UnmarshalText([]byte(text))

@@ -19,7 +19,7 @@ import (
 func (v value) text(to reflect.Value, f Field) {
 	text, ok := v.raw.(string)
 	if !ok {
-		v.misfit(f, "a text")
+		v.misfit(f, "a string")
 		return
 	}
 	to.SetString(text)

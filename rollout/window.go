@@ -97,7 +97,7 @@ func checkGlobs(file, field string, globs []string) error {
 	for i, glob := range globs {
 		_, err := path.Match(glob, "")
 		if err != nil || glob == "" || strings.Contains(glob, "/") {
-			return Invalidf(file, fmt.Sprintf("%s[%d]", field, i), "%q is not a pattern of names of apps", glob).
+			return Invalidf(file, fmt.Sprintf("%s[%d]", field, i), "%q is not a pattern for app names", glob).
 				WithFix("name an app, with * ? [] for parts of the name: shop-*")
 		}
 	}

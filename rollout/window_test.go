@@ -25,8 +25,8 @@ func TestWindowsRefuse(t *testing.T) {
 		"a bit short":  {strings.Replace(good, "8h", "59.9s", 1), `windows[0].duration: "59.9s" is out of range`},
 		"a bit long":   {strings.Replace(good, "8h", "8784h0m1s", 1), `windows[0].duration: "8784h0m1s" is out of range`},
 		"long":         {strings.Replace(good, "8h", "9000h", 1), `windows[0].duration: "9000h" is out of range`},
-		"glob":         {good + ", apps: [shop, 'a[']", `windows[0].apps[1]: "a[" is not a pattern of names of apps; name an app`},
-		"path as glob": {good + ", apps: [apps/shop]", `windows[0].apps[0]: "apps/shop" is not a pattern of names of apps`},
+		"glob":         {good + ", apps: [shop, 'a[']", `windows[0].apps[1]: "a[" is not a pattern for app names; name an app`},
+		"path as glob": {good + ", apps: [apps/shop]", `windows[0].apps[0]: "apps/shop" is not a pattern for app names`},
 		"field":        {good + ", app: shop", "windows[0].app: is not a known field"},
 	} {
 		_, err := ParseConfig(prodConfig, []byte(configHead+"apps: [{path: a}]\nwindows:\n- {"+tt.window+"}\n"))

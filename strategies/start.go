@@ -152,7 +152,8 @@ func startRelease(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// newestStable returns the stable release with the newest commit of its version. A rollback returns to this commit.
+// newestStable returns the stable release. If the current source still has the stable version, its commit is the source's:
+// a rollback returns to the newest commit with this version.
 func newestStable(in Input) *rollout.Release {
 	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable

@@ -227,8 +227,8 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 				field = "routes: [NAME]"
 			}
 			return nil, wrong(t.ref, "spec."+section,
-				"has %d routes, and the Rollout does not say which of them to split", len(routes)).
-				WithFix("list them: %s, at the VirtualService %s in the Rollout", field, v.Name)
+				"has %d routes, and the Rollout does not name the route to split", len(routes)).
+				WithFix("in the Rollout, at virtualService %s, name the route: %s", v.Name, field)
 		}
 		split = possible
 	}

@@ -165,7 +165,7 @@ func TestMatches(t *testing.T) {
 		"NGINXSigns":  {nginxIngress, nginx, "headers: [{name: a, exact: \"b,c\"}]", "canary-by-header-pattern: ^b\\x2cc$"},
 
 		"MappingSame": {ambassadorMap, ambassador("method: GET"), get,
-			"!is GET, and the step's match adds no further condition; set the weight instead, or match a header too"},
+			"!is GET, but the step's match adds no further condition; set the weight instead, or match a header too"},
 		"MappingMore":    {ambassadorMap, ambassador("method: GET"), get + ", " + header, "headers:\n    a: b"},
 		"MappingCookie":  {ambassadorMap, ambassador("method: GET"), get + ", " + cookie, "regex_headers:"},
 		"MappingQuery":   {ambassadorMap, ambassador("method: GET"), get + ", " + param, "query_parameters:\n    a: b"},

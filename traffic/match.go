@@ -42,12 +42,12 @@ func (r router) unsupported(m rollout.Match) (field, why string) {
 		if r.features[part.feature]&h != 0 {
 			continue
 		}
-		only := " at all"
+		by := ""
 		if r.features[part.feature] != 0 {
-			only = fmt.Sprintf(" by %s (only by %s)", h, r.features[part.feature])
+			by = fmt.Sprintf(" by %s, only by %s", h, r.features[part.feature])
 		}
-		return part.field, fmt.Sprintf("%s cannot match a %s%s; routers that can by %s: %s",
-			r.name(), part.feature, only, h, able(part.feature, h))
+		return part.field, fmt.Sprintf("%s cannot match a %s%s; routers that can match it by %s: %s",
+			r.name(), part.feature, by, h, able(part.feature, h))
 	}
 	return "", ""
 }

@@ -195,7 +195,7 @@ func checkHeaders(headers []header) error {
 	for i, h := range headers {
 		field := fmt.Sprintf("headers[%d]", i)
 		if !headerName.MatchString(h.Key) && !hasArgument(h.Key) {
-			return wrong(field+".key", "write it as in X-Scope-OrgID", "%q is not the name of a header", h.Key)
+			return wrong(field+".key", "write it as in X-Scope-OrgID", "%q is not a valid header name", h.Key)
 		}
 		if strings.ContainsAny(h.Value, "\r\n\x00") {
 			return wrong(field+".value", "remove the line break at its end", "has more than one line")

@@ -49,7 +49,7 @@ var prometheusAnswers = []canned{
 	{name: "no pair", reply: promReply("scalar", `{}`), err: "differs from its documentation"},
 	{name: "a number for a text", reply: promReply("scalar", `[1,2]`), err: "differs from its documentation"},
 	{name: "another API", reply: `{"hello":"world"}`, err: "an error of Prometheus"},
-	{name: "no number", reply: promReply("scalar", `[1,"three"]`), err: "no number"},
+	{name: "no number", reply: promReply("scalar", `[1,"three"]`), err: "is not a number"},
 }
 
 var prometheusContract = contract{

@@ -48,7 +48,7 @@ var graphiteContract = contract{
 		{name: "infinity", reply: `[{"target":"entries","datapoints":[[1e9999,1311836009]]}]`, want: []any{math.Inf(1)}},
 		{name: "lies", reply: `{"error":"no such function"}`, err: "it is a mapping"},
 		{name: "another API", reply: `[{"name":"x"}]`, err: "no datapoints"},
-		{name: "no pair", reply: `[{"target":"x","datapoints":[[1]]}]`, err: "no pair"},
+		{name: "no pair", reply: `[{"target":"x","datapoints":[[1]]}]`, err: "is not a pair"},
 	},
 }
 

@@ -80,7 +80,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 	if cost.writes != 0 || cost.dryRuns != 0 || cost.pushes != 0 || cost.commits != 0 {
 		t.Errorf("a new process cost %+v in an unchanged world, want no writes, dry runs, pushes or commits", cost)
 	}
-	// A new process renders each app at the head, and each app with a release in flight also at its stable commit.
+	// A new process renders each app at the head. It also renders the stable commit of each app with a release in flight.
 	if apps, inFlight := 6, 2; cost.builds > apps+inFlight {
 		t.Errorf("a new process rendered %d times, want at most %d apps and %d stable versions of those in flight",
 			cost.builds, apps, inFlight)

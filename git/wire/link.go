@@ -13,7 +13,8 @@ const (
 	receivePack = "git-receive-pack" // serves pushes
 )
 
-// link connects to one repository. open begins a session with a service, with a stored advertisement if there is one.
+// link connects to one repository. Its method open starts a session with a Git service, such as git-upload-pack. If the
+// link has stored the server's advertisement, the session uses it.
 type link interface {
 	open(ctx context.Context, service string) (*Session, error)
 }

@@ -475,7 +475,8 @@ func (s *scripted) apply(name string, how types.PatchType, patch string) {
 	}
 }
 
-// release sends the recorded patches to the first n Deployments. After each patch, it waits for the recorded numbers of pods and pause.
+// release sends the recorded patches to the first n Deployments. After each patch, it waits until the Deployment has the
+// recorded numbers of pods and the recorded value of paused.
 func (s *scripted) release(version string, n int) time.Duration {
 	time.Sleep(2 * time.Second)
 	began := time.Now()

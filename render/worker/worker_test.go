@@ -329,7 +329,7 @@ func (f *faulty) ReadBlob(id string) ([]byte, error) {
 	return f.files.ReadBlob(id)
 }
 
-// who builds an app and returns the PID of the worker that built it.
+// who builds an app, and returns the worker's PID.
 func who(t *testing.T, p *Pool) string {
 	t.Helper()
 	built, _, err := p.Build(files{}, rollout.App{Name: "who"})

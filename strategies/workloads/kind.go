@@ -30,7 +30,7 @@ type evictor interface {
 
 // turner is a kind whose controller must finish its work before a rollback moves pods.
 type turner interface {
-	// turn returns the object for a rollback. A nil result leaves the object in the cluster unchanged.
+	// turn returns the object to apply when a rollback starts. A nil result leaves the object in the cluster unchanged.
 	turn(m Staged, o rollout.Object) rollout.Object
 }
 

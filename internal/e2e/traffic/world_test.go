@@ -276,7 +276,7 @@ func (w *world) app(name string) *app {
 	return w.apps[i]
 }
 
-// decide commits a decision for the release of each app in one commit, and returns the time.
+// decide pushes one commit with the same decision for the releases of all apps. It returns the time of the push.
 func (w *world) decide(decision rollout.Verb, through string) time.Time {
 	w.t.Helper()
 	for _, a := range w.apps {
