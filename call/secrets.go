@@ -70,7 +70,7 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 }
 
 // plainHeaders lists the headers whose values are never secret.
-var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version"}
+var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version", "X-Github-Event"}
 
 // Scrub replaces hidden texts by ***. It replaces longer texts first, because one hidden text may contain another.
 func (s *Secrets) Scrub(text string) string {

@@ -20,8 +20,9 @@ import (
 )
 
 // Hook serves webhooks. It calls Pushed if a webhook has the right secret and reports a push to Branch. A response has
-// no body, and one of these codes:
+// one of these codes, and with 200 a text:
 //
+//	200  ignored: the push is to another branch, or to a tag
 //	202  accepted; Pushed is called only for a push to Branch
 //	401  the secret is wrong or missing, or the body cannot be read
 //	403  the event is about another repository
@@ -62,7 +63,7 @@ func NewHook(h Hook) (*Hook, error) {
 	return &h, nil
 }
 
-// Ask posts a push to Branch to another process's Hook. The URL includes HookPath.
+// Ask posts a push to Branch to another process's Hook. The URL includes HookPath. Only the code 202 is no error.
 func (h Hook) Ask(ctx context.Context, url string) error {
 	var push event
 	push.Ref, push.Repository.FullName = "refs/heads/"+h.Branch, h.path()
@@ -72,6 +73,7 @@ func (h Hook) Ask(ctx context.Context, url string) error {
 	}
 	caller := call.Caller{Client: call.Clients(), Secrets: &call.Secrets{}, Now: h.Now}
 	_, err = caller.Do(ctx, call.Request{Method: http.MethodPost, Base: url, Body: body, Type: "application/json",
+		Accept: func(status int) bool { return status == http.StatusAccepted },
 		Header: http.Header{"X-GitHub-Event": {"push"},
 			"X-Hub-Signature-256": {"sha256=" + hex.EncodeToString(mac([]byte(h.Secret), body))}}})
 	failed := new(call.Error)
@@ -83,46 +85,50 @@ func (h Hook) Ask(ctx context.Context, url string) error {
 
 // ServeHTTP implements http.Handler.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.WriteHeader(h.answer(w, r))
+	status, text := h.answer(w, r)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
 }
 
-func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
+func (h *Hook) answer(w http.ResponseWriter, r *http.Request) (status int, text string) {
 	isSigned, _ := h.signature(hookRequest{header: r.Header})
 	switch {
 	case r.URL.Path != HookPath:
-		return http.StatusNotFound
+		return http.StatusNotFound, ""
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		return http.StatusMethodNotAllowed
+		return http.StatusMethodNotAllowed, ""
 	case !isSigned:
-		return http.StatusUnauthorized // refuse before reading the body
+		return http.StatusUnauthorized, "" // refuse before reading the body
 	}
 	select {
 	case h.reading <- struct{}{}:
 		defer func() { <-h.reading }()
 	default:
-		return http.StatusServiceUnavailable
+		return http.StatusServiceUnavailable, ""
 	}
 	// The error is ignored, because the ResponseRecorder in tests does not support deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return http.StatusRequestEntityTooLarge
+		return http.StatusRequestEntityTooLarge, ""
 	}
 	if _, right := h.signature(hookRequest{r.Header, body, h.Secret, h.Now()}); err != nil || !right {
-		return http.StatusUnauthorized
+		return http.StatusUnauthorized, ""
 	}
-	event, ok := parseEvent(r.Header.Get("Content-Type"), body)
-	if !ok {
-		return http.StatusAccepted // a ping, or another event without a repository's name
-	}
-	if !h.isOurs(event) {
-		return http.StatusForbidden
-	}
-	if h.isPush(r.Header) && event.Ref == "refs/heads/"+h.Branch {
+	switch event, ok := parseEvent(r.Header.Get("Content-Type"), body); {
+	case !ok: // a ping, or another event without a repository's name
+	case !h.isOurs(event):
+		return http.StatusForbidden, ""
+	case !h.isPush(r.Header):
+	case event.Ref == "refs/heads/"+h.Branch:
 		h.Pushed()
+	default: // forges show a delivery as failed if the code is not 2xx
+		return http.StatusOK, fmt.Sprintf("ignored: push to %s, this reconciler follows %s",
+			strings.Replace(event.Ref, "refs/heads/", "branch ", 1), h.Branch)
 	}
-	return http.StatusAccepted
+	return http.StatusAccepted, ""
 }
 
 type hookRequest struct {

@@ -29,7 +29,12 @@ func signed(secret, body string) string { return hex.EncodeToString(mac([]byte(s
 func TestHook(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	body, aside := push("refs/heads/main", "acme/deploy"), push("refs/heads/x", "acme/deploy")
-	state := push("refs/heads/gitrollout/state/prod", "acme/deploy")
+	state, tag := push("refs/heads/gitrollout/state/prod", "acme/deploy"), push("refs/tags/main", "acme/deploy")
+	ignored := map[string]string{
+		"another branch":   "ignored: push to branch x, this reconciler follows main",
+		"the state branch": "ignored: push to branch gitrollout/state/prod, this reconciler follows main",
+		"a tag":            "ignored: push to refs/tags/main, this reconciler follows main",
+	}
 	mallory, mine := push("refs/heads/main", "mallory/deploy"), push("refs/heads/main", "me/deploy")
 	gitLab := `{"ref":"refs/heads/main","project":{"path_with_namespace":"acme/deploy"},"repository":{"name":"deploy"}}`
 	form := "payload=" + url.QueryEscape(body)
@@ -63,8 +68,9 @@ func TestHook(t *testing.T) {
 		"GitLab's, of the future": {"POST", "/webhook", gitLab, standard(hookSecret, []byte(hookSecret), now.Add(6*time.Minute)), 401, false},
 		"GitLab's, wrong":         {"POST", "/webhook", gitLab, standard(hookSecret, []byte("other"), now), 401, false},
 
-		"another branch":     {"POST", "/webhook", aside, gitea(signed(hookSecret, aside), "push"), 202, false},
-		"the state branch":   {"POST", "/webhook", state, gitea(signed(hookSecret, state), "push"), 202, false},
+		"another branch":     {"POST", "/webhook", aside, gitea(signed(hookSecret, aside), "push"), 200, false},
+		"the state branch":   {"POST", "/webhook", state, gitea(signed(hookSecret, state), "push"), 200, false},
+		"a tag":              {"POST", "/webhook", tag, gitea(signed(hookSecret, tag), "push"), 200, false},
 		"another event":      {"POST", "/webhook", body, gitea(signed(hookSecret, body), "issues"), 202, false},
 		"a ping":             {"POST", "/webhook", `{"zen":"x"}`, gitHub(signed(hookSecret, `{"zen":"x"}`), "ping"), 202, false},
 		"another repository": {"POST", "/webhook", mallory, gitea(signed(hookSecret, mallory), "push"), 403, false},
@@ -97,7 +103,7 @@ func TestHook(t *testing.T) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			compare.CheckNamed(t, "status, and pushed", []any{tt.status, tt.pushed}, []any{w.Code, pushed})
-			compare.CheckNamed(t, "body", "", w.Body.String())
+			compare.CheckNamed(t, "body", ignored[name], w.Body.String())
 		})
 	}
 }
@@ -122,9 +128,10 @@ func TestAsk(t *testing.T) {
 		err    string // "" for none
 		pushed int
 	}{
-		"the same":           {ours, "", 1},
-		"another URL":        {Hook{hookSecret, "git@ssh.git.example:acme/deploy", "main", nil, time.Now, nil, nil}, "", 1},
-		"another branch":     {Hook{hookSecret, ours.Remote, "next", nil, time.Now, nil, nil}, "", 0},
+		"the same":    {ours, "", 1},
+		"another URL": {Hook{hookSecret, "git@ssh.git.example:acme/deploy", "main", nil, time.Now, nil, nil}, "", 1},
+		"another branch": {Hook{hookSecret, ours.Remote, "next", nil, time.Now, nil, nil},
+			"200 OK: ignored: push to branch next, this reconciler follows main", 0},
 		"another repository": {Hook{hookSecret, "https://git.example/acme/shop.git", "main", nil, time.Now, nil, nil}, "403 Forbidden", 0},
 		"another secret": {Hook{"guess", ours.Remote, "main", nil, time.Now, nil, nil},
 			"401 Unauthorized: (no reason given); use the secret of the reconciler", 0},
