@@ -103,31 +103,29 @@ func (a *App) Set(o Order) (Edit, error) {
 	if err != nil || reflect.DeepEqual(r.ByRef(), t.after) {
 		return e, err
 	}
-	const most = 10
+	all, err := a.places(t)
+	if err != nil {
+		return e, err
+	}
+	const mostTried, mostListed = 100, 10
 	var refused []string
-	for _, file := range append(slices.Clone(r.Files), a.Config) {
-		data, _, err := source.ReadFile(a.Tree, file)
-		if err != nil {
+	for _, p := range all[:min(len(all), mostTried)] {
+		content := t.with(p.lines, p.line-1, p.changed)
+		edited := scaffold.With(a.Tree, []scaffold.File{{Path: p.file, Content: content}})
+		why, err := a.try(t, p, edited)
+		if err != nil || why == "" {
+			e.Path, e.Content, a.Tree = p.file, content, edited
 			return e, err
 		}
-		barred, err := a.barred(r.App, file, string(data))
-		if err != nil {
-			return e, err
-		}
-		for _, p := range t.places(string(data)) {
-			edited := scaffold.With(a.Tree, []scaffold.File{{Path: file, Content: p.content}})
-			why, err := a.try(t, p, edited)
-			if why = cmp.Or(why, barred); err != nil || why == "" {
-				e.Path, e.Content, a.Tree = file, p.content, edited
-				return e, err
-			}
-			if line := fmt.Sprintf("%s:%d: %s", file, p.line, why); why != noEffect && !slices.Contains(refused, line) {
-				refused = append(refused, line)
-			}
+		if line := fmt.Sprintf("%s:%d: %s", p.file, p.line, why); why != noEffect && !slices.Contains(refused, line) {
+			refused = append(refused, line)
 		}
 	}
+	if refused = refused[:min(len(refused), mostListed)]; len(all) > mostTried {
+		refused = append(refused, rollout.Count(len(all)-mostTried, "more line")+" with this text, not tried")
+	}
 	return Edit{}, fmt.Errorf("no line that gitrollout may edit sets the image %s; change it by hand, or list the image "+
-		"in the field images of a kustomization:\n%s", e.From, strings.Join(refused[:min(len(refused), most)], "\n"))
+		"in the field images of a kustomization:\n%s", e.From, strings.Join(refused, "\n"))
 }
 
 // target is an Order for one app.
@@ -203,23 +201,47 @@ func (t *target) addRules() {
 	add(`(\btag: *)(?:""|'')`, `${1}"`+is+`"`)
 }
 
-// place is a line that may set the image. content is the whole file after the edit, or "" if no rule fits the line.
+// place is a line that may set the image.
 type place struct {
+	file    string
+	lines   []string // of the file
 	line    int
-	content string
+	rank    int    // 0 near a word such as "image", else 1
+	changed string // the line after the edit, or "" if no rule fits the line
 	why     string // why gitrollout may not edit the line, or ""
 }
 
 var (
 	isIgnored = regexp.MustCompile(`^\s*(?:#|apiVersion:)`) // these lines set no image
 	hasAnchor = regexp.MustCompile(`[:-] +&\w`)
+	hasWord   = regexp.MustCompile(`(?i)image|tag|digest`)
 )
 
-// places returns the places of a file, at most 100.
-func (t *target) places(file string) (all []place) {
-	lines := strings.SplitAfter(file, "\n")
-	for i, line := range lines {
-		p := place{line: i + 1}
+// places returns the places of all files that the app reads. Places near a word such as "image" come first, because
+// only a part is tried.
+func (a *App) places(t target) (all []place, err error) {
+	for _, file := range append(slices.Clone(t.before.Files), a.Config) {
+		data, _, err := source.ReadFile(a.Tree, file)
+		if err != nil {
+			return nil, err
+		}
+		barred, err := a.barred(file, string(data))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t.places(place{file: file, lines: strings.SplitAfter(string(data), "\n"), why: barred})...)
+	}
+	slices.SortStableFunc(all, func(x, y place) int { return x.rank - y.rank })
+	return all, nil
+}
+
+// places returns the places of one file, with the fields of the parameter "in".
+func (t *target) places(in place) (all []place) {
+	for i, line := range in.lines {
+		p := in
+		if p.line = i + 1; !hasWord.MatchString(strings.Join(near(p.lines, i), "")) {
+			p.rank = 1
+		}
 		switch {
 		case hasAnchor.MatchString(line):
 			p.why = "has an anchor, which sets other fields as well"
@@ -229,7 +251,7 @@ func (t *target) places(file string) (all []place) {
 		found := len(all)
 		for _, r := range t.rules {
 			for _, m := range r.pattern.FindAllStringSubmatchIndex(line, -1) {
-				p.content = t.with(lines, i, line[:m[0]]+string(r.pattern.ExpandString(nil, r.by, line, m))+line[m[1]:])
+				p.changed = line[:m[0]] + string(r.pattern.ExpandString(nil, r.by, line, m)) + line[m[1]:]
 				all = append(all, p)
 			}
 		}
@@ -237,17 +259,21 @@ func (t *target) places(file string) (all []place) {
 		case isIgnored.MatchString(line):
 			all = all[:found]
 		case len(all) == found && strings.Contains(line, t.from+":"):
-			all = append(all, place{line: i + 1, why: "has the name of the image, but not its tag"})
+			p.why = "has the name of the image, but not its tag"
+			all = append(all, p)
 		}
 	}
-	return all[:min(len(all), 100)]
+	return all
 }
+
+// near returns the lines around line i, at most three on each side.
+func near(lines []string, i int) []string { return lines[max(0, i-3):min(len(lines), i+4)] }
 
 // with returns the file with line i changed. It also changes the repository in a line up to three lines away.
 func (t *target) with(lines []string, i int, changed string) string {
 	lines = slices.Clone(lines)
 	lines[i] = changed
-	near := lines[max(0, i-3):min(len(lines), i+4)]
+	near := near(lines, i)
 	name := regexp.MustCompile(`\b((?:newName|repository): *["']?)` + regexp.QuoteMeta(t.from) + `\b`)
 	if j := slices.IndexFunc(near, name.MatchString); j >= 0 && !strings.Contains(changed, t.repo) {
 		near[j] = name.ReplaceAllString(near[j], "${1}"+t.repo)
@@ -260,7 +286,7 @@ const noEffect = "has no effect"
 
 // try renders the app with the edit of a place. It returns why the edit is refused, or "".
 func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error) {
-	if p.content == "" {
+	if p.changed == "" {
 		return p.why, nil
 	}
 	switch r, err := a.Render(edited); {
@@ -279,13 +305,9 @@ func (a *App) try(t target, p place, edited rollout.Tree) (why string, err error
 }
 
 // barred returns why gitrollout may not edit a file, or "" if the edit is allowed.
-func (a *App) barred(app rollout.App, file, content string) (why string, err error) {
-	isOf := func(values string) bool { return path.Join(app.Path, values) == file }
-	switch {
-	case sops.Is([]byte(content)):
+func (a *App) barred(file, content string) (why string, err error) {
+	if sops.Is([]byte(content)) {
 		return "is in a file that SOPS has signed", nil
-	case !strings.HasPrefix(file, app.Path+"/") && !slices.ContainsFunc(app.Helm.Files(), isOf):
-		return "is outside of the app's folder, so other apps may use it", nil
 	}
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		by := path.Join(dir, rollout.VendorFile)

@@ -52,6 +52,13 @@ const kustomized = "-- apps/shop/pods.yaml --\n" + pods + `      - {name: web, i
 resources: [pods.yaml]
 `
 
+// numbered is kustomized with a ConfigMap. numbers is the ConfigMap, with 150 lines that may set the tag 1 of an image.
+var (
+	numbered = strings.Replace(kustomized, "[pods.yaml]", "[counts.yaml, pods.yaml]", 1)
+	numbers  = "-- apps/shop/counts.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: counts}\ndata:\n  text: |\n" +
+		strings.Repeat("    '1'\n", 150)
+)
+
 // tests has, for each case, a repository and an argument. want is the changed lines, "" for none, or an error's text.
 var tests = map[string]struct{ files, arg, want string }{
 	"KustomizationTag": {kustomized + `images:
@@ -103,8 +110,16 @@ var tests = map[string]struct{ files, arg, want string }{
 	"SeveralLines": {strings.ReplaceAll(kustomized, "image: web}", "image: acme/log:v1}"), "acme/log=v2",
 		"apps/shop/pods.yaml:10: sets not all of the images, or sets other fields as well\napps/shop/pods.yaml:11: sets not all"},
 	"Variable": {strings.Replace(kustomized, "image: web}", "image: \"web:${TAG}\"}", 1) + "-- .gitrollout/prod/config.yaml --\n" + config +
-		"  substitute: {TAG: v1}\n", "web=v2", "apps/shop/pods.yaml:10: has the name of the image, but not its tag\n" +
-		".gitrollout/prod/config.yaml:5: is outside of the app's folder, so other apps may use it"},
+		"  substitute: {TAG: v1}\n", "web=v2", ".gitrollout/prod/config.yaml:5:   substitute: {TAG: v2}"},
+	"VariableWithAnchor": {strings.Replace(kustomized, "image: web}", "image: \"web:${TAG}\"}", 1) +
+		"-- .gitrollout/prod/config.yaml --\n" + config + "  substitute: {TAG: &tag v1}\n", "web=v2",
+		"apps/shop/pods.yaml:10: has the name of the image, but not its tag\n" +
+			".gitrollout/prod/config.yaml:5: has an anchor, which sets other fields as well"},
+	"WordsFirst": {numbered + "images: [{name: web, newTag: '1'}]\n" + numbers, "web=2",
+		"apps/shop/kustomization.yaml:3: images: [{name: web, newTag: '2'}]"},
+	"TooManyLines": {numbered + "images: [{name: web, newTag: &tag '1'}]\n" + numbers, "web=2",
+		"apps/shop/kustomization.yaml:3: has an anchor, which sets other fields as well\n" +
+			"51 more lines with this text, not tried"},
 	"Generator": {kustomized + `configMapGenerator: [{name: version, literals: [IMAGE=web:v1]}]
 replacements:
 - source: {kind: ConfigMap, name: version, fieldPath: data.IMAGE}
@@ -112,7 +127,7 @@ replacements:
 `, "web=v2", "apps/shop/kustomization.yaml:3: sets not all of the images, or sets other fields as well"},
 	"OtherFolder": {"-- base/pods.yaml --\n" + pods + "      - {name: web, image: web:v1}\n" +
 		"-- base/kustomization.yaml --\nresources: [pods.yaml]\n-- apps/shop/kustomization.yaml --\nresources: [../../base]\n",
-		"web=v2", "base/pods.yaml:10: is outside of the app's folder"},
+		"web=v2", "base/pods.yaml:10:       - {name: web, image: web:v2}"},
 	"Vendored": {"-- apps/shop/vendor.yaml --\napiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" +
 		"- git: {url: 'https://git.example.com/web', ref: v1}\n  into: base\n" +
 		"-- apps/shop/base/pods.yaml --\n" + pods + "      - {name: web, image: web:v1}\n-- apps/shop/base/kustomization.yaml --\n" +
@@ -143,7 +158,9 @@ func TestSet(t *testing.T) {
 			tree, err := worktree.Open(dir)
 			must(t, err)
 			r := render.New(render.InProcess{})
+			renders := 0
 			a := App{Tree: tree, Config: ".gitrollout/prod/config.yaml", Render: func(tree rollout.Tree) (*rollout.Render, error) {
+				renders++
 				data, _, err := source.ReadFile(tree, ".gitrollout/prod/config.yaml")
 				must(t, err)
 				c, err := rollout.ParseConfig(".gitrollout/prod/config.yaml", data)
@@ -157,6 +174,9 @@ func TestSet(t *testing.T) {
 			o, err := Parse(tt.arg)
 			must(t, err)
 			e, err := a.Set(o)
+			if renders > 101 {
+				t.Errorf("%d renders", renders)
+			}
 			got := ""
 			if err != nil {
 				compare.Contains(t, err.Error(), tt.want)

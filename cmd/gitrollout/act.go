@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git/program"
@@ -60,7 +61,12 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 		return err
 	}
 	w.Detail = true
-	all, notes, err := c.apps.changes(names, unknown, func(app string) (propose.Change, error) { return change(w, app) })
+	var all []propose.Change
+	var notes []string
+	err = slowly(c.streams, "rendering the change", func() error {
+		all, notes, err = c.apps.changes(names, unknown, func(app string) (propose.Change, error) { return change(w, app) })
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -106,7 +112,10 @@ func drawChange(tree propose.Tree, o propose.Change) (string, error) {
 			fmt.Fprintf(&b, "D %s\n", path)
 		case found && !bytes.Equal(old, content):
 			fmt.Fprintf(&b, "M %s\n", path)
-			b.WriteString(changedLines(o, string(old), string(content)))
+			if o.Again != nil { // a user's file
+				_, hunks, _ := bytes.Cut(diff.Diff("", old, path, content), []byte("+++ "+path+"\n"))
+				b.Write(hunks)
+			}
 		}
 	}
 	fmt.Fprintf(&b, "\nnothing was pushed to %s (--dry-run)", o.Branch)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -33,8 +32,9 @@ manifest. All other text stays.
 NAME is the repository of an image, or a container. All images of the repository change.
 
 The app is rendered before and after the change. If anything but these images differs,
-nothing is pushed, and the error names each line to change by hand, such as an anchor,
-a template, a vendored file or a base that other apps may use.`,
+nothing is pushed, and the error names each line to change by hand, such as an anchor
+or a vendored file. If a base or a value file changes other apps as well, in any
+cluster, the error names them, and --propose lists them in the proposal.`,
 		Example: `  gitrollout set image shop web=v2
   gitrollout set image shop web=ghcr.io/acme/web:v2 migrate=v2 --dry-run
   gitrollout set image shop web=@sha256:<64 digits> --propose shop-v2`,
@@ -77,15 +77,4 @@ func completeImages(cmd *cobra.Command, args []string, last string) ([]string, c
 		return rollout.Mapped(names, func(name string) string { return name + "=" })
 	})(cmd, args, last)
 	return names, directive | cobra.ShellCompDirectiveNoSpace
-}
-
-// changedLines formats the changed lines of a user's file (o.Again is set). The file must keep its number of lines.
-func changedLines(o propose.Change, old, content string) (text string) {
-	was := strings.Split(old, "\n")
-	for i, line := range strings.Split(content, "\n") {
-		if o.Again != nil && was[i] != line {
-			text += fmt.Sprintf("@@ -%d +%d @@\n-%s\n+%s\n", i+1, i+1, was[i], line)
-		}
-	}
-	return text
 }

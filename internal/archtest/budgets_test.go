@@ -18,7 +18,7 @@ type budget struct{ lines, names int }
 // in its body, after "budget:". Code below internal serves only tests, so its names do not count.
 var budgets = map[string]budget{
 	"analysis":   {4_248, 61},
-	"author":     {5_445, 85},
+	"author":     {5_467, 85},
 	"call":       {602, 23},
 	"cluster":    {5_616, 87},
 	"cmd":        {7_022, 10},
@@ -31,7 +31,7 @@ var budgets = map[string]budget{
 	"simulate":   {3_506, 98},
 	"strategies": {7_880, 206},
 	"traffic":    {3_984, 23},
-	"views":      {7_046, 186},
+	"views":      {7_089, 186},
 }
 
 func TestBudgets(t *testing.T) {

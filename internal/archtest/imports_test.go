@@ -119,7 +119,7 @@ var table = map[string]rule{
 			"views/terminal",
 		},
 		others: append([]string{
-			"github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
+			"github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
 	// simulate/kube is the model of a cluster. It imports none of the packages whose tests use the model.

@@ -3,10 +3,14 @@ package console
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/author/images"
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -44,6 +48,16 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 			o.Message += fmt.Sprintf("%s becomes %s in %s\n", e.From, e.To, e.Path)
 		}
 	}
+	others, err := w.reached(a.Tree, name)
+	switch also := strings.Join(others, ", "); {
+	case err != nil:
+		return o, err
+	case also != "" && branch == "":
+		return o, fmt.Errorf("%s: the change of %s also changes %s; set the image in a file of %s alone, or release all of "+
+			"them by a pull request: --propose BRANCH", name, strings.Join(slices.Sorted(maps.Keys(o.Edits)), ", "), also, name)
+	case also != "":
+		o.Message += "This also changes " + also + "\n"
+	}
 	to := strings.Join(all, " and ")
 	o.Subject = fmt.Sprintf("Set the image of %s to %s", name, to)
 	o.Message = o.Subject + "\n\n" + o.Message
@@ -57,4 +71,33 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 	}
 	o.Again = func() (propose.Change, error) { return SetImages(w, name, orders, branch) }
 	return o, nil
+}
+
+// reached returns the other apps, of all clusters, that an edited tree changes. It skips unreadable configurations.
+func (w *Session) reached(tree rollout.Tree, app string) (all []string, err error) {
+	if tree == rollout.Tree(w.Tip.Tree) { // there are no edits
+		return nil, nil
+	}
+	clusters, err := source.Clusters(tree)
+	for _, cluster := range clusters {
+		var p plan.Plan
+		s := &plan.Sides{Cluster: cluster, Own: w.Own, Now: w.Now(), Renderer: w.Renderer}
+		err := s.Read(w.Tip.Tree, tree)
+		if err == nil {
+			err = p.Add(s, func() error { return nil })
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range p.Apps {
+			switch wasInvalid := a.Change == plan.Invalid && len(a.Files) == 0; {
+			case wasInvalid:
+			case cluster != w.Cluster:
+				all = append(all, fmt.Sprintf("%s (cluster %s)", a.App, cluster))
+			case a.App != app:
+				all = append(all, a.App)
+			}
+		}
+	}
+	return all, err
 }
