@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
@@ -126,7 +128,7 @@ func (c *statusCommand) run(ctx context.Context, args []string) error {
 	}
 	for {
 		for _, f := range all {
-			f.err = f.look(ctx, w, lines)
+			f.err = c.look(ctx, w, f, lines)
 		}
 		if all, err = c.readable(all); err != nil {
 			return err
@@ -150,7 +152,7 @@ func (c *statusCommand) run(ctx context.Context, args []string) error {
 	return c.conclude(lines, w, all)
 }
 
-// follow returns the selected apps with their goals. Its error names all apps that do not exist.
+// follow returns the selected apps. Its error names all apps that do not exist.
 func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []string) (all []*followed, err error) {
 	names, unknown, err := c.apps.pick(ctx, w, args)
 	if err != nil {
@@ -167,9 +169,7 @@ func (c *statusCommand) follow(ctx context.Context, w *console.Session, args []s
 	w.Detail = true
 	for _, name := range names {
 		f := &followed{}
-		if f.app, f.err = w.App(name); f.err == nil {
-			f.goal, f.err = c.goal(ctx, w, f.app)
-		}
+		f.app, f.err = w.App(name)
 		all = append(all, f)
 	}
 	return c.readable(all, unknown...)
@@ -191,12 +191,16 @@ func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed,
 	return slices.DeleteFunc(all, func(f *followed) bool { return f.err != nil }), nil
 }
 
-// look reads the app's state, and prints a line if it has changed. After the release has ended, look does nothing.
-func (f *followed) look(ctx context.Context, w *console.Session, lines io.Writer) error {
+// look reads the app's state, and prints a line if it has changed. The first call sets the goal. After the release has
+// ended, look does nothing.
+func (c *statusCommand) look(ctx context.Context, w *console.Session, f *followed, lines io.Writer) error {
 	if f.ended() {
 		return nil
 	}
 	in, err := w.Input(ctx, f.app, time.Now())
+	if err == nil && f.goal.Until == "" {
+		f.goal, err = c.goal(ctx, w, in)
+	}
 	if err != nil {
 		return fmt.Errorf("app %s: %w", f.app.Name, err)
 	}
@@ -260,22 +264,18 @@ func (c *statusCommand) again(ctx context.Context, w *console.Session, deadline 
 	return err
 }
 
-func (c *statusCommand) goal(ctx context.Context, w *console.Session, app rollout.App) (status.Goal, error) {
-	g := status.Goal{Until: c.until}
+func (c *statusCommand) goal(ctx context.Context, w *console.Session, in strategies.Input) (g status.Goal, err error) {
+	r := in.Head.Render
 	switch {
 	case c.release != "":
-		g.Hash = rollout.Hash(c.release)
-		return g, nil
+		return status.Goal{Until: c.until, Hash: rollout.Hash(c.release)}, nil
 	case c.commit != "":
-		r, err := w.RenderAt(ctx, app, c.commit)
-		if err != nil {
-			return g, fmt.Errorf("%s: --commit: %w", app.Name, err)
+		if r, err = w.RenderAt(ctx, in.App, c.commit); err != nil {
+			return g, fmt.Errorf("--commit: %w", err)
 		}
-		g.Hash, g.Digest = r.Release(), r.Digest
-	default:
-		if head := w.Head(app); head.Render != nil {
-			g.Hash, g.Digest = head.Render.Release(), head.Render.Digest
-		}
+	case r == nil:
+		return status.Goal{Until: c.until}, nil
 	}
+	g = status.Goal{Until: c.until, Hash: r.Release(), Digest: r.Digest, Commit: cmp.Or(c.commit, w.Heads.Main)}
 	return g, nil
 }

@@ -29,7 +29,8 @@ func newSync(s streams) *cobra.Command {
 		Short: "Make the running reconciler read Git now",
 		Long: `Make the running reconciler read Git now, instead of at its next poll. With APP, the
 command then waits for at most a minute until the newest version of these apps has
-started, and has the exit codes of: gitrollout status --wait --for started
+started. It ends with a line such as "shop: up to date with 7c568c2" or "shop: held:
+REASON", and has the exit codes of: gitrollout status --wait --for started
 
 The reconciler must run with --webhook-address. The command posts the webhook that a
 forge posts after a push, with the same URL and secret. In a cluster, this opens a way

@@ -11,6 +11,7 @@ import (
 )
 
 // TestSync checks that, after gitrollout sync, a reconciler that polls once an hour releases a push. With a wrong secret, nothing happens.
+// A commit that cannot be rendered is held, although a release is in flight.
 func TestSync(t *testing.T) {
 	w, p := runningWorld(t, time.Hour)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,8 +35,12 @@ func TestSync(t *testing.T) {
 		t.Errorf("a release without a poll: %+v", s.Release)
 	}
 	w.wantText(sync(exitOK, "s3cret\n"), "asked the reconciler to read Git now; "+polls)
-	sync(exitOK, "s3cret", w.app)
+	w.wantText(sync(exitOK, "s3cret", w.app), "\n"+w.app+": up to date with "+rollout.ShortID(commit)+"\n")
 	if s := w.state(); s.Release == nil || s.Release.Commit != commit {
 		t.Errorf("after sync %s, the record has %+v", w.app, s.Release)
 	}
+	w.repo.Git("push", "-q", "origin", "HEAD:refs/heads/next")
+	w.wantText(sync(exitFailed, "s3cret", w.app, "--branch", "next"), "200 OK: ignored: push to branch next, this reconciler follows main")
+	w.push("a commit that cannot be rendered", map[string]string{"kustomization.yaml": "resources: [gone.yaml]\n"})
+	w.wantText(sync(exitHeld, "s3cret", w.app), "\n"+w.app+": held: ", "gone.yaml")
 }

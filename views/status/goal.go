@@ -8,10 +8,12 @@ import (
 )
 
 // Goal is a condition to wait for. For an app without releases, Hash is empty. If Digest is empty, any content matches.
+// If both are empty, the newest commit cannot be rendered.
 type Goal struct {
 	Until  string // one of GoalNames()
 	Hash   rollout.Hash
 	Digest string // digest of the render
+	Commit string // the commit of the render, for texts
 }
 
 // GoalNames returns the possible values of Goal.Until.
@@ -37,10 +39,13 @@ type Verdict struct {
 // Judge determines from the app's state whether the goal is reached or can no longer be reached.
 func (g Goal) Judge(in strategies.Input) Verdict {
 	s := in.State
-	ours := s.Release != nil && (g.Hash == "" || s.Release.Hash == g.Hash)
+	ours := s.Release != nil && s.Release.Hash == g.Hash
+	runs := ours && (g.Digest == "" || in.Source != nil && in.Source.Digest == g.Digest)
 	rejection, rejected := s.IsRejected(g.Hash)
 	down := s.Phase == rollout.Degraded || s.Phase == rollout.Aborting
 	switch {
+	case g.Until == "started" && (g.serves(in) || runs && !down):
+		return Verdict{Reached, "up to date with " + rollout.ShortID(cmp.Or(g.Commit, s.Source))}
 	case g.Until == "degraded" && down && (ours || rejected):
 		return Verdict{Reached, "it was rejected: " + cmp.Or(rejection.Reason, s.Reason)}
 	case g.serves(in) && in.State.Unhealthy != "":
@@ -52,18 +57,16 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 		return Verdict{}
 	case g.serves(in):
 		return Verdict{Reached, "healthy at " + rollout.ShortID(s.Source)}
-	case g.Until == "paused" && ours && s.Phase == rollout.Paused, g.Until == "started" && ours && !down:
-		return Verdict{Reached, g.Until + " at " + rollout.ShortID(s.Release.Commit)}
+	case g.Until == "paused" && runs && s.Phase == rollout.Paused:
+		return Verdict{Reached, "paused at " + rollout.ShortID(s.Release.Commit)}
 	case rejected && !ours:
 		return Verdict{Missed, "it was rejected: " + rejection.Reason}
 	case ours && s.Phase == rollout.Aborting:
 		return Verdict{Missed, "it goes back to stable: " + s.Reason}
 	case g.overtaken(in):
 		return Verdict{Missed, "another version replaced this version: " + rollout.ShortID(s.Source)}
-	case g.held(in):
-		return Verdict{Stuck, "it is held"}
 	}
-	return Verdict{}
+	return stuck(in)
 }
 
 // serves reports whether the goal's version is the stable or applied version of a Healthy app.
@@ -89,8 +92,14 @@ func (g Goal) overtaken(in strategies.Input) bool {
 	return isFollowed || s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
 }
 
-// held reports whether the app is held until a user acts. It ignores a State.Held that an older commit caused.
-func (g Goal) held(in strategies.Input) bool {
+// stuck returns the verdict if the app is held until a user acts. It ignores a State.Held that an older commit caused.
+func stuck(in strategies.Input) Verdict {
 	h := in.State.Held
-	return in.Head.Err != nil || h != nil && !h.Waits() && (h.Commit == "" || h.Commit == in.Head.Commit.ID)
+	switch {
+	case in.Head.Err != nil:
+		return Verdict{Stuck, "held: " + rollout.OneLine(in.Head.Err.Error())}
+	case h != nil && !h.Waits() && (h.Commit == "" || h.Commit == in.Head.Commit.ID):
+		return Verdict{Stuck, "held: " + rollout.OneLine(h.Message)}
+	}
+	return Verdict{}
 }

@@ -17,7 +17,7 @@ func TestJudge(t *testing.T) {
 	}
 	old, now, newer := build("h1-old", "old"), build("h1-now", "now"), build("h1-newer", "newer")
 	oldRelease, release := &rollout.Release{Hash: old.Release()}, &rollout.Release{Hash: now.Release(), Commit: "1234567890"}
-	ask := Goal{Until: "healthy", Hash: now.Release(), Digest: "now"}
+	ask := Goal{Until: "healthy", Hash: now.Release(), Digest: "now", Commit: "abcdef0123"}
 	byHash := Goal{Until: "healthy", Hash: now.Release()}
 	until := func(what string) Goal { g := ask; g.Until = what; return g }
 	look := func(head, source *rollout.Render, s rollout.State) strategies.Input {
@@ -36,6 +36,11 @@ func TestJudge(t *testing.T) {
 	moving := func(phase rollout.Phase) rollout.State {
 		return rollout.State{Phase: phase, Stable: oldRelease, Release: release}
 	}
+	unreadable := Goal{Until: "started"} // the newest commit cannot be rendered
+	olderInFlight := broken
+	olderInFlight.State = moving(rollout.Progressing)
+	refused := look(now, build("h1-now", "before"), moving(rollout.Progressing))
+	refused.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "line 3\nis bad", Commit: "head"}
 	aborting, overtaken := moving(rollout.Aborting), moving(rollout.Progressing)
 	overtaken.Release = &rollout.Release{Hash: newer.Release()}
 
@@ -73,10 +78,20 @@ func TestJudge(t *testing.T) {
 			look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release, Unhealthy: "0 of 5"}), "0"},
 		"healthy, and pods are on their way": {ask, ailing, waits},
 
-		"for paused":              {until("paused"), look(now, now, moving(rollout.Paused)), "0"},
-		"for paused, not yet":     {until("paused"), look(now, now, moving(rollout.Progressing)), waits},
-		"for paused, and past it": {until("paused"), look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
-		"for started":             {until("started"), look(now, now, moving(rollout.Progressing)), "0"},
+		"for paused":                      {until("paused"), look(now, now, moving(rollout.Paused)), "0"},
+		"for paused, not yet":             {until("paused"), look(now, now, moving(rollout.Progressing)), waits},
+		"for paused, and past it":         {until("paused"), look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "0"},
+		"for paused, with older content":  {until("paused"), look(now, build("h1-now", "before"), moving(rollout.Paused)), waits},
+		"for started":                     {until("started"), look(now, now, moving(rollout.Progressing)), "0"},
+		"for started, with older content": {until("started"), look(now, build("h1-now", "before"), moving(rollout.Progressing)), waits},
+		"for started, by hash": {Goal{Until: "started", Hash: now.Release()},
+			look(newer, build("h1-now", "before"), moving(rollout.Progressing)), "0"},
+		"for started, without Rollout documents": {Goal{Until: "started", Digest: "plain"},
+			look(build("", "plain"), now, moving(rollout.Progressing)), waits},
+		"for started, and it is not well": {until("started"),
+			look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release, Unhealthy: "0 of 5"}), "0"},
+		"for started, and the branch cannot be built": {unreadable, olderInFlight, "8"},
+		"for started, and the new content is refused": {until("started"), refused, "8"},
 		"for degraded": {until("degraded"),
 			look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected}), "0"},
 		"for degraded, and it is well": {until("degraded"), look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release}), "6"},
@@ -86,5 +101,15 @@ func TestJudge(t *testing.T) {
 			got := map[Ending]string{NotYet: waits, Reached: "0", Missed: "6", Stuck: "8"}[v.Ending]
 			compare.CheckNamed(t, v.Text, c.want, got)
 		})
+	}
+	for want, v := range map[string]Verdict{
+		"held: broken":              unreadable.Judge(olderInFlight),
+		"held: line 3 is bad":       until("started").Judge(refused),
+		"up to date with abcdef0":   until("started").Judge(look(now, now, moving(rollout.Progressing))),
+		"healthy at abcdef0":        ask.Judge(look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release})),
+		"paused at 1234567":         until("paused").Judge(look(now, now, moving(rollout.Paused))),
+		"it was rejected: too slow": ask.Judge(look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected})),
+	} {
+		compare.Check(t, want, v.Text)
 	}
 }
