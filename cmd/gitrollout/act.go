@@ -21,7 +21,6 @@ import (
 // pushCommand is the common part of the commands that push a commit for a user's request about one or more apps.
 type pushCommand struct {
 	streams
-	source sourceOptions
 	vouch  vouchOptions
 	apps   appOptions
 	author string
@@ -40,7 +39,7 @@ func (c *pushCommand) register(cmd *cobra.Command) {
 }
 
 func (c *pushCommand) registerPush(cmd *cobra.Command) {
-	register(cmd, &c.source, &c.vouch)
+	c.vouch.register(cmd)
 	registerAuthor(cmd, &c.author)
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the commit and its files, and push nothing")
 }

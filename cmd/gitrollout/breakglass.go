@@ -21,8 +21,7 @@ const breakGlassManager = "gitrollout-break-glass"
 // breakGlass implements --break-glass of the command abort: it aborts releases by annotations in the cluster.
 type breakGlass struct {
 	streams
-	target clusterOptions
-	on     bool
+	on bool
 }
 
 // register adds the flags to the command abort. If --break-glass is not set, the command still pushes to Git.
@@ -32,28 +31,23 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 		if !g.on {
 			return push(cmd, args)
 		}
-		name, err := cmd.Flags().GetString("cluster")
-		if err != nil {
-			return err
-		}
 		if len(args) == 0 || cmd.Flags().Changed("selector") || cmd.Flags().Changed("dry-run") {
 			return usagef("--break-glass takes names of apps, and neither --selector nor --dry-run")
 		}
 		if *reason == "" {
 			return usagef("--break-glass needs --reason, which Git records when it answers")
 		}
-		return g.abort(cmd.Context(), name, slices.Compact(slices.Sorted(slices.Values(args))), *reason)
+		return g.abort(cmd.Context(), slices.Compact(slices.Sorted(slices.Values(args))), *reason)
 	}
-	register(cmd, &g.target)
 	cmd.Flags().BoolVar(&g.on, "break-glass", false,
 		"while Git is away: abort by an annotation on the app's workload in the cluster")
 }
 
 // abort annotates the workloads of apps with a release in flight. If one app has no workload, it annotates none at all.
-func (g *breakGlass) abort(ctx context.Context, clusterName string, apps []string, reason string) error {
+func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // ends the watches
-	v, err := openClusterView(ctx, sourceOptions{cluster: clusterName}, g.target, func() {}, "--break-glass", g.streams)
+	v, err := openClusterView(ctx, sourceOptions{cluster: g.source.cluster}, g.target, func() {}, "--break-glass", g.streams)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/wire"
 )
@@ -23,19 +21,6 @@ type credentialOptions struct {
 	key        string
 	proxy      string
 	signingKey string
-}
-
-func (o *credentialOptions) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&o.sshKey, "ssh-key", "", "private key `file` for ssh (default: the SSH agent)")
-	flags.StringVar(&o.knownHosts, "known-hosts", "", "known_hosts `file` for ssh (default: ~/.ssh/known_hosts)")
-	flags.StringVar(&o.ca, "git-ca", "", "`file` of certificates (PEM) to trust for https besides the system's")
-	flags.StringVar(&o.cert, "git-cert", "", "client certificate `file` (PEM) for https")
-	flags.StringVar(&o.key, "git-key", "", "private key `file` (PEM) of --git-cert (default: in the same file)")
-	flags.StringVar(&o.proxy, "git-proxy", "",
-		"proxy `URL` for https (default: HTTPS_PROXY, except for hosts in NO_PROXY)")
-	flags.StringVar(&o.signingKey, "signing-key", "",
-		"sign pushed commits with the SSH key in this `file` (default: unsigned)")
 }
 
 func (o *sourceOptions) options() (git.Options, error) {

@@ -109,7 +109,7 @@ hold, abort, retry, undo and restart: each action is a commit under their name.
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
-	register(cmd, &c.source, &c.target, &c.options)
+	c.options.register(cmd)
 	cmd.Flags().DurationVar(&c.every, "refresh", 5*time.Second, "time between looks at Git")
 	cmd.AddCommand(newDashboardToken(s))
 	return cmd
@@ -131,8 +131,6 @@ func newDashboardToken(s streams) *cobra.Command {
 
 type dashCommand struct {
 	streams
-	source  sourceOptions
-	target  clusterOptions
 	options dashOptions
 	every   time.Duration
 }

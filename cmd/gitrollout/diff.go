@@ -17,8 +17,6 @@ import (
 
 type diffCommand struct {
 	streams
-	source sourceOptions
-	target clusterOptions
 	color  colorOption
 	missed bool // an object was not compared, because the user may not read it
 }
@@ -46,7 +44,7 @@ none but an object cannot be read.`,
 		ValidArgsFunction: completeApps(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
-	register(cmd, &c.source, &c.target, &c.color)
+	c.color.register(cmd)
 	return cmd
 }
 

@@ -20,8 +20,6 @@ import (
 
 type doctorCommand struct {
 	streams
-	source sourceOptions
-	target clusterOptions
 	output outputOption
 	color  colorOption
 	as     string
@@ -67,7 +65,6 @@ The exit code is 1 if there is a problem; warnings do not count.`,
 			return c.run(cmd.Context(), time.Now)
 		},
 	}
-	register(cmd, &c.source, &c.target)
 	c.output.register(cmd, "json", "yaml")
 	c.color.register(cmd)
 	cmd.Flags().StringVar(&c.as, "as", "",

@@ -12,8 +12,6 @@ import (
 // eventsCommand shows an app's newest release, with the Kubernetes events of the app's objects.
 type eventsCommand struct {
 	streams
-	source sourceOptions
-	target clusterOptions
 	output outputOption
 	color  colorOption
 }
@@ -38,7 +36,7 @@ the right to list events, a note names this right, and the transitions are shown
 		ValidArgsFunction: completeApps(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
-	register(cmd, &c.source, &c.target, &c.color)
+	c.color.register(cmd)
 	c.output.register(cmd, "json", "yaml")
 	return cmd
 }

@@ -18,8 +18,6 @@ import (
 // lookCommand is the common part of the commands "get" and "list".
 type lookCommand struct {
 	streams
-	source sourceOptions
-	target clusterOptions
 	output outputOption
 	color  colorOption
 	watch  bool
@@ -36,7 +34,6 @@ type lookCommand struct {
 }
 
 func (c *lookCommand) register(cmd *cobra.Command) {
-	register(cmd, &c.source, &c.target)
 	c.output.register(cmd, "json", "yaml", "wide")
 	c.color.register(cmd)
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "keep watching, until interrupted")

@@ -12,7 +12,6 @@ import (
 // historyCommand shows an app's releases. It reads them from the history of the state branch.
 type historyCommand struct {
 	streams
-	source sourceOptions
 	output outputOption
 	color  colorOption
 	limit  int
@@ -43,7 +42,6 @@ transition, each hook and each metric, too.`,
 		ValidArgsFunction: completeApps(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
-	c.source.register(cmd)
 	c.output.register(cmd, "json", "yaml", "wide")
 	c.color.register(cmd)
 	cmd.Flags().IntVar(&c.limit, "limit", 10, "how many releases to show")

@@ -21,9 +21,7 @@ const defaultTail = 100
 
 type logsCommand struct {
 	streams
-	source sourceOptions
-	target clusterOptions
-	color  colorOption
+	color colorOption
 
 	canary, stable, follow bool
 	since                  time.Duration
@@ -64,7 +62,7 @@ Your own rights count: the ClusterRole view in the app's namespaces is enough.`,
 			return c.run(cmd.Context(), args[0])
 		},
 	}
-	register(cmd, &c.source, &c.target, &c.color)
+	c.color.register(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&c.canary, "canary", false, "only pods of the new version, which is canary or preview")
 	flags.BoolVar(&c.stable, "stable", false, "only pods of the stable version")

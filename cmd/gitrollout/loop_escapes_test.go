@@ -41,10 +41,7 @@ func TestOthersDoNotControlTheTerminal(t *testing.T) {
 		{"abort", w.app, "--reason", owned, by}, {"promote", "broken", by},
 	} {
 		var out, errs bytes.Buffer
-		args = append(args, "--repo", w.server.URL, "--cluster", "test")
-		if cmd, _, err := newRoot(streams{}).Find(args); err == nil && cmd.Flags().Lookup("kubeconfig") != nil {
-			args = append(args, "--kubeconfig", w.api.kubeconfig)
-		}
+		args = append(args, "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig)
 		code := run(w.Context(), args, strings.NewReader(""), &out, &errs)
 		text := out.String() + errs.String()
 		if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }); i >= 0 {

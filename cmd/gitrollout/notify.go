@@ -29,10 +29,8 @@ func newNotify(s streams) *cobra.Command {
 
 type notifyTest struct {
 	streams
-	source sourceOptions
-	target clusterOptions
-	to     string
-	event  string
+	to    string
+	event string
 }
 
 func newNotifyTest(s streams) *cobra.Command {
@@ -50,7 +48,6 @@ with your own rights; those in the environment from this shell's.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
-	register(cmd, &c.source, &c.target)
 	cmd.Flags().StringVar(&c.to, "to", "", "`name` of the receiver")
 	cmd.Flags().StringVar(&c.event, "event", "", "`kind` of the event (default: the first kind that the receiver gets)")
 	return cmd

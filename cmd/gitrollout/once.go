@@ -18,9 +18,7 @@ import (
 )
 
 func newOnce(s streams) *cobra.Command {
-	var source sourceOptions
 	var keys trustOptions
-	var target clusterOptions
 	var logs logOptions
 	cmd := &cobra.Command{
 		Use:   "once",
@@ -43,7 +41,7 @@ and a person has to do something: with each call, until it is done.`,
 			ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer release()
 			context.AfterFunc(ctx, release)
-			l, err := newLoop(ctx, source, keys, target, writer{id: hostname(), ends: true}, log, s)
+			l, err := newLoop(ctx, s.source, keys, s.target, writer{id: hostname(), ends: true}, log, s)
 			if err != nil {
 				return err
 			}
@@ -62,8 +60,8 @@ and a person has to do something: with each call, until it is done.`,
 			return told.heldApps()
 		},
 	}
-	source.registerAuthor(cmd)
-	register(cmd, &source, &keys, &target, &logs)
+	s.source.registerAuthor(cmd)
+	register(cmd, &keys, &logs)
 	return cmd
 }
 

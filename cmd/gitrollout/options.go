@@ -30,13 +30,49 @@ func (o *sourceOptions) command(line string) string {
 	return programName() + strings.TrimPrefix(line, "gitrollout") + o.named
 }
 
-func (o *sourceOptions) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
+// globalOptions are the options of all commands, for Git, keys and the cluster.
+type globalOptions struct {
+	source sourceOptions
+	target clusterOptions
+}
+
+// addGlobal adds the flags of o to all commands. The help of a command refers to the command options for them.
+func addGlobal(root *cobra.Command, o *globalOptions) {
+	flags, from, to := root.PersistentFlags(), &o.source, &o.target
 	// The environment does not set the defaults of flags, because --help would then show credentials in a URL.
-	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
-	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
-	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
-	o.credentialOptions.register(cmd)
+	flags.StringVar(&from.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
+	flags.StringVar(&from.branch, "branch", "main", "branch that people push to")
+	flags.StringVar(&from.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
+	flags.StringVar(&from.sshKey, "ssh-key", "", "private key `file` for ssh (default: the SSH agent)")
+	flags.StringVar(&from.knownHosts, "known-hosts", "", "known_hosts `file` for ssh (default: ~/.ssh/known_hosts)")
+	flags.StringVar(&from.ca, "git-ca", "", "`file` of certificates (PEM) to trust for https besides the system's")
+	flags.StringVar(&from.cert, "git-cert", "", "client certificate `file` (PEM) for https")
+	flags.StringVar(&from.key, "git-key", "", "private key `file` (PEM) of --git-cert (default: in the same file)")
+	flags.StringVar(&from.proxy, "git-proxy", "",
+		"proxy `URL` for https (default: HTTPS_PROXY, except for hosts in NO_PROXY)")
+	flags.StringVar(&from.signingKey, "signing-key", "",
+		"sign pushed commits with the SSH key in this `file` (default: unsigned)")
+	flags.StringVar(&to.kubeconfig, "kubeconfig", "",
+		"kubeconfig `file` (default: KUBECONFIG, ~/.kube/config, or the pod's own account)")
+	flags.StringVar(&to.context, "context", "", "context of the kubeconfig (default: its current one)")
+	flags.StringSliceVar(&to.namespaces, "namespaces", nil,
+		"the only `names` of namespaces to watch and to write to: a Role in each is enough (default: the whole cluster)")
+	root.SetUsageTemplate(strings.NewReplacer(
+		".LocalFlags.", ".LocalNonPersistentFlags.",
+		"{{if .HasAvailableInheritedFlags}}\n\nGlobal Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}",
+		"\n\nUse \"{{.Root.CommandPath}} options\" for flags for Git, keys and the cluster (apply to all commands).",
+	).Replace(root.UsageTemplate()))
+}
+
+func newOptions(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "options",
+		Short: "List the flags of all commands, for Git, keys and the cluster",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.say("All commands have these flags:\n\n" + cmd.InheritedFlags().FlagUsages())
+		},
+	}
 }
 
 func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command) }) {
@@ -56,15 +92,6 @@ type clusterOptions struct {
 	kubeconfig string
 	context    string
 	namespaces []string
-}
-
-func (o *clusterOptions) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"kubeconfig `file` (default: KUBECONFIG, ~/.kube/config, or the pod's own account)")
-	flags.StringVar(&o.context, "context", "", "context of the kubeconfig (default: its current one)")
-	flags.StringSliceVar(&o.namespaces, "namespaces", nil,
-		"the only `names` of namespaces to watch and to write to: a Role in each is enough (default: the whole cluster)")
 }
 
 // logOptions configure the log of the commands "run" and "once".

@@ -21,8 +21,6 @@ type plans struct {
 
 type planCommand struct {
 	streams
-	source   sourceOptions
-	target   clusterOptions
 	output   outputOption
 	color    colorOption
 	base     string
@@ -67,14 +65,11 @@ if an app changes; it is 1 if one cannot be rendered, with or without it.`,
 			return c.run(cmd.Context(), time.Now().UTC().Truncate(time.Second))
 		},
 	}
-	c.source.register(cmd)
 	c.output.register(cmd, "markdown", "json", "yaml")
 	c.color.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&c.base, "base", "", "`branch` or commit to compare with (default: --branch)")
 	flags.StringVar(&c.head, "head", "", "`commit` or branch to plan (default: the working tree)")
-	flags.StringVar(&c.target.context, "context", "",
-		"`context` of the kubeconfig: ask its cluster whether a new app is adopted or held")
 	policyFileFlag(cmd, &c.policy)
 	flags.BoolVar(&c.noState, "no-state", false, "do not read the state branch: use the base as the stable version")
 	flags.BoolVar(&c.noDiff, "no-diff", false, "omit the differences of the objects")

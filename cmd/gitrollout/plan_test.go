@@ -33,7 +33,7 @@ spec:
 	repo.CommitFiles("first", files)
 	t.Chdir(repo.Work)
 	planned := func() (plan.Plan, int) {
-		c := &planCommand{streams: streams{out: io.Discard, err: io.Discard}, noState: true}
+		c := &planCommand{streams: streams{out: io.Discard, err: io.Discard, globalOptions: &globalOptions{}}, noState: true}
 		c.source.branch = "main"
 		sides, err := c.open(t.Context())
 		must(t, err)

@@ -31,9 +31,18 @@ func TestCommandsPage(t *testing.T) {
 Every command with its flags, as ` + "`gitrollout help COMMAND`" + ` has them. The exit codes and the variables of
 the environment are [at the end](#gitrollout-exit-codes).
 
-## Common flags
+## Global flags
+
+All commands have these flags. ` + "`gitrollout options`" + ` lists them.
 
 `)
+	b.WriteString(flagTable)
+	global := &cobra.Command{}
+	global.Flags().AddFlagSet(root.PersistentFlags())
+	for _, f := range flagRows(global) {
+		b.WriteString(f.row)
+	}
+	b.WriteString("\n## Common flags\n\n")
 	uses := map[string]int{} // for each table row, the number of commands with its flag
 	countFlags(root, uses)
 	var common []string
@@ -120,10 +129,11 @@ func writeCommand(b *strings.Builder, c *cobra.Command, uses map[string]int) {
 // flagRow is the name of a flag, and its row in a table of flags.
 type flagRow struct{ name, row string }
 
-// flagRows returns the table rows for the flags of a command, except --help.
+// flagRows returns the table rows for a command's own flags, except --help.
 func flagRows(c *cobra.Command) (rows []flagRow) {
-	for _, m := range flagLine.FindAllStringSubmatch(c.NonInheritedFlags().FlagUsages(), -1) {
-		f := c.NonInheritedFlags().Lookup(m[1])
+	flags := c.LocalNonPersistentFlags()
+	for _, m := range flagLine.FindAllStringSubmatch(flags.FlagUsages(), -1) {
+		f := flags.Lookup(m[1])
 		if f.Name == "help" {
 			continue
 		}
@@ -141,7 +151,7 @@ func flagRows(c *cobra.Command) (rows []flagRow) {
 	return rows
 }
 
-// TestSettingsPage checks that docs/settings.md lists exactly the flags that gitrollout run --help shows.
+// TestSettingsPage checks that docs/settings.md lists exactly mainFlags.
 func TestSettingsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/settings.md")
 	must(t, err)

@@ -53,7 +53,6 @@ run it again.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	c.register(cmd)
-	c.target.register(cmd)
 	c.output.register(cmd, "json", "yaml")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	return cmd

@@ -15,8 +15,6 @@ import (
 
 type renderCommand struct {
 	streams
-	source    sourceOptions
-	target    clusterOptions
 	withState bool
 	commit    string
 }
@@ -44,7 +42,6 @@ the cluster.`,
 			return c.run(cmd.Context(), args)
 		},
 	}
-	register(cmd, &c.source, &c.target)
 	cmd.Flags().BoolVar(&c.withState, "with-state", false, "print the objects that should be in the cluster now")
 	cmd.Flags().StringVar(&c.commit, "commit", "", "render this `commit` instead of the newest one")
 	return cmd

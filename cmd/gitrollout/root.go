@@ -14,11 +14,13 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are the input, the outputs and the render processes of a command. If workers is nil, this process renders.
+// streams are the input, the outputs, the render processes and the global options of a command. If workers is nil, this
+// process renders.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	workers  *worker.Pool
+	*globalOptions
 }
 
 // say prints lines to standard output. It removes control characters, because texts from Git may contain some.
@@ -41,6 +43,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func newRoot(s streams) *cobra.Command {
+	s.globalOptions = &globalOptions{}
 	root := &cobra.Command{
 		Use:   "gitrollout",
 		Short: "Progressive delivery for Kubernetes, driven by Git alone",
@@ -71,6 +74,7 @@ init writes files, and pushes nothing.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(badFlag)
+	addGlobal(root, s.globalOptions)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddGroup(
 		&cobra.Group{ID: "look", Title: "Look:"},
@@ -82,7 +86,7 @@ init writes files, and pushes nothing.`,
 	inGroup(root, "act", newPromote(s), newAbort(s), newHold(s), newRetry(s), newRestart(s), newUndo(s),
 		newSet(s), newRemove(s), newState(s))
 	inGroup(root, "serve", newInit(s), newVendor(s), newDoctor(s), newRun(s), newSync(s), newOnce(s), newNotify(s))
-	root.AddCommand(newVersion(s), newExitCodes(), newEnvironment(), newRenderWorker(s))
+	root.AddCommand(newOptions(s), newVersion(s), newExitCodes(), newEnvironment(), newRenderWorker(s))
 	asCalled(root, programName())
 	return root
 }

@@ -18,9 +18,7 @@ import (
 
 type runCommand struct {
 	streams
-	source   sourceOptions
 	keys     trustOptions
-	target   clusterOptions
 	logs     logOptions
 	election electOptions
 	hooks    hookOptions
@@ -78,13 +76,13 @@ case; a second one at once.`,
 		},
 	}
 	c.source.registerAuthor(cmd)
-	register(cmd, &c.source, &c.keys, &c.target, &c.logs, &c.election, &c.hooks, &c.observe, &c.dash)
+	register(cmd, &c.keys, &c.logs, &c.election, &c.hooks, &c.observe, &c.dash)
 	cmd.Flags().DurationVar(&c.interval, "interval", 0, "time between polls of Git (default: the configuration's)")
 	showSettings(cmd)
 	return cmd
 }
 
-// mainFlags are the flags that "gitrollout run --help" shows. docs/settings.md describes them.
+// mainFlags are the flags that docs/settings.md describes. gitrollout run --help shows those that are its own.
 var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 
@@ -96,10 +94,10 @@ func showSettings(cmd *cobra.Command) {
 		shown := c
 		if !*all {
 			nothing := func(*cobra.Command, []string) {}
-			shown = &cobra.Command{Use: c.CommandPath(), Long: c.Long, Example: c.Example, Run: nothing}
-			shown.SetOut(c.OutOrStdout())
+			shown = &cobra.Command{Use: c.Name(), Long: c.Long, Example: c.Example, Run: nothing}
+			c.Parent().AddCommand(shown)
 			for _, name := range append(mainFlags, "help", "help-all") {
-				shown.Flags().AddFlag(c.Flags().Lookup(name))
+				shown.Flags().AddFlag(c.Flag(name))
 			}
 		}
 		help(shown, args)

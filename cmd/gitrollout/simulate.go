@@ -16,7 +16,6 @@ import (
 
 type simulateCommand struct {
 	streams
-	source sourceOptions
 	output outputOption
 	dir    string
 	commit string
@@ -71,7 +70,6 @@ called timeline.`,
 		Args: exactlyOne("script"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 	}
-	c.source.register(cmd)
 	c.output.register(cmd, "json", "yaml")
 	cmd.Flags().StringVar(&c.dir, "dir", "", "use the files of this `folder` as the repository")
 	cmd.Flags().StringVar(&c.commit, "commit", "", "use the repository at this `commit`")
@@ -144,7 +142,7 @@ func (c *simulateCommand) tree(cmd *cobra.Command) (rollout.Tree, error) {
 	case named && c.dir != "":
 		return nil, usagef("--dir and --repo, --branch or --commit exclude each other")
 	case named:
-		v := validateCommand{streams: c.streams, source: c.source, commit: c.commit}
+		v := validateCommand{streams: c.streams, commit: c.commit}
 		return v.commitTree(cmd.Context())
 	case c.dir != "":
 		return openDir(c.dir)

@@ -33,14 +33,11 @@ Each one pushes one commit under your name, and the reconciler goes on from it.`
 // stateCommand is the common part of the commands that change the state branch: repair, adopt, compact and remove.
 type stateCommand struct {
 	streams
-	source sourceOptions
-	target clusterOptions
 	author string
 	dryRun bool
 }
 
 func (c *stateCommand) register(cmd *cobra.Command) {
-	c.source.register(cmd)
 	registerAuthor(cmd, &c.author)
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the new records, and push nothing")
 }
@@ -113,7 +110,6 @@ it names: look at the record with --dry-run, and run gitrollout diff afterwards.
 		},
 	}
 	c.register(cmd)
-	c.target.register(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "a `commit` of the state branch to take the record from")
 	return cmd
 }
@@ -155,7 +151,6 @@ The old cluster must not come back: its reconciler would refuse the branch.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.adopt(cmd.Context()) },
 	}
 	c.register(cmd)
-	c.target.register(cmd)
 	return cmd
 }
 

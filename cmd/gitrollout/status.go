@@ -25,7 +25,6 @@ import (
 // statusCommand reports to scripts, by its exit code, whether a release has reached a goal.
 type statusCommand struct {
 	streams
-	source  sourceOptions
 	output  outputOption
 	apps    appOptions
 	wait    bool
@@ -64,7 +63,7 @@ It reads Git alone. The other exit codes: gitrollout help exit-codes.`,
   gitrollout status -l team=pay --wait`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
-	register(cmd, &c.source, &c.apps)
+	c.apps.register(cmd)
 	c.output.register(cmd, "json", "yaml")
 	flags := cmd.Flags()
 	flags.BoolVar(&c.wait, "wait", false, "wait for the end of each release")

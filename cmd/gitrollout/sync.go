@@ -17,7 +17,6 @@ import (
 // syncCommand makes a running reconciler read Git at once, by a request to its webhook.
 type syncCommand struct {
 	streams
-	source  sourceOptions
 	hooks   hookOptions
 	webhook string
 }
@@ -45,7 +44,6 @@ says how often the reconciler reads Git without a webhook, and ends with exit co
 		ValidArgsFunction: completeSeveral(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
-	c.source.register(cmd)
 	cmd.Flags().StringVar(&c.webhook, "webhook", "", "`URL` of the reconciler's webhooks (default: GITROLLOUT_WEBHOOK)")
 	cmd.Flags().StringVar(&c.hooks.secretFile, "webhook-secret-file", "",
 		"`file` with the webhooks' secret (default: GITROLLOUT_WEBHOOK_SECRET)")
@@ -53,9 +51,9 @@ says how often the reconciler reads Git without a webhook, and ends with exit co
 }
 
 func (c *syncCommand) run(ctx context.Context, apps []string) error {
-	wait := statusCommand{streams: c.streams, source: c.source, wait: true, timeout: time.Minute, every: time.Second,
-		until: "started"}
-	w, err := openWorld(ctx, &c.source, c.streams)
+	wait := statusCommand{streams: c.streams, wait: true, timeout: time.Minute, every: time.Second, until: "started"}
+	from := c.source // wait.run completes c.source
+	w, err := openWorld(ctx, &from, c.streams)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 
 type validateCommand struct {
 	streams
-	source sourceOptions
 	output outputOption
 	color  colorOption
 	commit string
@@ -54,7 +53,6 @@ The exit code is 1 if there are errors; warnings do not count.`,
 			return c.run(tree)
 		},
 	}
-	c.source.register(cmd)
 	c.output.register(cmd, "json", "yaml")
 	c.color.register(cmd)
 	policyFileFlag(cmd, &c.policy)

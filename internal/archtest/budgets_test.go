@@ -21,7 +21,7 @@ var budgets = map[string]budget{
 	"author":     {5_467, 85},
 	"call":       {602, 23},
 	"cluster":    {5_616, 87},
-	"cmd":        {7_022, 10},
+	"cmd":        {6_986, 10},
 	"git":        {5_575, 148},
 	"internal":   {11_586, 0},
 	"publish":    {4_768, 100},
