@@ -68,5 +68,5 @@ func TestEventsWithoutTheRight(t *testing.T) {
 	_, err := eventsOf(t, http.StatusForbidden, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: says})
 	compare.CheckNamed(t, "the right is missing", true, cluster.IsForbidden(err))
-	compare.Check(t, "Namespace shop: "+says+"; allow your user to list events, as the ClusterRole view does", err.Error())
+	compare.Check(t, "Namespace shop: "+says+"; allow this user to list events, as the ClusterRole view does", err.Error())
 }

@@ -148,14 +148,14 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 	}
 }
 
-// explainRead converts an error of a reader of logs or events. The fix is for the reader, not for the reconciler.
+// explainRead converts an error of a reader of logs or events. The fix is for the user in the error.
 func explainRead(err error, ref rollout.Ref, verb, resource string) error {
 	explained := explain(err, ref, verb)
 	e := new(Error)
 	switch {
 	case !errors.As(explained, &e):
 	case apierrors.IsForbidden(err):
-		e.Fix = fmt.Sprintf("allow your user to %s %s, as the ClusterRole view does", verb, resource)
+		e.Fix = fmt.Sprintf("allow this user to %s %s, as the ClusterRole view does", verb, resource)
 	case apierrors.IsUnauthorized(err):
 		e.Fix = "renew the credentials in your kubeconfig"
 	}

@@ -154,7 +154,8 @@ func (c *dashCommand) run(ctx context.Context) error {
 	}
 	defer listener.Close()
 	board := dashboard.NewBoard(w.Cluster, "reading Git and the cluster …")
-	server, err := c.options.server(dashRecords(c.source, &adapters.Repository{Repo: w.Repo}, c.streams), board)
+	records := dashRecords(c.source, &adapters.Repository{Repo: w.Repo}, c.streams)
+	server, err := c.options.server(records, board)
 	if err != nil {
 		return err
 	}
@@ -169,6 +170,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	if err := tryConnect(ctx, w, c.target, func(string) { poke(changed) }, c.streams); err != nil {
 		return err
 	}
+	records.Watch(w.Client, w.Within, w.Note)
 	return c.follow(ctx, w, board, changed, broken)
 }
 
@@ -240,7 +242,9 @@ func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop f
 	}
 	board := dashboard.NewBoard(l.source.cluster,
 		"no pass has been made yet: the cluster is being read, or this replica stands by while another one works")
-	server, err := o.server(dashRecords(l.source, l.created, s), board)
+	records := dashRecords(l.source, l.created, s)
+	records.Watch(l.client, nil, "")
+	server, err := o.server(records, board)
 	if err != nil {
 		_ = listener.Close()
 		return nil, err

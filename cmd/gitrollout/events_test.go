@@ -71,5 +71,5 @@ func TestEvents(t *testing.T) {
 	limited := w.reader("limited", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "pods"})
 	text = strings.Join(strings.Fields(wantExit(t, exitOK, args(limited)...)), " ")
 	w.wantText(text, "Paused at step 2/2", `cannot list resource "events" in API group "" in the namespace "`+w.ns+`"`,
-		"allow your user to list events, as the ClusterRole view does")
+		"allow this user to list events, as the ClusterRole view does")
 }

@@ -156,7 +156,7 @@ func TestLogsWithoutTheRight(t *testing.T) {
 		line := "logs " + w.app + " --cluster test --repo " + w.server.URL + " --kubeconfig " + kubeconfig + more
 		w.wantText(wantExit(t, exitCluster, strings.Fields(line)...),
 			`cannot get resource "pods/log" in API group "" in the namespace "`+w.ns+`"`,
-			"allow your user to get pods/log, as the ClusterRole view does")
+			"allow this user to get pods/log, as the ClusterRole view does")
 	}
 
 	// The record has the UID of kube-system, which the user cannot read. Without Git, the versions are read from the cluster.

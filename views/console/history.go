@@ -83,15 +83,23 @@ func Events(ctx context.Context, w *Session, app string) (status.History, error)
 		if err != nil {
 			h.Note = strings.TrimPrefix(h.Note+"; "+err.Error(), "; ")
 		}
-		for _, e := range events {
-			if isIn(own, e.Object) {
-				p.Transitions = append(p.Transitions, status.Transition{At: e.At, Text: e.Text, Object: e.Object, Type: e.Type,
-					Reason: e.Reason, Count: e.Count})
-			}
+		p.Transitions = withEvents(p.Transitions, events, func(title string) bool { return isIn(own, title) })
+	}
+	return h, nil
+}
+
+// withEvents adds the events of selected objects to a list of transitions, and sorts the list by time.
+func withEvents(
+	all []status.Transition, events []cluster.Event, selects func(title string) bool,
+) []status.Transition {
+	for _, e := range events {
+		if selects(e.Object) {
+			all = append(all, status.Transition{At: e.At, Text: e.Text, Object: e.Object, Type: e.Type, Reason: e.Reason,
+				Count: e.Count})
 		}
 	}
-	slices.SortStableFunc(p.Transitions, func(a, b status.Transition) int { return a.At.Compare(b.At) })
-	return h, nil
+	slices.SortStableFunc(all, func(a, b status.Transition) int { return a.At.Compare(b.At) })
+	return all
 }
 
 func isIn(own map[string]bool, title string) bool {

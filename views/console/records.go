@@ -1,26 +1,43 @@
 package console
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"gitrollout.dev/gitrollout/author/plan"
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/dashboard"
+	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // Records reads Git for the dashboard, and pushes users' actions. It does not delay the reconciler (see Repo.Beside).
 type Records struct {
 	Options // Repo is the reconciler's mirror; the session uses Repo.Beside()
 
-	mu    sync.Mutex
-	world *Session // nil until the first open
+	mu     sync.Mutex
+	world  *Session        // nil until the first open
+	client *cluster.Client // nil if the cluster is not read; why has the reason
+	within []string        // as Session.Within
+	why    string
+}
+
+// Watch sets the client of the cluster. If within is not nil, the client reads only these namespaces. If the client is
+// nil, why has the reason.
+func (r *Records) Watch(client *cluster.Client, within []string, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.client, r.within, r.why = client, within, why
 }
 
 // historyReleases limits the releases that a page shows. historyDepth limits the state commits that are searched.
@@ -119,6 +136,55 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 		h.Note = "older ones: " + w.Command("gitrollout history "+name)
 	}
 	return h, nil
+}
+
+// logLines is the number of lines that a page shows of each container's log. logTime limits the time to read a pod.
+const (
+	logLines = 20
+	logTime  = 15 * time.Second
+)
+
+// Pod implements dashboard.Records. It reads the cluster with the rights of this process.
+func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod) {
+	r.mu.Lock()
+	client, why := r.client, r.why
+	r.mu.Unlock()
+	unseen := func(err error) {
+		if err != nil {
+			d.Notes = append(d.Notes, "not observed: "+err.Error())
+		}
+	}
+	if client == nil {
+		unseen(errors.New(cmp.Or(why, "the cluster has not been read yet")))
+		return d
+	}
+	ctx, cancel := context.WithTimeout(ctx, logTime)
+	defer cancel()
+	events, err := cluster.EventsOf(ctx, client, p.Namespace, p.Created)
+	unseen(err)
+	ref := rollout.Ref{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}
+	d.Events = withEvents(nil, events, func(title string) bool { return title == ref.Title() })
+	if p.Ready {
+		return d
+	}
+	logs := cluster.LogsOf(client)
+	sources, err := logs.Sources(ctx, p.Namespace, p.Name, p.UID, p.PodHash)
+	unseen(err)
+	for _, s := range sources {
+		if s.Run == "" {
+			d.Notes = append(d.Notes, s.Container+" has no log yet: "+s.Waits)
+			continue
+		}
+		var text strings.Builder
+		_, err := logs.Read(ctx, s, cluster.LogRange{Tail: logLines}, func(line string) error {
+			_, err := text.WriteString(terminal.CleanLines(line + "\n"))
+			return err
+		})
+		if unseen(err); err == nil || text.Len() > 0 {
+			d.Logs = append(d.Logs, dashboard.Object{Name: s.Container, Text: text.String()})
+		}
+	}
+	return d
 }
 
 // Act implements dashboard.Actor. It refuses an action if the app's release has changed since the user saw it.

@@ -53,7 +53,7 @@ func newOffice(t *testing.T, oidc *OIDC) *office {
 	o := &office{t: t, file: filepath.Join(t.TempDir(), "access.yaml"), token: token, actor: &fakeActor{}, now: time.Now()}
 	o.write(rulesWith(digest))
 	server, board := serve(t, Options{Access: &Access{File: o.file}, Actor: o.actor, OIDC: oidc, Now: func() time.Time { return o.now }})
-	show(t, board, []status.App{appOf("shop", rollout.Paused, 25), appOf("pay", rollout.Paused, 25)})
+	show(t, board, []status.App{withPod(appOf("shop", rollout.Paused, 25)), withPod(appOf("pay", rollout.Paused, 25))})
 	o.Server = server
 	return o
 }
@@ -189,6 +189,45 @@ func TestActionsAreGuarded(t *testing.T) {
 			compare.CheckNamed(t, "done", map[bool]string{true: "Ann Lee <ann@example.com> promote shop h1-2222222222"}[c.code == 200], did)
 		})
 	}
+}
+
+// withPod adds a pod with the app's name to an app.
+func withPod(a status.App) status.App {
+	a.Workloads[0].Revisions = []status.Revision{{Role: "canary", Pods: []status.Pod{{Name: a.App + "-0", UID: "uid-0"}}}}
+	return a
+}
+
+// TestPodsAreForPeople checks that only users with a right to an app get the events and logs of its pods, and of no other pods.
+func TestPodsAreForPeople(t *testing.T) {
+	o := newOffice(t, nil)
+	ann, anonymous := o.visitor().signIn(), o.visitor()
+	for name, c := range map[string]struct {
+		who  *visitor
+		path string
+		code int
+		want string
+	}{
+		"signed in":                 {ann, "shop/pods/shop/shop-0", 200, "map[notes:[of shop/shop-0 uid-0]]"},
+		"not signed in":             {anonymous, "shop/pods/shop/shop-0", 401, "sign in first"},
+		"without a right":           {ann, "pay/pods/pay/pay-0", 403, "ann@example.com has no right to pay, so its events and logs"},
+		"another app's pod":         {ann, "shop/pods/pay/pay-0", 404, "app shop has no pod pay-0 any more"},
+		"the name elsewhere":        {ann, "shop/pods/kube-system/shop-0", 404, "has no pod shop-0"},
+		"an unknown app":            {ann, "shopp/pods/shop/shop-0", 404, "cluster prod has no app shopp"},
+		"a pod of a longer path":    {ann, "shop/pods/shop/shop-0/log", 404, ""},
+		"no pod, but not signed in": {anonymous, "shop/pods/shop/none", 401, "sign in first"},
+	} {
+		code, answer := c.who.send(http.MethodGet, "/api/v1/apps/"+c.path, "", nil)
+		compare.CheckNamed(t, name, c.code, code)
+		compare.Contains(t, fmt.Sprint(answer), c.want)
+	}
+	_, another := NewToken()
+	o.write(rulesWith(another))
+	ann.wants(http.StatusForbidden, "a pod for a token that was changed", http.MethodGet, "/api/v1/apps/shop/pods/shop/shop-0", "")
+
+	url, _ := boardOf(t, withPod(appOf("shop", rollout.Paused, 25)))
+	res, body := get(t, url+"/api/v1/apps/shop/pods/shop/shop-0")
+	compare.CheckNamed(t, "without sign-in", http.StatusForbidden, res.StatusCode)
+	compare.Contains(t, body, "run: gitrollout events shop, or: gitrollout logs shop")
 }
 
 func TestSessions(t *testing.T) {

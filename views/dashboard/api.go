@@ -53,6 +53,35 @@ func (s *Server) showHistory(w http.ResponseWriter, r *http.Request, app Detail)
 	send(w, http.StatusOK, past)
 }
 
+// showPod handles GET /api/v1/apps/{app}/pods/{namespace}/{pod}. Logs and events may contain secrets. So only signed-in
+// users who may act on the app get them.
+func (s *Server) showPod(w http.ResponseWriter, r *http.Request, app Detail) {
+	name := app.App.App
+	if !s.acts() {
+		fail(w, http.StatusForbidden, "events and logs are only for signed-in people, and this page has no sign-in; "+
+			"run: gitrollout events "+name+", or: gitrollout logs "+name)
+		return
+	}
+	rules := s.rules(w)
+	if rules == nil {
+		return
+	}
+	who, _, ok := s.signedIn(r, rules)
+	pod, found := rollout.Find(status.Version("").Of(app.App), func(p status.VersionPod) bool {
+		return p.Namespace == r.PathValue("namespace") && p.Name == r.PathValue("pod")
+	})
+	switch {
+	case !ok:
+		fail(w, http.StatusUnauthorized, "events and logs are only for signed-in people: sign in first")
+	case len(rules.may(who, name)) == 0:
+		fail(w, http.StatusForbidden, who.Email+" has no right to "+name+", so its events and logs are not shown")
+	case !found:
+		fail(w, http.StatusNotFound, "app "+name+" has no pod "+r.PathValue("pod")+" any more")
+	default:
+		send(w, http.StatusOK, s.Records.Pod(r.Context(), pod))
+	}
+}
+
 func (s *Server) unknown(w http.ResponseWriter, app string) {
 	text := "cluster " + s.Board.Cluster() + " has no app " + app
 	if near := rollout.DidYouMean(app, s.Board.Names()); near != "" {

@@ -24,6 +24,14 @@ var embedded embed.FS
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	History(ctx context.Context, app string) (History, error)
+	Pod(ctx context.Context, pod status.VersionPod) Pod
+}
+
+// Pod has the events of a pod and, if the pod is not ready, the last lines of its logs.
+type Pod struct {
+	Events []status.Transition `json:"events,omitempty"`
+	Logs   []Object            `json:"logs,omitempty"`  // one for each container
+	Notes  []string            `json:"notes,omitempty"` // missing facts, with reasons
 }
 
 // Diff holds the changes of a release, with one Object for each changed object. Values of Secrets are masked.
@@ -33,11 +41,11 @@ type Diff struct {
 	Objects []Object `json:"objects"`
 }
 
-// Object is the change of one object.
+// Object is an object or its change, or the log of one container.
 type Object struct {
-	Name string `json:"name"` // kind and name
-	Verb string `json:"verb"` // added, removed or changed
-	Text string `json:"text"` // a unified diff
+	Name string `json:"name"`           // kind and name, or the container's name
+	Verb string `json:"verb,omitempty"` // added, removed or changed
+	Text string `json:"text"`           // YAML, a unified diff, or the lines of the log
 }
 
 // History is an app's history on the state branch.
@@ -97,6 +105,7 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET /api/v1/apps/{app}", s.ofApp(s.showApp))
 	s.mux.HandleFunc("GET /api/v1/apps/{app}/diff", s.ofApp(s.showDiff))
 	s.mux.HandleFunc("GET /api/v1/apps/{app}/history", s.ofApp(s.showHistory))
+	s.mux.HandleFunc("GET /api/v1/apps/{app}/pods/{namespace}/{pod}", s.ofApp(s.showPod))
 	s.mux.HandleFunc("GET /api/v1/events", s.events)
 	s.mux.HandleFunc("GET /api/v1/me", s.me)
 	if s.acts() {

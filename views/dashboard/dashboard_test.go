@@ -44,6 +44,10 @@ func (f fakeRecords) Diff(context.Context, string) (Diff, error) {
 	return Diff{From: "1", To: "2", Objects: []Object{{Name: "Deployment shop", Verb: "changed", Text: "-a\n+b\n"}}}, f.err
 }
 
+func (f fakeRecords) Pod(_ context.Context, p status.VersionPod) Pod {
+	return Pod{Notes: []string{"of " + p.Namespace + "/" + p.Name + " " + p.UID}}
+}
+
 func (f fakeRecords) History(context.Context, string) (History, error) {
 	return History{}, f.err
 }

@@ -188,8 +188,8 @@ func TestCanaryToItsEnd(t *testing.T) {
 	t.Log("the same by gitrollout dashboard, and from Git alone")
 	url = start(t, append([]string{"dashboard"}, source...)...)
 	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))
-	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('#workloads tbody ` +
-		`tr').length === 4`)
+	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('.pod').length ` +
+		`=== 4`)
 	repo.Pull()
 	push("shop v3", "v3")
 	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && ` +

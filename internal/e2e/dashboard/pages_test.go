@@ -99,6 +99,15 @@ func (records) Diff(context.Context, string) (dashboard.Diff, error) {
 	}}, nil
 }
 
+func (records) Pod(_ context.Context, p status.VersionPod) dashboard.Pod {
+	d := dashboard.Pod{Notes: []string{"proxy has no log yet: PodInitializing"}, Events: []status.Transition{
+		{At: p.Created, Type: "Normal", Reason: "Scheduled", Text: "Successfully assigned " + p.Namespace + "/" + p.Name},
+		{At: p.Created, Type: "Warning", Reason: "BackOff", Text: "Back-off restarting failed container <script>alert(1)</script>", Count: 7}}}
+	d.Logs = []dashboard.Object{{Name: "shop", Text: "listening on port 8080\npanic: the-configuration-has-no-" +
+		strings.Repeat("very-", 30) + "long-name " + evil + "\n"}}
+	return d
+}
+
 func (records) History(context.Context, string) (dashboard.History, error) {
 	at := time.Now()
 	ended := at.Add(-4 * time.Hour)

@@ -22,6 +22,19 @@ function part(id, data, build) {
     if (el) el.focus(); }
 }
 
+// later asks the server for its content each time it is opened. The element is made once, so that it stays open.
+const kept = {};
+function later(address, title, build) {
+  const body = (...children) => d.lastChild.replaceChildren(...children.flat(9).filter(Boolean));
+  const d = kept[address] ||= h('details', { 'data-key': address, ontoggle: async () => {
+    if (!d.open) return;
+    body('reading …');
+    try { body(build(await ask('GET', address))); } catch (err) { body(h('p', { class: 'error' }, err.message)); }
+  } }, h('summary', { 'data-key': 'open ' + address }), h('div', { 'aria-live': 'polite' }));
+  d.firstChild.replaceChildren(...[title].flat(9));
+  return d;
+}
+
 function copyButton(text) {
   const button = h('button', { type: 'button', 'data-key': 'copy ' + text, 'aria-label': 'Copy: ' + text,
     onclick: async () => {
@@ -128,7 +141,6 @@ function widthOf() {
 
 function workload(w) {
   const full = w.fullWeight || 100;
-  const pods = (w.revisions || []).flatMap((r) => (r.pods || []).map((p) => ({ ...p, revision: r })));
   const samples = (app.samples || {})[w.workload] || [];
   return h('section', { class: 'card', 'aria-label': w.workload },
     h('div', { class: 'titleline' }, h('h2', {}, w.workload), h('span', { class: 'dim' },
@@ -144,16 +156,28 @@ function workload(w) {
     w.routes && h('p', { class: 'dim' }, 'Routes in force: ' + w.routes.join(', ')),
     w.opened && h('p', { class: 'dim' }, 'Let past the last gate by ' + w.opened),
     samples.length > 0 && h('div', { class: 'pair' }, overTime(samples, w.moving, widthOf())),
-    (w.revisions || []).filter((r) => r.problem).map((r) => h('p', { class: 'badpod' }, r.name + ': ' + r.problem)),
-    pods.length > 0 && h('details', { 'data-key': 'pods ' + w.workload,
-      open: pods.length <= 6 || pods.some((p) => !p.ready) }, h('summary', {}, pods.length + ' pods'),
-      h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Pods of ' + w.workload },
-      h('table', {}, h('thead', {}, h('tr', {}, ['Version', 'Pod', 'Status', 'Restarts',
-      'Created'].map((t) => h('th', { scope: 'col' }, t)))),
-      h('tbody', {}, pods.map((p) => h('tr', {}, h('td', {}, p.revision.role || 'other'),
-        h('td', { class: 'mono' }, p.name), h('td', { class: p.ready ? '' : 'badpod' }, p.status),
-        h('td', {}, p.restarts), h('td', { class: 'when' }, ago(p.created)))))))));
+    (w.revisions || []).filter((r) => r.problem).map((r) => h('p', { class: 'badpod' }, r.name + ': ' + r.problem)));
 }
+
+// pods is apart from the charts, which are drawn again every few seconds, so that text in a log stays selected.
+function pods(w) {
+  const all = (w.revisions || []).flatMap((r) => (r.pods || []).map((p) => ({ ...p, role: r.role || 'other' })));
+  return all.length > 0 && h('section', { class: 'card', 'aria-label': 'Pods of ' + w.workload },
+    h('details', { 'data-key': 'pods ' + w.workload, open: all.length <= 6 || all.some((p) => !p.ready) },
+      h('summary', {}, all.length + (all.length === 1 ? ' pod of ' : ' pods of ') + w.workload),
+      all.map((p) => h('div', { class: 'pod' }, later(path + '/pods/' + w.workload.split('/').at(-2) + '/' + p.name,
+        h('span', { class: 'podline' }, h('span', {}, p.role), h('span', { class: 'mono' }, p.name),
+        h('span', { class: p.ready ? '' : 'badpod' }, p.status), h('span', {}, p.restarts
+        + (p.restarts === 1 ? ' restart' : ' restarts')), h('span', { class: 'dim' }, ago(p.created))), podView)))));
+}
+
+// podView shows the events of a pod, and the last lines of its logs.
+const podView = (d) => [(d.notes || []).map((text) => h('p', { class: 'dim' }, text)),
+  !d.events && !d.notes && h('p', { class: 'dim' }, 'No events; by default, they are deleted after an hour.'),
+  h('ul', { class: 'events' }, (d.events || []).map((e) => h('li', {}, ago(e.at), ' ',
+    h('strong', { class: e.type === 'Warning' && 'badpod' }, e.reason), e.count > 1 && ' × ' + e.count, ' ' + e.text))),
+  (d.logs || []).map((l) => [h('p', { class: 'dim' }, 'The last lines of container ' + l.name),
+    h('pre', { tabindex: 0 }, l.text || 'The log is empty.')])];
 
 function analyses() {
   const runs = app.analyses || [];
@@ -179,7 +203,7 @@ function hooks() {
     h('div', { class: 'titleline' }, h('h3', {}, r.name), h('span', { class: 'dim' }, r.when),
       h('span', { class: 'verdict ' + (r.phase === 'Succeeded' ? 'Successful' : r.phase) }, r.phase),
       h('span', { class: 'dim' }, ago(r.since) + ' · ' + r.job)), r.message && h('p', {}, r.message),
-      r.phase === 'Failed' && r.log && h('pre', {}, r.log))));
+      r.phase === 'Failed' && r.log && h('pre', { tabindex: 0 }, r.log))));
 }
 
 const counted = (m) => [[m.successful, 'ok'], [m.failed, 'failed'], [m.inconclusive, 'inconclusive'],
@@ -192,6 +216,7 @@ function draw() {
   part('title', { ...app, samples: 0, analyses: 0, hooks: 0, workloads: 0 }, title);
   part('next', [app.next, app.phase, app.release, app.coming, app.rejected, app.held, who.may], next);
   part('workloads', [app.workloads, app.samples, !app.stable, app.phase, widthOf()], () => (app.workloads || []).map(workload));
+  part('pods', (app.workloads || []).map((w) => [w.workload, w.revisions]), () => (app.workloads || []).map(pods));
   part('analyses', [app.analyses, widthOf()], analyses);
   part('hooks', app.hooks, hooks);
   const version = [app.phase, app.release && app.release.hash, app.stable && app.stable.hash,
