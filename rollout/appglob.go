@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,7 @@ type AppGlob struct {
 	Directory *Directory // if set, folders of manifests without a kustomization are also apps
 	Helm      *Helm      // if set, folders of charts are also apps
 	Variables Variables  // values for ${name} in the apps' objects
+	Links     string     // see App.Links
 	// Decryption is the name of the Secret with the keys for the apps' encrypted files, "" for none.
 	Decryption string
 
@@ -46,6 +48,8 @@ type appGlobFile struct {
 	SubstituteFrom []substituteFromFile `json:"substituteFrom" max:"20" fix:"put them into fewer files"`
 
 	Decryption *decryptionFile `json:"decryption"`
+
+	Links map[string]string `json:"links"`
 
 	Namespaces       []string `json:"namespaces" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
 	ClusterResources []string `json:"clusterResources" max:"100" is:"groupKind" fix:"use wildcards, such as example.com/*"`
@@ -97,6 +101,24 @@ func (v *helmValues) ReadValue(raw any) error {
 // Shape returns the JSON Schema of a chart's values.
 func (helmValues) Shape() map[string]any { return map[string]any{"type": "object"} }
 
+// linkTemplate allows placeholders only behind the host, so that a link leads to the host in the configuration.
+var linkTemplate = regexp.MustCompile(
+	`^https?://[^\s{}/?#@]+([/?#][^\s{}]*(\{(app|namespace|query)\}[^\s{}]*)*)?$`)
+
+func encodeLinks(at place, links map[string]string) (string, error) {
+	for _, title := range slices.Sorted(maps.Keys(links)) {
+		if !linkTemplate.MatchString(links[title]) {
+			return "", at.invalid("links["+title+"]", "write https://host/path; {app}, {namespace} and {query} are "+
+				"placeholders", "%q is not an address", redact(links[title]))
+		}
+	}
+	if len(links) == 0 {
+		return "", nil
+	}
+	data, _ := json.Marshal(links) // texts can always be encoded
+	return string(data), nil
+}
+
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, Prune: raw.Prune,
 		Directory: raw.Directory, Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources,
@@ -125,6 +147,10 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 					"%q is not a pattern: %v", pattern, err)
 			}
 		}
+	}
+	var err error
+	if g.Links, err = encodeLinks(at, raw.Links); err != nil {
+		return nil, err
 	}
 	if g.Name != "" && IsGlob(g.Path) {
 		return nil, at.invalid("name", "leave it out: each app is named by the text that the wildcards match",
@@ -176,7 +202,7 @@ func (g AppGlob) App(dir string) (App, error) {
 	}
 	app := App{Name: name, Path: dir, Namespace: g.Namespace,
 		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " "),
-		Variables: g.Variables, Decryption: g.Decryption,
+		Variables: g.Variables, Decryption: g.Decryption, Links: g.Links,
 		Limits: g.limits, Kubernetes: g.kube.Version, APIVersions: strings.Join(g.kube.APIVersions, " "),
 		Workloads: g.workloads}
 	if g.Helm != nil {

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -204,6 +205,26 @@ func TestVariableEntries(t *testing.T) {
 			"from the repository's root",
 	} {
 		checkRefused(t, entry, app+entry+"\n", want)
+	}
+}
+
+// TestLinks checks that an app gets the links of its entry, and that a link leads to the host in the configuration.
+func TestLinks(t *testing.T) {
+	const shop = "apps:\n- path: shop\n  links: "
+	for entry, want := range map[string]string{
+		"{}": "",
+		"{Prometheus: 'https://p.example.com:9090/graph?g0.expr={query}&g0.tab=0', Grafana: http://g}": `{"Grafana":"http://g",` +
+			`"Prometheus":"https://p.example.com:9090/graph?g0.expr={query}\u0026g0.tab=0"}`,
+		"{G: 'https://g.example.com/d/{app}/{namespace}#{app}'}": `{"G":"https://g.example.com/d/{app}/{namespace}#{app}"}`,
+	} {
+		app, err := parsed(t, shop+entry+"\n").Apps[0].App("shop")
+		must(t, err)
+		compare.CheckNamed(t, entry, want, app.Links)
+	}
+	for _, bad := range []string{"javascript:alert(1)", "https://{app}.example.com/", "https://", "https://g/{user}", "https://g/{app",
+		"https://g/a b", "https://ann@g/", "//g/", ""} {
+		checkRefused(t, bad, shop+"{G: '"+bad+"'}\n", fmt.Sprintf("apps[0].links[G]: %q is not an address; write https://host/path; "+
+			"{app}, {namespace} and {query} are placeholders", strings.Replace(bad, "ann", "***", 1)))
 	}
 }
 

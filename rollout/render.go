@@ -33,6 +33,8 @@ type App struct {
 
 	Variables Variables // values for ${name} in the app's objects
 
+	Links string // templates of addresses for the dashboard, as JSON; key: title
+
 	Decryption string // name of a Secret in Namespace with keys for encrypted files; from the newest configuration
 	Sealed     bool   // true: encrypted files stay encrypted, and their Secrets are not applied
 }

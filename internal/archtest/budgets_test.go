@@ -27,11 +27,11 @@ var budgets = map[string]budget{
 	"publish":    {4_768, 100},
 	"reconciler": {7_627, 162},
 	"render":     {9_692, 106},
-	"rollout":    {6_394, 513},
+	"rollout":    {6_422, 513},
 	"simulate":   {3_506, 98},
 	"strategies": {7_880, 206},
 	"traffic":    {3_984, 23},
-	"views":      {7_158, 189},
+	"views":      {7_207, 190},
 }
 
 func TestBudgets(t *testing.T) {

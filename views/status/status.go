@@ -5,6 +5,7 @@ package status
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,6 +43,8 @@ type App struct {
 	Workloads []Workload        `json:"workloads,omitempty"`
 	// Analyses are from the release in flight or last rejected. In the reconciler, they have measurements not yet in Git.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
+	Metrics  []Metric              `json:"metrics,omitempty"` // the metrics of Analyses
+	Links    json.RawMessage       `json:"links,omitempty"`   // rollout.App.Links
 	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // the hook Jobs of the newest release that had any
 	Waiting  string                `json:"waiting,omitempty"` // the condition for which the app waits
 	Due      *time.Time            `json:"due,omitempty"`     // when a timed wait ends
@@ -71,6 +74,51 @@ type Rejected struct {
 	Subject string       `json:"subject,omitempty"`
 	Reason  string       `json:"reason"`
 	At      time.Time    `json:"at"`
+}
+
+// Metric describes how an analysis measures. Several metrics may have one name, if analyses at different steps differ.
+type Metric struct {
+	Metric   string `json:"metric"`
+	Provider string `json:"provider"`
+	Query    string `json:"query,omitempty"` // "" if the provider's query is no text
+	Limits   string `json:"limits"`          // conditions and tolerated failures
+}
+
+// metricsOf returns the metrics that runs have measured.
+func metricsOf(in strategies.Input, runs []rollout.AnalysisRun) (all []Metric) {
+	source, measured := cmp.Or(in.Source, in.Head.Render), map[string]bool{}
+	for _, r := range runs {
+		for _, m := range r.Metrics {
+			measured[m.Metric] = true
+		}
+	}
+	if source == nil || len(measured) == 0 {
+		return nil
+	}
+	for _, spec := range source.Specs {
+		for _, m := range spec.Metrics() {
+			query, _ := m.Config["query"].(string)
+			shown := Metric{Metric: m.Name, Provider: m.Provider, Query: query, Limits: limitsOf(m)}
+			if measured[m.Name] && !slices.Contains(all, shown) {
+				all = append(all, shown)
+			}
+		}
+	}
+	return all
+}
+
+// limitsOf returns, for example, "successCondition: result[0] < 0.01; failureLimit: 2".
+func limitsOf(m rollout.Metric) (limits string) {
+	if m.SuccessCondition != "" {
+		limits += "successCondition: " + m.SuccessCondition + "; "
+	}
+	if m.FailureCondition != "" {
+		limits += "failureCondition: " + m.FailureCondition + "; "
+	}
+	if m.Compare != nil {
+		limits += fmt.Sprintf("compare: maxIncrease %g; ", m.Compare.MaxIncrease)
+	}
+	return limits + fmt.Sprintf("failureLimit: %d", m.FailureLimit)
 }
 
 // Of returns the state of an app. The keys of proposals are the existing proposal branches.
@@ -120,7 +168,8 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	staged := func(e strategies.Explanation) Workload { return workloadOf(in, e) }
 	a.Workloads = append(rollout.Mapped(strategies.Explain(in), staged), plainWorkloads(in)...)
-	a.Analyses = strategies.Runs(in)
+	a.Analyses, a.Links = strategies.Runs(in), append(a.Links, in.App.Links...)
+	a.Metrics = metricsOf(in, a.Analyses)
 	a.Hooks = hooksOf(in.State)
 	a.Waiting, a.Due = waitingOf(in, a)
 	a.Actions = propose.Possible(in)

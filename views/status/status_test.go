@@ -363,6 +363,34 @@ func TestOfFields(t *testing.T) {
 	}
 }
 
+// TestMetrics checks that an app with analyses has its metrics' queries and limits, each distinct metric once, and the links of its entry.
+func TestMetrics(t *testing.T) {
+	in := paused()
+	in.App.Links = `{"Grafana":"https://g.example.com/{app}"}`
+	metric := func(name, query string) rollout.Metric {
+		return rollout.Metric{Name: name, Provider: "prometheus", Config: map[string]any{"query": query}, SuccessCondition: "result[0] < 0.01",
+			FailureLimit: 2}
+	}
+	page := rollout.Metric{Name: "web", Provider: "web", Config: map[string]any{"url": "https://x/?token=secret"}, FailureLimit: -1,
+		FailureCondition: "result > 1", Compare: &rollout.Compare{MaxIncrease: 0.01}}
+	canary := in.Head.Render.Specs[0].Canary
+	canary.Analysis = &rollout.Analysis{Metrics: []rollout.Metric{metric("errors", "sum(a)"), metric("idle", "sum(c)")}}
+	canary.Steps = append(canary.Steps, rollout.Step{
+		Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric("errors", "sum(a)"), metric("errors", "sum(b)"), page}}})
+	compare.CheckNamed(t, "without analyses", 0, len(Of(in, "prod", nil).Metrics))
+	in.State.Analyses = []rollout.AnalysisRun{{Name: "web/step-2", Metrics: []rollout.MetricProgress{{Metric: "errors"}, {Metric: "web"}}}}
+	const limits = "successCondition: result[0] < 0.01; failureLimit: 2"
+	a := Of(in, "prod", nil)
+	compare.Check(t, []Metric{{"errors", "prometheus", "sum(a)", limits}, {"errors", "prometheus", "sum(b)", limits},
+		{"web", "web", "", "failureCondition: result > 1; compare: maxIncrease 0.01; failureLimit: -1"}}, a.Metrics)
+	data, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare.Contains(t, string(data), `"links":{"Grafana":"https://g.example.com/{app}"}`)
+	compare.CheckNamed(t, "the URL, which may have a token", false, strings.Contains(string(data), "secret"))
+}
+
 // TestOfSaysHowManyPodsAreAsked checks that the number of desired pods is shown at a setCanaryScale step without a router. At every other
 // step, the weight is shown.
 func TestOfSaysHowManyPodsAreAsked(t *testing.T) {

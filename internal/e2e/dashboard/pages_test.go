@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -179,6 +180,11 @@ func shop(now time.Time, ready int) status.App {
 	}
 	a.Analyses = []rollout.AnalysisRun{{Name: "background", Started: now.Add(-3 * time.Minute), Phase: rollout.AnalysisRunning,
 		Metrics: []rollout.MetricProgress{m, l}}}
+	a.Metrics = []status.Metric{{Metric: "error-rate", Provider: "prometheus", Query: "sum(rate(errors{app=\"shop\"}[1m])) < 5",
+		Limits: "successCondition: result[0] < 0.05; failureLimit: 2"}}
+	a.Links = json.RawMessage(`{"Prometheus": "https://prometheus.example.com/graph?g0.expr={query}&g0.tab=0", ` +
+		`"Grafana": "https://grafana.example.com/d/releases?var-app={app}&var-namespace={namespace}"}`)
+	a.Namespace = "shop"
 	return a
 }
 
@@ -324,6 +330,17 @@ func TestApp(t *testing.T) {
 		"which has no hash in its name")
 	compare.CheckNamed(t, "thresholds that are drawn", 2, p.count("svg.chart .limit"))
 	compare.CheckNamed(t, "failed values that are drawn", 1, p.count("svg.chart .Failed"))
+	links := js[string](p, `[...document.querySelectorAll('#analyses figure:nth-of-type(1) a')].map((a) => a.textContent + ' ' + a.href)`+
+		`.join('\n')`)
+	compare.CheckNamed(t, "links of a metric", "Prometheus https://prometheus.example.com/graph?g0.expr="+
+		"sum(rate(errors%7Bapp%3D%22shop%22%7D%5B1m%5D))%20%3C%205&g0.tab=0\n"+
+		"Grafana https://grafana.example.com/d/releases?var-app=shop&var-namespace=shop", links)
+	js[bool](p, `([...document.querySelectorAll('#analyses details')].forEach((d) => { d.open = true; }), true)`)
+	compare.CheckNamed(t, "measurements in tables", 24, p.count("#analyses tbody tr"))
+	compare.Contains(t, js[string](p, `document.querySelector('#analyses').innerText`), "Query of prometheus",
+		`sum(rate(errors{app="shop"}[1m])) < 5`, "failureLimit: 2", "[0.061]")
+	p.axe("queries and measurements")
+	js[bool](p, `([...document.querySelectorAll('#analyses details')].forEach((d) => { d.open = false; }), true)`)
 	compare.CheckNamed(t, "the link of the release's commit", "https://git.example.com/shop/config/commit/"+strings.Repeat("2", 40),
 		js[string](p, `document.querySelector('#title a').href`))
 	if got := js[string](p, `document.querySelector('#next a.button').href`); !strings.HasSuffix(got,

@@ -186,13 +186,35 @@ function analyses() {
     h('h2', { id: 'verdicts-title' }, 'Verdicts'), runs.map((r) => h('div', {},
     h('div', { class: 'titleline' }, h('h3', {}, r.name), h('span', { class: 'verdict ' + r.phase }, r.phase),
       h('span', { class: 'dim' }, ago(r.started))), r.message && h('p', {}, r.message),
-    h('div', { class: 'pair' }, (r.metrics || []).map((m) => h('figure', {},
-      h('figcaption', {}, h('strong', {}, m.metric), m.dryRun ? ' (dry run)' : '', ' ',
+    h('div', { class: 'pair' }, (r.metrics || []).map((m) => metric(r, m))))));
+}
+
+// metric shows a chart and a table of measurements, and how they are made.
+function metric(r, m) {
+  const defined = (app.metrics || []).filter((d) => d.metric === m.metric);
+  const limits = defined.length > 0 ? defined.map((d) => d.limits) : [m.condition].filter(Boolean);
+  const chart = measured({ ...m, condition: limits.join('; ') }, widthOf());
+  return h('figure', {},
+    h('figcaption', {}, h('strong', {}, m.metric), m.dryRun ? ' (dry run)' : '', ' ',
       h('span', { class: 'verdict ' + m.phase }, m.phase), ' · ' + counted(m),
-      m.condition ? [h('br'), h('code', {}, m.condition)] : ''),
-      measured(m, widthOf()) || h('p', { class: 'dim' }, (m.measurements
-        || []).map((x) => (x.value || x.message) + ' ' + x.phase).join(', ')),
-        m.message && h('p', { class: 'dim' }, m.message)))))));
+      limits.map((text) => [h('br'), h('code', {}, text)])),
+    chart, m.message && h('p', { class: 'dim' }, m.message),
+    h('details', { 'data-key': ['query', r.name, m.metric].join(' ') }, h('summary', {}, 'Query and measurements'),
+      (defined.length > 0 ? defined : [{}]).map((d) => [d.query && h('p', { class: 'dim' }, 'Query of ' + d.provider),
+        d.query && h('pre', { tabindex: 0 }, d.query), linksOf(d.query || '')]),
+      h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Measurements of ' + r.name + ' ' + m.metric },
+      h('table', {}, h('thead', {}, h('tr', {}, ['When', 'Value', 'Verdict'].map((t) => h('th', { scope: 'col' }, t)))),
+      h('tbody', {}, (m.measurements || []).map((x) => h('tr', {}, h('td', { class: 'when' },
+        new Date(x.at).toLocaleTimeString()), h('td', {}, dotted(x.value, x.message)),
+        h('td', {}, h('span', { class: 'verdict ' + x.phase }, x.phase)))))))));
+}
+
+// linksOf fills the configured addresses. A link that needs a query is left out without one.
+function linksOf(query) {
+  const values = { app: app.app, namespace: app.namespace || '', query };
+  const usable = Object.entries(app.links || {}).filter(([, to]) => query || !to.includes('{query}'));
+  return usable.length > 0 && h('p', {}, usable.map(([title, to], i) => [i > 0 && ' · ', h('a', { rel: 'noreferrer',
+    href: to.replace(/\{(app|namespace|query)\}/g, (_, key) => encodeURIComponent(values[key])) }, title)]));
 }
 
 function hooks() {
@@ -217,7 +239,7 @@ function draw() {
   part('next', [app.next, app.phase, app.release, app.coming, app.rejected, app.held, who.may], next);
   part('workloads', [app.workloads, app.samples, !app.stable, app.phase, widthOf()], () => (app.workloads || []).map(workload));
   part('pods', (app.workloads || []).map((w) => [w.workload, w.revisions]), () => (app.workloads || []).map(pods));
-  part('analyses', [app.analyses, widthOf()], analyses);
+  part('analyses', [app.analyses, app.metrics, app.links, widthOf()], analyses);
   part('hooks', app.hooks, hooks);
   const version = [app.phase, app.release && app.release.hash, app.stable && app.stable.hash,
     app.rejected && app.rejected.hash, (app.workloads || []).map((w) => [w.step, w.moving])];
