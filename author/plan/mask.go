@@ -36,6 +36,15 @@ func Compare(wasName string, was rollout.Object, nowName string, now rollout.Obj
 	return text, nil
 }
 
+// Masked returns an object as YAML, with masked values of Secrets.
+func Masked(o rollout.Object) (string, error) {
+	if o.IsSecret() {
+		o = hide(plainSecret(o.Copy()), nil, "")
+	}
+	data, err := document(o)
+	return string(data), err
+}
+
 func document(o rollout.Object) ([]byte, error) {
 	if o == nil {
 		return nil, nil

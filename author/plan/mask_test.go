@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -36,9 +37,12 @@ func TestNoValueOfASecretIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			secret, empty := object(fields), object(nil)
 			other := object(map[string]any{"data": map[string]any{"password": "b3RoZXI="}})
-			for _, pair := range [][2]rollout.Object{
-				{nil, secret}, {secret, nil}, {empty, secret}, {secret, empty}, {secret, other}, {other, secret}} {
+			for i, pair := range [][2]rollout.Object{
+				{nil, secret}, {secret, nil}, {empty, secret}, {secret, empty}, {secret, other}, {other, secret}, {}} {
 				text, err := Compare("was", pair[0], "now", pair[1])
+				if i == 6 {
+					text, err = Masked(secret)
+				}
 				must(t, err)
 				for _, hidden := range []string{value, encoded, "b3RoZXI="} {
 					if strings.Contains(text, hidden) {
@@ -50,6 +54,19 @@ func TestNoValueOfASecretIsShown(t *testing.T) {
 				t.Error("the object itself was changed")
 			}
 		})
+	}
+}
+
+// TestMasked checks the YAML of an object: a Secret without its values, and any other object in full.
+func TestMasked(t *testing.T) {
+	for want, o := range map[string]rollout.Object{
+		"data:\n  password: '***'\nkind: Secret\n":      {"kind": "Secret", "stringData": map[string]any{"password": "hunter2"}},
+		"data:\n  password: hunter2\nkind: ConfigMap\n": {"kind": "ConfigMap", "data": map[string]any{"password": "hunter2"}},
+	} {
+		o["apiVersion"] = "v1"
+		text, err := Masked(o)
+		must(t, err)
+		compare.Check(t, "apiVersion: v1\n"+want, text)
 	}
 }
 

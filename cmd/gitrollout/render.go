@@ -91,23 +91,11 @@ func (c *renderCommand) objects(ctx context.Context, w *console.Session, app rol
 		}
 		return head.Render.Objects, nil
 	}
-	in, err := w.Input(ctx, app, time.Now())
-	if err != nil {
-		return nil, err
+	objects, note, err := console.WithState(ctx, w, app, time.Now())
+	if err == nil && note != "" {
+		_, err = fmt.Fprintln(c.err, "note: "+note)
 	}
-	if in.State.Source == "" {
-		_, err := fmt.Fprintf(c.err, "note: %s has no recorded state, so none of its objects should be in the cluster yet\n",
-			app.Name)
-		return nil, err
-	}
-	if in.State.Release != nil && (in.Observed.Workloads == nil || len(in.Observed.Unread) > 0) {
-		if _, err := fmt.Fprintf(c.err,
-			"note: %s has a release in flight; without the cluster's pod counts, only the start of the release is shown; %s\n",
-			app.Name, w.Note); err != nil {
-			return nil, err
-		}
-	}
-	return w.Desired(ctx, app, in)
+	return objects, err
 }
 
 func (c *renderCommand) print(objects []rollout.Object) error {

@@ -18,10 +18,10 @@ type budget struct{ lines, names int }
 // in its body, after "budget:". Code below internal serves only tests, so its names do not count.
 var budgets = map[string]budget{
 	"analysis":   {4_248, 61},
-	"author":     {5_467, 85},
+	"author":     {5_454, 86},
 	"call":       {602, 23},
 	"cluster":    {5_616, 87},
-	"cmd":        {7_026, 10},
+	"cmd":        {7_014, 10},
 	"git":        {5_575, 148},
 	"internal":   {11_586, 0},
 	"publish":    {4_768, 100},
@@ -31,7 +31,7 @@ var budgets = map[string]budget{
 	"simulate":   {3_506, 98},
 	"strategies": {7_880, 206},
 	"traffic":    {3_984, 23},
-	"views":      {7_207, 190},
+	"views":      {7_256, 192},
 }
 
 func TestBudgets(t *testing.T) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
@@ -16,6 +17,24 @@ func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.In
 		return nil, err
 	}
 	return w.marked(app, objects), nil
+}
+
+// WithState returns the objects of "gitrollout render --with-state". The note tells users what is missing, and why.
+func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) (
+	objects []rollout.Object, note string, err error,
+) {
+	in, err := w.Input(ctx, app, now)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case in.State.Source == "":
+		return nil, app.Name + " has no recorded state, so none of its objects should be in the cluster yet", nil
+	case in.State.Release != nil && (in.Observed.Workloads == nil || len(in.Observed.Unread) > 0):
+		note = strings.TrimSuffix(app.Name+" has a release in flight; without the cluster's pod counts, only the start of "+
+			"the release is shown; "+w.Note, "; ")
+	}
+	objects, err = w.Desired(ctx, app, in)
+	return objects, note, err
 }
 
 // Wanted returns the desired objects of an app. If the record has no commit yet, it returns the objects at the head.

@@ -112,6 +112,30 @@ func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
 	return d, nil
 }
 
+// Objects implements dashboard.Records with the objects that should be in the cluster now.
+func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w, err := r.open(ctx)
+	if err != nil {
+		return d, err
+	}
+	app, err := w.App(name)
+	if err != nil {
+		return d, err
+	}
+	w.Client, w.Within, w.Note = r.client, r.within, r.why
+	defer func() { w.Client, w.Within, w.Note = nil, nil, "" }() // the other methods decide from Git alone
+	objects, note, err := WithState(ctx, w, app, w.Now())
+	d.Note = note
+	for _, o := range objects {
+		text, failed := plan.Masked(o.Told())
+		err = errors.Join(err, failed)
+		d.Objects = append(d.Objects, dashboard.Object{Name: o.Ref().String(), Text: text})
+	}
+	return d, err
+}
+
 // History implements dashboard.Records with the newest releases.
 func (r *Records) History(ctx context.Context, name string) (dashboard.History, error) {
 	r.mu.Lock()

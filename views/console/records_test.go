@@ -3,6 +3,7 @@ package console
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
@@ -61,4 +62,44 @@ spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}, strateg
 	if err != nil || d.From != v1 || d.To != bad || len(d.Objects) != 1 || !strings.Contains(d.Objects[0].Text, "shop:v2") {
 		t.Errorf("from %s to %s: %+v, %v; want %s to %s (%s is of another app)", d.From, d.To, d.Objects, err, v1, bad, tip)
 	}
+}
+
+// TestObjects checks the objects that a page shows: with gitrollout's label, and without values of Secrets. Without the cluster, a note
+// tells that the pods of a release are not observed. The session of the other methods remains without a cluster.
+func TestObjects(t *testing.T) {
+	repo := gittest.New(t)
+	v1 := repo.CommitFiles("v1", map[string]string{rollout.ConfigPath("prod"): config, "apps/shop/secret.yaml": "apiVersion: v1\n" +
+		"kind: Secret\nmetadata: {name: keys}\nstringData: {password: hunter2}\n", "apps/shop/config.yaml": configMap,
+		"apps/shop/kustomization.yaml": "resources: [config.yaml, secret.yaml]\n"})
+	state := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Pending}
+	w := worldOf(t, repo, state)
+	w.Options.Now = time.Now
+	records := &Records{Options: w.Options}
+	shown := func(note string, objects int) string {
+		t.Helper()
+		d, err := records.Objects(t.Context(), "shop")
+		must(t, err)
+		compare.CheckNamed(t, "note, and objects", []any{note, objects}, []any{d.Note, len(d.Objects)})
+		all := ""
+		for _, o := range d.Objects {
+			all += o.Name + "\n" + o.Text
+		}
+		return all
+	}
+	shown("shop has no recorded state, so none of its objects should be in the cluster yet", 0)
+	state.Phase, state.Source = rollout.Healthy, v1
+	record(t, repo, state, "state")
+	all := shown("", 2)
+	compare.Contains(t, all, "/keys\napiVersion: v1\ndata:\n  password: '***'\n", "gitrollout.dev/app: shop", "kind: ConfigMap")
+	if strings.Contains(all, "unter2") || strings.Contains(all, "aHVu") {
+		t.Errorf("the value of a Secret is shown:\n%s", all)
+	}
+	state.Release = &rollout.Release{Hash: "h1-1", Commit: v1}
+	record(t, repo, state, "state")
+	records.Watch(nil, nil, "the cluster is unreachable")
+	shown("shop has a release in flight; without the cluster's pod counts, only the start of the release is shown; the cluster is "+
+		"unreachable", 2)
+	compare.CheckNamed(t, "the session's note", "", records.world.Note)
+	_, err := records.Objects(t.Context(), "shpo")
+	compare.CheckError(t, "an unknown app", err, "did you mean shop")
 }

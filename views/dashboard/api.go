@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"net/http"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -29,16 +30,18 @@ func (s *Server) showApp(w http.ResponseWriter, _ *http.Request, app Detail) {
 	send(w, http.StatusOK, app)
 }
 
-func (s *Server) showDiff(w http.ResponseWriter, r *http.Request, app Detail) {
-	d, err := s.Records.Diff(r.Context(), app.App.App)
-	if err != nil {
-		failed(w, err)
-		return
+func showDiff(of func(ctx context.Context, app string) (Diff, error)) func(http.ResponseWriter, *http.Request, Detail) {
+	return func(w http.ResponseWriter, r *http.Request, app Detail) {
+		d, err := of(r.Context(), app.App.App)
+		if err != nil {
+			failed(w, err)
+			return
+		}
+		if d.Objects == nil {
+			d.Objects = []Object{}
+		}
+		send(w, http.StatusOK, d)
 	}
-	if d.Objects == nil {
-		d.Objects = []Object{}
-	}
-	send(w, http.StatusOK, d)
 }
 
 func (s *Server) showHistory(w http.ResponseWriter, r *http.Request, app Detail) {

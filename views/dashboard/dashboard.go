@@ -23,6 +23,7 @@ var embedded embed.FS
 // Records reads the data of an app's page that the Board does not have. The page shows the error if this fails.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
+	Objects(ctx context.Context, app string) (Diff, error) // the objects that should be in the cluster now
 	History(ctx context.Context, app string) (History, error)
 	Pod(ctx context.Context, pod status.VersionPod) Pod
 }
@@ -39,6 +40,7 @@ type Diff struct {
 	From    string   `json:"from,omitempty"` // the stable commit
 	To      string   `json:"to,omitempty"`   // the release's commit; "" if there is nothing to compare
 	Objects []Object `json:"objects"`
+	Note    string   `json:"note,omitempty"` // missing facts, with reasons
 }
 
 // Object is an object or its change, or the log of one container.
@@ -103,7 +105,8 @@ func New(o Options) (*Server, error) {
 	s.mux.Handle("GET /assets/", http.StripPrefix("/assets/", assets(http.FileServerFS(files))))
 	s.mux.HandleFunc("GET /api/v1/apps", s.listApps)
 	s.mux.HandleFunc("GET /api/v1/apps/{app}", s.ofApp(s.showApp))
-	s.mux.HandleFunc("GET /api/v1/apps/{app}/diff", s.ofApp(s.showDiff))
+	s.mux.HandleFunc("GET /api/v1/apps/{app}/diff", s.ofApp(showDiff(s.Records.Diff)))
+	s.mux.HandleFunc("GET /api/v1/apps/{app}/objects", s.ofApp(showDiff(s.Records.Objects)))
 	s.mux.HandleFunc("GET /api/v1/apps/{app}/history", s.ofApp(s.showHistory))
 	s.mux.HandleFunc("GET /api/v1/apps/{app}/pods/{namespace}/{pod}", s.ofApp(s.showPod))
 	s.mux.HandleFunc("GET /api/v1/events", s.events)

@@ -44,6 +44,10 @@ func (f fakeRecords) Diff(context.Context, string) (Diff, error) {
 	return Diff{From: "1", To: "2", Objects: []Object{{Name: "Deployment shop", Verb: "changed", Text: "-a\n+b\n"}}}, f.err
 }
 
+func (f fakeRecords) Objects(context.Context, string) (Diff, error) {
+	return Diff{Objects: []Object{{Name: "Secret keys", Text: "data: {password: '***'}\n"}}, Note: "without pods"}, f.err
+}
+
 func (f fakeRecords) Pod(_ context.Context, p status.VersionPod) Pod {
 	return Pod{Notes: []string{"of " + p.Namespace + "/" + p.Name + " " + p.UID}}
 }
@@ -118,7 +122,7 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 	url, _ := boardOf(t, appOf("shop", rollout.Paused, 25))
 	for code, paths := range map[int]string{
 		200: "/ /apps/shop /plain /assets/app.js /assets/style.css " +
-			"/api/v1/apps /api/v1/apps/shop /api/v1/apps/shop/diff /api/v1/apps/shop/history /api/v1/me",
+			"/api/v1/apps /api/v1/apps/shop /api/v1/apps/shop/diff /api/v1/apps/shop/objects /api/v1/apps/shop/history /api/v1/me",
 		404: "/apps/nobody /api/v1/apps/nobody /api/v1/apps/nobody/diff /assets/ /assets/../dashboard.go /oidc/start /nothing",
 	} {
 		for _, path := range strings.Fields(paths) {
@@ -364,9 +368,11 @@ func TestAPIIsWhatGetPrints(t *testing.T) {
 func TestGitThatCannotBeReadIsSaid(t *testing.T) {
 	server, board := serve(t, Options{Records: fakeRecords{err: errors.New("git: unreachable")}})
 	show(t, board, []status.App{appOf("shop", rollout.Paused, 25)})
-	res, body := get(t, server.URL+"/api/v1/apps/shop/diff")
-	if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "unreachable") {
-		t.Errorf("%d %s", res.StatusCode, body)
+	for _, part := range []string{"diff", "objects", "history"} {
+		res, body := get(t, server.URL+"/api/v1/apps/shop/"+part)
+		if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "unreachable") {
+			t.Errorf("%s: %d %s", part, res.StatusCode, body)
+		}
 	}
 }
 

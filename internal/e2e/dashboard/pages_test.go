@@ -100,6 +100,12 @@ func (records) Diff(context.Context, string) (dashboard.Diff, error) {
 	}}, nil
 }
 
+func (records) Objects(context.Context, string) (dashboard.Diff, error) {
+	return dashboard.Diff{Objects: []dashboard.Object{
+		{Name: "Deployment shop", Text: "kind: Deployment\nmetadata:\n  name: shop " + evil + "\n"},
+		{Name: "Secret shop-keys", Text: "data:\n  password: '***'\n"}}}, nil
+}
+
 func (records) Pod(_ context.Context, p status.VersionPod) dashboard.Pod {
 	d := dashboard.Pod{Notes: []string{"proxy has no log yet: PodInitializing"}, Events: []status.Transition{
 		{At: p.Created, Type: "Normal", Reason: "Scheduled", Text: "Successfully assigned " + p.Namespace + "/" + p.Name},
@@ -341,6 +347,14 @@ func TestApp(t *testing.T) {
 		`sum(rate(errors{app="shop"}[1m])) < 5`, "failureLimit: 2", "[0.061]")
 	p.axe("queries and measurements")
 	js[bool](p, `([...document.querySelectorAll('#analyses details')].forEach((d) => { d.open = false; }), true)`)
+	compare.CheckNamed(t, "requests for objects before they are opened", 0, p.requests("/objects"))
+	p.click("#objects summary")
+	p.await(`document.querySelectorAll('#objects pre').length === 2`)
+	js[bool](p, `([...document.querySelectorAll('#objects details details')].forEach((d) => { d.open = true; }), true)`)
+	compare.Contains(t, js[string](p, `document.querySelector('#objects').innerText`), "Values of Secrets are masked", "name: shop <script>",
+		"password: '***'")
+	p.axe("objects")
+	p.click("#objects summary")
 	compare.CheckNamed(t, "the link of the release's commit", "https://git.example.com/shop/config/commit/"+strings.Repeat("2", 40),
 		js[string](p, `document.querySelector('#title a').href`))
 	if got := js[string](p, `document.querySelector('#next a.button').href`); !strings.HasSuffix(got,

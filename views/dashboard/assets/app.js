@@ -241,6 +241,7 @@ function draw() {
   part('pods', (app.workloads || []).map((w) => [w.workload, w.revisions]), () => (app.workloads || []).map(pods));
   part('analyses', [app.analyses, app.metrics, app.links, widthOf()], analyses);
   part('hooks', app.hooks, hooks);
+  part('objects', name, objects);
   const version = [app.phase, app.release && app.release.hash, app.stable && app.stable.hash,
     app.rejected && app.rejected.hash, (app.workloads || []).map((w) => [w.step, w.moving])];
   const what = JSON.stringify(version.slice(1, 4));
@@ -283,6 +284,14 @@ function diff(d) {
         '').split('\n').map((l) => h('span', { class: l.startsWith('@@') ? 'at' : l.startsWith('+')
         && !l.startsWith('+++') ? 'add' : l.startsWith('-') && !l.startsWith('---') ? 'del' : null }, l || ' '))))));
 }
+
+// objects are the YAML documents of what should be in the cluster now.
+const objects = () => h('section', { class: 'card', 'aria-labelledby': 'objects-title' },
+  h('h2', { id: 'objects-title' }, 'Objects'),
+  later(path + '/objects', 'What should be in the cluster now: gitrollout render --with-state', (d) => [
+    h('p', { class: 'dim' }, dotted('Values of Secrets are masked', d.note)),
+    d.objects.map((o) => h('details', { 'data-key': 'object ' + o.name }, h('summary', { class: 'mono' }, o.name),
+      h('pre', { tabindex: 0 }, o.text)))]));
 
 function past(d) {
   links = d.links || {};
