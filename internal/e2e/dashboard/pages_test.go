@@ -463,16 +463,34 @@ func TestActions(t *testing.T) {
 	verbs := js[string](p, `[...document.querySelectorAll('[data-verb]')].map((b) => b.dataset.verb).join()`)
 	compare.CheckNamed(t, "Ann's verbs", "promote,hold,abort", verbs)
 	compare.CheckNamed(t, "scripts can read the session", "", js[string](p, "document.cookie"))
+	says := func(what string, want ...string) {
+		t.Helper()
+		p.t.Log(what)
+		compare.Contains(t, js[string](p, `document.getElementById('act-what').textContent`), want...)
+	}
+	choose := func(value string) {
+		t.Helper()
+		js[bool](p, fmt.Sprintf(`(document.getElementById('through').value = %q, `+
+			`document.getElementById('through').dispatchEvent(new Event('change', {bubbles: true})), true)`, value))
+	}
 	p.click("[data-verb=promote]")
-	p.do(chromedp.SetValue(chromedp.CSS("#through"), "4"))
+	says("promote", "4 pods of the new version and 6 pods of the stable version are ready now.",
+		"Next is step 4 of 6: setWeight 60, about 6 of 10 pods.", "It becomes a commit by Ann Lee <ann@example.com>.")
+	choose("full")
+	says("in full", "All 10 pods get the new version.")
+	choose("4")
+	says("through a step", "Next is step 5 of 6: analysis error-rate, about 6 of 10 pods.")
 	p.axe("promote")
 	p.click("#act-go")
 	p.await(`document.getElementById('said').textContent.includes('pushed 1234567')`)
 	p.click("[data-verb=hold]")
+	says("hold", "No pod changes.")
 	p.do(chromedp.SendKeys(chromedp.CSS("#reason"), "the database"))
 	p.click("#act-go")
 	p.await(`!document.getElementById('act').open`)
-	p.click("[data-verb=abort]", "#act-go")
+	p.click("[data-verb=abort]")
+	says("abort", "After it, 10 pods of the stable version serve, and none of the new version.")
+	p.click("#act-go")
 	p.await(`document.getElementById('act-error').textContent === 'the branch is protected'`)
 	p.expect("409")
 	want := "promote shop h1-2222222222 by Ann Lee 4; hold shop h1-2222222222 by Ann Lee the database; abort shop h1-2222222222 by Ann Lee "

@@ -323,11 +323,49 @@ function past(d) {
 const outcomes = { healthy: 'Successful', recorded: 'Successful', applied: 'Successful', rejected: 'Failed',
   reverted: 'Inconclusive', superseded: 'Inconclusive', inFlight: 'Running' };
 
+const podCount = (n) => n + (n === 1 ? ' pod' : ' pods');
+
+// effect says what happens to how many pods. The argument through is the promotion's target, as in the form.
+function effect(verb, through) {
+  const all = app.workloads || [], moving = all.filter((w) => w.moving), of = moving.length > 0 ? moving : all;
+  if (through === 'adopt') return '';
+  if (of.length === 0 || of.some((w) => w.unread)) return 'The number of pods is not observed.';
+  const sum = (list, n) => list.reduce((total, x) => total + n(x), 0);
+  const count = (...roles) => sum(of, (w) => sum((w.revisions || []).filter((r) => roles.includes(r.role)), (r) => r.ready));
+  const fresh = count('canary', 'preview'), old = count('stable', 'active'), want = sum(of, (w) => w.replicas);
+  const now = podCount(fresh) + ' of the new version and ' + podCount(old) + ' of the stable version are ready now.';
+  switch (verb) {
+    case 'promote': return now + ' ' + (through === 'full' ? 'All ' + podCount(want) + ' get the new version.' : goesOn(moving, through));
+    case 'hold': return through === 'off' ? now : now + ' No pod changes.';
+    case 'abort': return now + ' After it, ' + podCount(want) + ' of the stable version serve, and none of the new version.';
+    case 'retry': return 'The new version replaces up to ' + podCount(want) + ', step by step.';
+    case 'undo': return 'No pod changes before the merge. The merge takes up to ' + podCount(want) + ' back.';
+    default: return 'These are ' + podCount(sum(all, (w) => w.replicas)) + '.';
+  }
+}
+
+// goesOn says which step is next for each workload, after the present step or after a chosen one.
+function goesOn(moving, through) {
+  return moving.map((w) => {
+    const at = through ? Number(through) : w.step, step = (w.steps || [])[at], of = moving.length > 1 ? ' of ' + w.workload : '';
+    if (!step) return 'Then all ' + podCount(w.replicas) + of + ' get the new version.';
+    return 'Next is step ' + (at + 1) + ' of ' + w.steps.length + of + ': ' + step.text + (w.strategy === 'canary' ? ', about '
+      + Math.ceil((w.replicas * step.weight) / (w.fullWeight || 100)) + ' of ' + podCount(w.replicas) : '') + '.';
+  }).join(' ');
+}
+
+// explainAct tells in the dialog what the chosen action does.
+function explainAct() {
+  const verb = $('act').dataset.verb, form = new FormData($('act-form'));
+  $('act-what').textContent = [means[verb], effect(verb, form.get('through') || form.get('off')),
+    'It becomes a commit by ' + who.name + ' <' + who.email + '>.'].filter(Boolean).join(' ');
+}
+$('act-form').addEventListener('change', explainAct);
+
 function openAct(verb) {
   const title = verb[0].toUpperCase() + verb.slice(1) + ' ' + name;
   $('act').dataset.verb = verb;
   $('act-title').textContent = title;
-  $('act-what').textContent = means[verb] + ' It becomes a commit by ' + who.name + ' <' + who.email + '>.';
   $('act-error').textContent = '';
   $('act-go').textContent = verb[0].toUpperCase() + verb.slice(1);
   const fields = [], can = (fits) => app.actions.some((a) => a.verb === verb && fits(a));
@@ -348,6 +386,7 @@ function openAct(verb) {
       can((a) => a.adoptAnyway) && h('option', { value: 'adopt' }, 'take it over from its other controller')));
   }
   $('act-fields').replaceChildren(...fields);
+  explainAct();
   $('act').showModal();
 }
 
