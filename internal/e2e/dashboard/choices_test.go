@@ -128,6 +128,42 @@ func TestChips(t *testing.T) {
 	compare.CheckNamed(t, "a list of one namespace", false, js[bool](p, `!!document.getElementById('ns').offsetParent`))
 }
 
+// TestFavourites checks that favourites are first in each order, have a chip, and remain in the browser.
+func TestFavourites(t *testing.T) {
+	now := time.Now()
+	f := newFleet(t, some(now)...)
+	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/"))
+	p.await(rows(7))
+	const star, chip = `#rows [aria-label="Favourite: payments"]`, `#chips [data-chip=favourites]`
+	pressed := func() string {
+		t.Helper()
+		return js[string](p, "document.querySelector('"+star+"').getAttribute('aria-pressed')")
+	}
+	compare.CheckNamed(t, "a chip without favourites", true, js[bool](p, `document.querySelector('`+chip+`').hidden`))
+	js[bool](p, "(document.querySelector('"+star+"').focus(), true)")
+	p.do(chromedp.KeyEvent(" "))
+	p.await(`document.querySelector('#rows .name').textContent === 'payments'`)
+	compare.CheckNamed(t, "the focus", "Favourite: payments", js[string](p, `document.activeElement.getAttribute('aria-label')`))
+	compare.CheckNamed(t, "the address", "/", js[string](p, `location.pathname`))
+	compare.CheckNamed(t, "the chip", "★ Favourites 1", js[string](p, `document.querySelector('`+chip+`').textContent`))
+	p.do(chromedp.Navigate(f.url + "/?sort=name"))
+	p.await(rows(7))
+	compare.CheckNamed(t, "by name", "payments billing checkout images mail search shop", p.names())
+	compare.CheckNamed(t, "after a reload", "true", pressed())
+	p.axe("favourites")
+	changed := healthy("payments", "payments 78", now)
+	f.show(changed)
+	p.await(`document.querySelector('#rows li').textContent.includes('payments:78')`)
+	p.click(chip)
+	p.await(rows(1) + ` && location.search === '?show=favourites&sort=name'`)
+	p.click(star)
+	p.await(rows(0))
+	p.click(chip)
+	p.await(rows(7))
+	compare.CheckNamed(t, "without favourites", "billing checkout images mail payments search shop", p.names())
+	compare.CheckNamed(t, "the star", "false", pressed())
+}
+
 // TestVersions checks how an app's page shows versions in each kind of state: images first, commit and hash last. It also checks the steps.
 func TestVersions(t *testing.T) {
 	now := time.Now()

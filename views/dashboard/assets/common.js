@@ -165,8 +165,10 @@ export function keys(table) {
   });
 }
 
-// store keeps a word for this tab; some browsers forbid that.
-export const store = {
-  set(key, value) { try { sessionStorage.setItem(key, value); } catch { /* not kept */ } },
-  get(key) { try { return sessionStorage.getItem(key); } catch { return null; } },
-};
+// store keeps a word for this tab, and lasting keeps it in this browser; some browsers forbid that.
+const keeper = (place) => ({
+  set(key, value) { try { place().setItem(key, value); } catch { /* not kept */ } },
+  get(key) { try { return place().getItem(key); } catch { return null; } },
+});
+export const store = keeper(() => sessionStorage);
+export const lasting = keeper(() => localStorage);

@@ -1,6 +1,7 @@
 // The fleet view: one row for each app, by default the most urgent app first. Rows are
 // made once and changed in place; rows outside the screen have no layout.
-import { $, h, ago, dotted, images, left, live, note, paths, phases, phaseOf, short, keys, me, store } from './common.js';
+import { $, h, ago, dotted, images, left, live, note, paths, phases, phaseOf, short, keys, lasting, me,
+  store } from './common.js';
 
 const order = Object.keys(phases); // most urgent first
 const urgent = [...order.slice(0, 3), 'held', ...order.slice(3, -1), 'Unknown', 'Healthy'];
@@ -15,8 +16,26 @@ const sorts = {
   age: (row) => 1e13 - (Date.parse(row.since) || 0), // newest first
   namespace: (row) => row.namespace || '',
 };
-const rankOf = (row) => String(sorts[filter.sort](row)).padStart(filter.sort === 'namespace' ? 0 : 14, '0')
-  + ' ' + row.app;
+
+// The favourites are names of apps, one in each line. Each cluster has its own, as several may have one address in turn.
+const place = 'favourites of ' + document.querySelector('.cluster').textContent;
+let favourites = new Set();
+function recall() {
+  const names = lasting.get(place);
+  if (names !== null) favourites = new Set(names.split('\n').filter(Boolean));
+}
+recall();
+
+function toggle(row) {
+  recall(); // another tab may have changed them
+  if (!favourites.delete(row.app)) favourites.add(row.app);
+  lasting.set(place, [...favourites].join('\n'));
+  put(row);
+  counts();
+}
+
+const rankOf = (row) => (favourites.has(row.app) ? '0 ' : '1 ')
+  + String(sorts[filter.sort](row)).padStart(filter.sort === 'namespace' ? 0 : 14, '0') + ' ' + row.app;
 const textOf = (row) => [row.app, row.images, row.phase, row.held, row.text, row.commit, row.subject,
   row.author].join(' ').toLowerCase();
 
@@ -27,6 +46,7 @@ function fill(app) {
   fillBar.style.width = Math.min(100, row.real || 0) + '%';
   const asked = h('b');
   asked.style.left = 'min(' + (row.weight || 0) + '%, calc(100% - 2px))';
+  const starred = favourites.has(row.app);
   app.el.dataset.phase = row.phase;
   app.el.replaceChildren(h('a', { class: 'row', href: '/apps/' + encodeURIComponent(row.app) },
     h('span', { class: 'what' }, h('span', { class: 'name' }, row.app), ' ', images(row.images),
@@ -40,7 +60,9 @@ function fill(app) {
     h('span', { class: 'pods', title: 'ready pods' }, row.replicas
       ? (row.ready || 0) + '/' + row.replicas : ''),
     h('span', { class: 'why' }, paths(row.text), row.due ? [' ', left(row.due)] : '',
-      row.warnings ? ' ⚠ ' + row.warnings : '')));
+      row.warnings ? ' ⚠ ' + row.warnings : '')),
+  h('button', { type: 'button', class: 'quiet star', 'aria-pressed': String(starred), 'aria-label': 'Favourite: ' + row.app,
+    onclick: () => toggle(row) }, starred ? '★' : '☆'));
 }
 
 function position(rank) {
@@ -61,6 +83,10 @@ const passes = (app) => (!filter.ns || app.row.namespace === filter.ns)
   && filter.words.every((w) => app.text.includes(w));
 const shows = (app) => passes(app) && (filter.show.size === 0 || [...filter.show].some((c) => chips[c](app.row)));
 
+// focusIn says which child of a row has the focus: its link or its star.
+const focusIn = (app) => (app.el.contains(document.activeElement)
+  ? document.activeElement === app.el.lastChild ? 'lastChild' : 'firstChild' : '');
+
 function put(row) {
   let app = apps.get(row.app);
   const rank = rankOf(row);
@@ -68,7 +94,7 @@ function put(row) {
     app.row = row;
   } else {
     if (app) take(app); else app = { el: h('li') };
-    const focused = app.el.contains(document.activeElement);
+    const focused = focusIn(app);
     Object.assign(app, { row, rank });
     const at = position(rank);
     $('rows').insertBefore(app.el, at < ordered.length ? ordered[at].el : null);
@@ -77,10 +103,10 @@ function put(row) {
     app.focus = focused;
   }
   app.text = textOf(row);
-  const had = app.focus || app.el.contains(document.activeElement);
+  const had = app.focus || focusIn(app);
   fill(app);
-  if (had) app.el.firstChild.focus({ preventScroll: true });
-  app.focus = false;
+  if (had) app.el[had].focus({ preventScroll: true });
+  app.focus = '';
   app.el.hidden = !shows(app);
 }
 
@@ -123,8 +149,9 @@ const failing = ['Degraded', 'Aborting', 'Stalled'];
 const chips = { needs: (row) => row.needs, failing: (row) => failing.includes(row.phase),
   held: (row) => row.held === 'held', Paused: (row) => row.phase === 'Paused' };
 const always = Object.keys(chips);
-const labels = { needs: 'Needs me', failing: '✖ Failing', held: '■ Held' };
+const labels = { needs: 'Needs me', failing: '✖ Failing', held: '■ Held', favourites: '★ Favourites' };
 for (const phase of order) chips[phase] = (row) => row.phase === phase;
+chips.favourites = (row) => favourites.has(row.app);
 
 const buttons = new Map();
 for (const chip of Object.keys(chips)) {
@@ -192,7 +219,7 @@ $('q').addEventListener('input', () => { filter.text = $('q').value; apply(); })
 $('ns').addEventListener('change', () => { filter.ns = $('ns').value; apply(); });
 $('sort').addEventListener('change', () => { filter.sort = $('sort').value; arrange(); apply(); });
 $('filter').addEventListener('submit', (e) => e.preventDefault());
-$('rows').addEventListener('click', (e) => { const li = e.target.closest('li');
+$('rows').addEventListener('click', (e) => { const li = e.target.closest('a');
   if (li) store.set('app', li.querySelector('.name').textContent); });
 
 function move(by) {
