@@ -84,11 +84,14 @@ func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	if w.UID = ""; w.States.Cluster != nil {
 		w.UID = w.States.Cluster.UID
 	}
-	w.Heads = heads
 	w.mu.Lock()
 	w.seen, w.touched = map[string]status.App{}, map[string]int{}
 	w.mu.Unlock()
-	return true, w.At(ctx, heads.Main)
+	if err := w.At(ctx, heads.Main); err != nil {
+		return true, err
+	}
+	w.Heads = heads // only now, so that a Refresh after a cancelled one reads the new commits
+	return true, nil
 }
 
 // At sets Tip to a commit, and Apps to the apps in that commit's configuration and on the state branch.

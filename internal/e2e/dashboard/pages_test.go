@@ -445,6 +445,25 @@ func TestConnectionThatBreaks(t *testing.T) {
 	p.expect("ERR_INCOMPLETE_CHUNKED_ENCODING")
 }
 
+// TestLostAnswer checks that an app's page asks again, at the next change, for a part whose request failed.
+func TestLostAnswer(t *testing.T) {
+	now := time.Now()
+	f := newFleet(t, shop(now, 4))
+	p := newTab(t, chromedp.Navigate(f.url+"/apps/shop"))
+	p.await(live + ` && document.querySelectorAll('pre.diff').length === 3`)
+	js[bool](p, `(window.whole = window.fetch, window.fetch = () => Promise.reject(new Error('it was lost')), true)`)
+	changed := func(ready int) {
+		a := shop(now, ready)
+		a.Release.Hash = "h1-4444444444"
+		f.show(a)
+	}
+	changed(5)
+	p.await(`document.getElementById('diff').innerText.includes('it was lost')`)
+	js[bool](p, `(window.fetch = window.whole, true)`)
+	changed(6)
+	p.await(`document.querySelectorAll('pre.diff').length === 3`)
+}
+
 func TestActions(t *testing.T) {
 	f := newFleet(t, some(time.Now())...)
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/apps/shop"))

@@ -260,11 +260,16 @@ function drawAgain() {
   draw();
 }
 
+// load shows the newest answer. A request that failed or was lost is sent again at the next event.
+const turns = {};
 async function load(id, address, build) {
+  const turn = turns[id] = (turns[id] || 0) + 1;
   try {
     const data = await ask('GET', address);
-    part(id, data, () => build(data));
+    if (turn === turns[id]) part(id, data, () => build(data));
   } catch (err) {
+    if (turn !== turns[id]) return;
+    if (id === 'diff') asked = ''; else told = '';
     part(id, err.message, () => h('section', { class: 'card' }, h('h2', {},
       id === 'diff' ? 'What the release changes' : 'History'), h('p', { class: 'error' }, err.message)));
   }
