@@ -19,7 +19,7 @@ type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
 
-// onNetwork calls do while it holds the lane, within the time limit. Errors start with the text in what and the repository.
+// onNetwork calls do while it holds the lane, within the time limit. Errors start with what and the repository.
 func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()

@@ -134,7 +134,8 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	}
 	kind := d.merger()
 	if c := d.spec.Canary; c != nil && c.Rebalance && !kind.ordinals {
-		own.Fail(canaryPath+".rebalance", "leave it out", "is true, but the feature needs ordinals, and the pods of a %s have none", o.Kind())
+		own.Fail(canaryPath+".rebalance", "leave it out", "is true, but the feature needs ordinals, and the pods of a %s have none",
+			o.Kind())
 	}
 	if c := d.spec.Canary; c != nil && len(c.NodeOrder) > 0 && !kind.nodes {
 		own.Fail(canaryPath+".nodeOrder", "leave it out: the workload's controller chooses the nodes",

@@ -152,8 +152,8 @@ func startRelease(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// newestStable returns the stable release. If the current source still has the stable version, its commit is the source's:
-// a rollback returns to the newest commit with this version.
+// newestStable returns the stable release. If the source still has the stable version, the release has the commit of
+// the source, so that a rollback returns to the newest commit with this version.
 func newestStable(in Input) *rollout.Release {
 	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable

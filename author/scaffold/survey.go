@@ -332,7 +332,7 @@ func (s Survey) plain() map[string]rollout.Directory {
 	return apps
 }
 
-// noObjects returns an exclude pattern for the files in dir that contain no Kubernetes objects, or "" if there are none.
+// noObjects returns an exclude pattern for the files in dir without Kubernetes objects, or "" if there are none.
 func (s Survey) noObjects(dir string, recurse bool) string {
 	var names []string
 	for _, file := range s.NoObjects {

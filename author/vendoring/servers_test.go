@@ -79,7 +79,7 @@ func TestNewest(t *testing.T) {
 		"the locked one":             {[]string{"1.0.0", "1.1.0"}, "^1", &Pin{Version: "1.0.0"}, "1.0.0", ""},
 		"the locked one has gone":    {[]string{"1.1.0"}, "^1", &Pin{Version: "1.0.0"}, "", "version 1.0.0, which is locked, is not there"},
 		"nothing in the range":       {[]string{"1.0.0", "latest"}, ">1", nil, "", "none of its 2 versions is >1"},
-		"neither version nor range":  {[]string{"1.0.0"}, "stable", nil, "", `"stable" is no version and no range`},
+		"neither version nor range":  {[]string{"1.0.0"}, "stable", nil, "", `"stable" is neither a version nor a range of versions`},
 	} {
 		got, err := newest(c.versions, c.wants, c.locked)
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {

@@ -453,7 +453,7 @@ func TestRefused(t *testing.T) {
 		"files beside the chart":        {redis("20.1.4"), repacked(chart("redis"), plain("x", "")), "outside of the folder redis"},
 		"a link in a chart":             {redis("20.1.4"), repacked(special("redis/x", tar.TypeSymlink, "/etc")), "no plain file"},
 		"no such version":               {redis("~22"), nil, "none of its 3 versions is ~22"},
-		"no range":                      {redis("newest"), nil, "is no version and no range"},
+		"no range":                      {redis("newest"), nil, "is neither a version nor a range"},
 		"no index":                      {strings.ReplaceAll(redis("20.1.4"), "/charts", "/none"), nil, "none/index.yaml answers 404"},
 		"no tag":                        {strings.ReplaceAll(podinfo, "6.9.0", "6.9.9"), nil, "answers 404"},
 		"another network without https": {strings.ReplaceAll(redis("20.1.4"), "HOST", "charts.example.com"), nil, "does not use https"},

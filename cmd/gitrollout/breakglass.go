@@ -47,7 +47,8 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // ends the watches
-	v, err := openClusterView(ctx, sourceOptions{cluster: g.source.cluster}, g.target, func() {}, "--break-glass", g.streams)
+	source := sourceOptions{cluster: g.source.cluster}
+	v, err := openClusterView(ctx, source, g.target, func() {}, "--break-glass", g.streams)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestResolve(t *testing.T) {
 			"https://forge.acme.example/", "gitea https://forge.acme.example/api/v1 a/b"},
 
 		{"no type", config{}, "https://git.acme.example/a/b", "",
-			"forge.type: is missing, and git.acme.example is not a known forge; write github, gitlab or gitea"},
+			"forge.type: is missing, but git.acme.example is not a known forge; write github, gitlab or gitea"},
 		{"another host", config{Type: "gitea", URL: "https://evil.example"}, "https://git.acme.example/a/b", "",
 			"forge.url: https://evil.example" + elsewhere + "https://evil.example"},
 		{"another port", config{Type: "gitea", URL: "https://git.acme.example:8443"}, "https://git.acme.example/a/b", "",
@@ -50,7 +50,7 @@ func TestResolve(t *testing.T) {
 		{"plain http", config{Type: "gitea"}, "http://git.acme.example/a/b", "",
 			"forge.url: refusing to send a token over plain http to git.acme.example; use https"},
 		{"a local path", config{}, "/srv/git/deploy.git", "",
-			"forge.url: is missing, and /srv/git/deploy.git is not on a forge; write the forge's address: https://git.example.com"},
+			"forge.url: is missing, but /srv/git/deploy.git is not on a forge; write the forge's address: https://git.example.com"},
 		{"a short path", config{}, "https://github.com/deploy", "", `forge.repository: "deploy" is not a repository's path; write owner/name`},
 		{"a long path", config{}, "https://github.com/a/b/c", "", `forge.repository: "a/b/c" is not a repository's path; write owner/name`},
 	} {

@@ -182,7 +182,8 @@ func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return invalid(d.weight, text, "is not a whole number").WithFix("write a whole number, such as -1: the lowest is first")
+			return invalid(d.weight, text, "is not a whole number").
+				WithFix("write a whole number, such as -1: the lowest is first")
 		}
 		h.Order = n
 	}

@@ -48,7 +48,7 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 			o.Message += fmt.Sprintf("%s becomes %s in %s\n", e.From, e.To, e.Path)
 		}
 	}
-	others, err := w.reached(a.Tree, name)
+	others, err := reached(w, a.Tree, name)
 	switch also := strings.Join(others, ", "); {
 	case err != nil:
 		return o, err
@@ -74,7 +74,7 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 }
 
 // reached returns the other apps, of all clusters, that an edited tree changes. It skips unreadable configurations.
-func (w *Session) reached(tree rollout.Tree, app string) (all []string, err error) {
+func reached(w *Session, tree rollout.Tree, app string) (all []string, err error) {
 	if tree == rollout.Tree(w.Tip.Tree) { // there are no edits
 		return nil, nil
 	}
