@@ -37,10 +37,11 @@ func TestPartitionIsRead(t *testing.T) {
 		}
 	}
 	got := readPartitioned(*clones, rollout.Object{
-		"metadata": map[string]any{"generation": int64(7)}, "spec": map[string]any{"replicas": int64(5)},
+		"metadata": map[string]any{"generation": int64(7)},
+		"spec":     map[string]any{"replicas": int64(5), "ordinals": map[string]any{"start": int64(2)}},
 		"status": map[string]any{"observedGeneration": int64(6), "replicas": int64(4), "updatedReplicas": int64(3),
 			"updatedReadyReplicas": int64(2), "availableReplicas": int64(1), "currentRevision": "a", "updateRevision": "b"}})
-	want := workload{generation: 7, observed: 6, replicas: 5, total: 4, updated: 3, updatedReady: 2, available: 1, base: "a", update: "b"}
+	want := workload{generation: 7, observed: 6, replicas: 5, total: 4, updated: 3, updatedReady: 2, available: 1, base: "a", update: "b", first: 2}
 	compare.Check(t, want, *got)
 }
 
@@ -112,7 +113,8 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 }
 
 // TestPodsAreCounted checks the desired and the ready pods of each revision. Missing pods count for the base revision until the partition
-// is full, and then for the current revision. At most as many pods are ready as the controller's status reports.
+// is full, and then for the current revision. At most as many pods are ready as the controller's status reports. The first pod has the
+// ordinal 5, from which the partition counts.
 func TestPodsAreCounted(t *testing.T) {
 	since := func(n int) (all []time.Time) {
 		for i := range n {
@@ -142,7 +144,7 @@ func TestPodsAreCounted(t *testing.T) {
 		"all pods have the template":      {of(5, 2, "b", 5), 5, 0, true, [2]int{5, 0}, 5, true, true},
 		"none, and all have the template": {of(3, 2, "b", 0), 0, 0, true, [2]int{3, 0}, 0, true, true},
 	} {
-		tc.w.hash = "h1-new"
+		tc.w.hash, tc.w.first = "h1-new", 5
 		out := rollout.ObservedWorkload{Complete: true, Revisions: []rollout.Revision{
 			{Name: "b", Pods: tc.fresh, ReadySince: since(tc.fresh), Current: tc.synced, Hash: "h1-made"},
 			{Name: "a", Pods: tc.old, ReadySince: since(tc.old), Hash: "h1-old"},
@@ -155,6 +157,9 @@ func TestPodsAreCounted(t *testing.T) {
 		if fresh.Base != tc.base || old.Base == tc.base || out.Complete != tc.whole || (fresh.Hash == "h1-new") != tc.synced ||
 			old.Hash != "h1-old" {
 			t.Errorf("%s: it is %+v", name, out)
+		}
+		if want := 5 + tc.w.partition; out.First != 5 || out.Floor != want {
+			t.Errorf("%s: the pods from %d on get the current revision, and the first pod is %d; want %d and 5", name, out.Floor, out.First, want)
 		}
 		if n := fresh.Ready(); n > 0 && n < tc.fresh && !fresh.ReadySince[0].Equal(time.Unix(int64(tc.fresh-n), 0)) {
 			t.Errorf("%s: the counted pods are ready since %v: the ones counted last", name, fresh.ReadySince)

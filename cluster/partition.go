@@ -96,6 +96,7 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 		replicas: number("spec.replicas", 1), total: number(p.Status.Replicas, 0),
 		updated: number(p.Status.Updated, 0), available: number(p.Status.Available, 0),
 		base: text(p.Status.CurrentRevision), update: text(p.Status.UpdateRevision), updatedReady: -1,
+		first: number("spec.ordinals.start", 0),
 	}
 	if p.Nodes != "" {
 		out.replicas = number(p.Nodes, 0)
@@ -132,6 +133,7 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 // in-place update changes a pod's label while its old containers are still ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
+	out.First, out.Floor = w.first, w.first+w.partition
 	for i := range out.Revisions {
 		r := &out.Revisions[i]
 		r.Desired, r.Base = r.Pods, r.Name == w.base

@@ -32,8 +32,6 @@ var appsStatus = rollout.PartitionStatus{
 
 func readStatefulSet(o rollout.Object) (*workload, error) {
 	out := readFields(rollout.Partitioned{Partition: "spec.updateStrategy.rollingUpdate.partition", Status: appsStatus}, o)
-	first, _ := rollout.In(o, "spec.ordinals.start").(int64)
-	out.first = int(first)
 	out.room = rollout.In(o, "spec.updateStrategy.rollingUpdate.maxUnavailable") != nil
 	return out, nil
 }

@@ -52,7 +52,7 @@ type ObservedWorkload struct {
 	Available  int        // the controller's count of available pods (status.availableReplicas)
 	Surge      int        // Deployments only: how many pods more than Replicas the live strategy allows
 	First      int        // StatefulSets only: the lowest ordinal of a pod
-	Floor      int        // StatefulSets: lowest ordinal with the newest template; DaemonSets: number of old pods to keep
+	Floor      int        // StatefulSets: lowest ordinal with the newest template; other kinds: number of old pods to keep
 	Room       bool       // StatefulSets only: the live object has the field maxUnavailable, so the API server knows it
 	Revisions  []Revision // one Revision for each ReplicaSet or ControllerRevision, newest first
 }
