@@ -128,8 +128,11 @@ type Render struct {
 	Generated []Ref             // objects that gitrollout generates for the routers during releases, sorted
 }
 
-// Spec returns the spec of a staged workload.
+// Spec returns the spec of a staged workload. A nil Render has none.
 func (r *Render) Spec(w Workload) (Spec, bool) {
+	if r == nil {
+		return Spec{}, false
+	}
 	return Find(r.Specs, func(s Spec) bool { return s.Workload == w })
 }
 

@@ -182,10 +182,8 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 			step = p.Passed
 		}
 		first := p.Enter(step, in.Now)
-		if in.Source != nil {
-			if old, has := in.Source.Spec(spec.Workload); has {
-				first.Left = p.LeftServices(in.State, nil, in.plans.Of(old))
-			}
+		if old, has := in.Source.Spec(spec.Workload); has {
+			first.Left = p.LeftServices(in.State, nil, in.plans.Of(old))
 		}
 		s := in.State
 		s.Release = &release

@@ -71,10 +71,7 @@ type change struct {
 
 // changeOf compares two plans: of the applied commit and of the head. This version of gitrollout compiles both plans.
 func changeOf(m workloads.Staged, in Input) change {
-	spec, known := rollout.Spec{}, false
-	if in.Source != nil {
-		spec, known = in.Source.Spec(m.Workload)
-	}
+	spec, known := in.Source.Spec(m.Workload)
 	if !known { // without the commit, the digest shows only that stages changed
 		if m.Digest() != m.Plan {
 			return change{changes: true}

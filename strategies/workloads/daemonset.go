@@ -33,7 +33,7 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 // evicts ready pods only within maxUnavailable.
 func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
-	spec, staged := in.spec(w)
+	spec, staged := in.Source.Spec(w)
 	if !IsHeld(in.State) || i < 0 || !staged || live.Hash != in.State.Release.Templates[w] {
 		return nil
 	}

@@ -50,13 +50,6 @@ type Evicting struct {
 	Release *rollout.Render // the render of the release; nil if unreadable
 }
 
-func (in Evicting) spec(w rollout.Workload) (rollout.Spec, bool) {
-	if in.Source == nil {
-		return rollout.Spec{}, false
-	}
-	return in.Source.Spec(w)
-}
-
 // Evictions returns the pods that gitrollout must delete now.
 func Evictions(in Evicting) (all []Eviction) {
 	s := in.State
@@ -67,7 +60,7 @@ func Evictions(in Evicting) (all []Eviction) {
 	}
 	slices.SortFunc(workloads, rollout.Workload.Compare)
 	for _, w := range slices.Compact(workloads) {
-		spec, _ := in.spec(w)
+		spec, _ := in.Source.Spec(w)
 		e, evicts := kindFor(w, spec).(evictor)
 		if live := in.Observed.Workloads[w]; evicts && live.Synced {
 			all = append(all, e.evict(in, w, live)...)

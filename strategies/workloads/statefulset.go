@@ -125,7 +125,7 @@ func (m Staged) Surplus() string {
 // evict returns at most one pod: a new pod below the partition for "rebalance", or a pod that blocks the controller.
 func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
-	spec, _ := in.spec(w)
+	spec, _ := in.Source.Spec(w)
 	if IsHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance {
 		one = above(in, spec, live)
 	}

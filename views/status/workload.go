@@ -123,10 +123,8 @@ func plainWorkloads(in strategies.Input) []Workload {
 	})
 	for _, w := range workloads {
 		live := in.Observed.Workloads[w]
-		if source != nil {
-			if _, staged := source.Spec(w); staged {
-				continue
-			}
+		if _, staged := source.Spec(w); staged {
+			continue
 		}
 		p := Workload{Workload: w.String(), Strategy: "plain", Replicas: live.Replicas}
 		if slices.Contains(in.State.Generated, w.Ref()) {
