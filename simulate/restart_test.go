@@ -19,7 +19,7 @@ func TestRestart(t *testing.T) {
 	must(t, p.command("slow", []string{"v1", "3s"}))
 	must(t, p.command("restart", []string{"shop"}))
 	least := 2
-	for range 10 {
+	for range 15 {
 		p.settle()
 		for w, d := range p.cluster.Kube.Deployments {
 			ready := 0

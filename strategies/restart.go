@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
@@ -17,10 +16,18 @@ import (
 // restart is the restart of one workload, in progress or to come.
 type restart struct {
 	spec rollout.Spec
-	live rollout.ObservedWorkload
 	at   time.Time
 	left []rollout.Pod        // the pods to replace
 	now  []workloads.Eviction // the pods to delete now
+	due  time.Time            // when the next pod may be deleted; zero if that depends on other pods
+}
+
+// restartAt returns the requested time of a restart, or zero without a request.
+func restartAt(in Input, spec rollout.Spec) time.Time {
+	if s := in.State; s.Stable != nil && in.Promotion.Says(rollout.Restart, s.Stable.Hash) {
+		return rollout.Later(spec.RestartAt, in.Promotion.RestartAt)
+	}
+	return spec.RestartAt
 }
 
 // restarts returns the restarts that the Rollout documents or the promotion file request. It returns none unless the
@@ -31,20 +38,10 @@ func restarts(in Input) (all []restart) {
 		return nil
 	}
 	for _, spec := range in.Source.Specs {
-		r := restart{spec: spec, live: in.Observed.Workloads[spec.Workload], at: spec.RestartAt}
-		if s.Stable != nil && in.Promotion.Says(rollout.Restart, s.Stable.Hash) {
-			r.at = rollout.Later(r.at, in.Promotion.RestartAt)
-		}
-		if r.left, r.now = workloads.Restart(spec, r.live, r.at, in.Now); r.live.Synced && len(r.left) > 0 {
+		r, live := restart{spec: spec, at: restartAt(in, spec)}, in.Observed.Workloads[spec.Workload]
+		if r.left, r.now, r.due = workloads.Restart(spec, live, r.at, in.Now); live.Synced && len(r.left) > 0 {
 			all = append(all, r)
 		}
-	}
-	return all
-}
-
-func restarted(in Input) (all []workloads.Eviction) {
-	for _, r := range restarts(in) {
-		all = append(all, r.now...)
 	}
 	return all
 }
@@ -56,11 +53,7 @@ func Restarting(in Input) (text string, due time.Time) {
 	for _, r := range restarts(in) {
 		all = append(all, fmt.Sprintf("the restart of %s: %s created before %s", r.spec.Workload,
 			rollout.Count(len(r.left), "pod"), r.at.Format(time.RFC3339)))
-		next := r.at
-		if !in.Now.Before(r.at) {
-			next = workloads.ServesNext(in.Now, plan.MinReady(r.spec), r.live.Revisions...)
-		}
-		due = rollout.Soonest(due, next)
+		due = rollout.Soonest(due, r.due)
 	}
 	return strings.Join(all, "; "), due
 }

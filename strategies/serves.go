@@ -113,9 +113,12 @@ func rollingBackText(spec rollout.Spec, live rollout.ObservedWorkload, stable ro
 }
 
 // Evictions returns the pods that gitrollout must delete now, for a release or a restart.
-func Evictions(in Input) []workloads.Eviction {
+func Evictions(in Input) (all []workloads.Eviction) {
 	if in.State.Release == nil {
-		return restarted(in)
+		for _, r := range restarts(in) {
+			all = append(all, r.now...)
+		}
+		return all
 	}
 	v := workloads.View{Now: in.Now, Source: in.Source, Observed: in.Observed, Plans: in.plans}
 	return workloads.Evictions(workloads.Evicting{View: v, State: in.State, Release: in.renderOf(in.State.Release.Hash)})

@@ -9,16 +9,22 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// Restart returns the pods that were created before a restart, and the pods to delete now. Ready pods go within
-// maxUnavailable, and at least one at a time.
-func Restart(spec rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) (old []rollout.Pod, all []Eviction) {
-	if old = outdated(live, at); now.Before(at) {
-		return old, nil
+// apart is how much the clocks of gitrollout and the API server may differ. A pod that replaces a deleted pod is then
+// newer than the restart, and stays.
+const apart = 5 * time.Second
+
+// Restart returns the pods that were created before a restart, the pods to delete now, and when the next pod may be
+// deleted, or zero if that depends on other pods. Ready pods go within maxUnavailable, and at least one at a time.
+func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
+	old := outdated(live, at)
+	if due := at.Add(apart); now.Before(due) {
+		return old, nil, due
 	}
-	if !spec.OnNodes() && spec.MaxUnavailable.RoundDown(live.Replicas) >= live.Replicas {
-		spec.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods
+	if !s.OnNodes() && s.MaxUnavailable.RoundDown(live.Replicas) >= live.Replicas {
+		s.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods
 	}
-	return old, within(room(spec, live, now), spec.Workload, old)
+	next := ServesNext(now, plan.MinReady(s), live.Revisions...)
+	return old, within(room(s, live, now), s.Workload, old), next
 }
 
 // outdated returns the pods from before a restart in the order of their deletion: first pods that are not ready, then

@@ -70,7 +70,7 @@ func TestRestart(t *testing.T) {
 		spec := rollout.Spec{Workload: rollout.Workload{Name: "web", Kind: tc.kind}, MaxUnavailable: tc.most, MinReadySeconds: 1}
 		var got []string
 		live := podsOf(tc.pods, tc.replicas)
-		_, now := Restart(spec, live, restartAt, restartAt.Add(time.Hour))
+		_, now, _ := Restart(spec, live, restartAt, restartAt.Add(time.Hour))
 		for _, e := range now {
 			got = append(got, strings.TrimPrefix(e.Pod.Name, "web-"))
 		}
@@ -91,7 +91,7 @@ func TestRestartKeepsItsLimit(t *testing.T) {
 		live, now := podsOf(pods.String(), n), restartAt.Add(time.Hour)
 		serving := live.Revisions[0].Serving(now, time.Second)
 		ready := 0
-		old, deleted := Restart(spec, live, restartAt, now)
+		old, deleted, _ := Restart(spec, live, restartAt, now)
 		for _, e := range deleted {
 			if e.Pod.Terminating || !e.Pod.Created.Before(restartAt) {
 				t.Fatalf("%s: %s is deleted", pods.String(), e.Pod.Name)
