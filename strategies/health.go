@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // An app at rest is healthy when its desired pods are ready and no object reports a problem. A problem is recorded only
@@ -33,6 +34,7 @@ type Health struct {
 type Unhealthy struct {
 	Since time.Time
 	Ready int // the largest number of ready pods since then; a larger number is progress
+	Left  int // pods that a restart has yet to delete; another number is progress
 }
 
 // Seen returns the health after another observation. It is zero during a release, which has its own deadlines.
@@ -47,8 +49,8 @@ func (h Health) Seen(in Input) Health {
 	in.Health = next
 	for _, a := range unhealthy(in) {
 		seen, known := h.Unhealthy[a.ref]
-		if !known || a.ready > seen.Ready {
-			seen = Unhealthy{Since: in.Now, Ready: a.ready}
+		if !known || a.ready > seen.Ready || a.left != seen.Left {
+			seen = Unhealthy{Since: in.Now, Ready: a.ready, Left: a.left}
 		}
 		next.Unhealthy[a.ref] = seen
 	}
@@ -79,6 +81,7 @@ type ailment struct {
 	ref      rollout.Ref
 	why      string // text for users, which changes often
 	ready    int    // ready pods
+	left     int    // pods that a restart has yet to delete
 	deadline time.Duration
 }
 
@@ -119,13 +122,15 @@ func unhealthy(in Input) (all []ailment) {
 		if current.Ready() >= live.Replicas {
 			continue
 		}
-		a := ailment{ref: w.Ref(), ready: current.Ready(), deadline: healthDeadline}
+		spec, staged := in.Source.Spec(w)
+		left, _, _ := workloads.Restart(spec, live, restartAt(in, spec), in.Now)
+		a := ailment{ref: w.Ref(), ready: current.Ready(), left: len(left), deadline: healthDeadline}
 		pods := "pods"
 		if slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Ready() > 0 }) {
 			pods = "new pods" // pods of other versions are ready as well
 		}
 		a.why = withProblem(fmt.Sprintf("%d of %d %s are ready", a.ready, live.Replicas, pods), current.Problem)
-		if spec, staged := specOf(in, w); staged && spec.ProgressDeadlineSeconds > 0 {
+		if staged && spec.ProgressDeadlineSeconds > 0 {
 			a.deadline = time.Duration(spec.ProgressDeadlineSeconds) * time.Second
 		}
 		all = append(all, a)
@@ -149,7 +154,7 @@ func unhealthy(in Input) (all []ailment) {
 
 // isCounted reports whether a workload is judged by its pods. Without a Rollout document, only Deployments are.
 func isCounted(in Input, w rollout.Workload) bool {
-	_, staged := specOf(in, w)
+	_, staged := in.Source.Spec(w)
 	return staged || w.Kind == ""
 }
 
@@ -159,13 +164,6 @@ func wantedHash(in Input, w rollout.Workload) rollout.Hash {
 		return ""
 	}
 	return in.Source.Templates[w]
-}
-
-func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {
-	if in.Source == nil {
-		return rollout.Spec{}, false
-	}
-	return in.Source.Spec(w)
 }
 
 // withHealth records after a deadline that an app at rest is unhealthy, and after a minute that it is healthy again.

@@ -3,6 +3,7 @@ package strategies
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,17 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			return in
 		}
 	}
+	// One of five pods is always missing. The restart deletes a pod each minute, the given number of times, and two hours are not enough.
+	restarting := func(deletes int) func(int) Input {
+		return func(i int) Input {
+			in := resting(4)
+			in.Source = &rollout.Render{Digest: "d", Specs: []rollout.Spec{{Workload: web, RestartAt: noon, ProgressDeadlineSeconds: 100}}}
+			changeLive(&in, web, func(live *rollout.ObservedWorkload) {
+				live.Revisions[0].Members = slices.Repeat([]rollout.Pod{{Created: noon.Add(-time.Hour)}}, 100-min(i/60, deletes))
+			})
+			return in
+		}
+	}
 	job := rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}
 	elsewhere := job
 	elsewhere.Namespace = "another"
@@ -89,6 +101,8 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 		"pods crash in a circle": {func(i int) Input { return resting(i % 5) }, "604 shop degraded: Deployment shop/web: 4 of 5 pods are ready"},
 		"all are ready for a moment, again and again": {func(i int) Input { return resting(5 * (i / 50 % 2)) }, ""},
 		"one more is ready every five minutes":        {func(i int) Input { return resting(min(5, i/300)) }, ""},
+		"a restart that is longer than the deadline":  {restarting(99), ""},
+		"a restart whose new pods are not ready":      {restarting(3), "280 shop degraded: Deployment shop/web: 4 of 5 pods are ready"},
 		"texts that differ": {func(i int) Input {
 			in := resting(0)
 			in.Observed.Workloads[web].Revisions[0].Problem = fmt.Sprintf("restarted %d times", i)

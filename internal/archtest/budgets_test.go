@@ -29,7 +29,7 @@ var budgets = map[string]budget{
 	"render":     {9_692, 106},
 	"rollout":    {6_422, 513},
 	"simulate":   {3_506, 98},
-	"strategies": {7_880, 206},
+	"strategies": {7_868, 206},
 	"traffic":    {3_984, 23},
 	"views":      {7_259, 192},
 }
