@@ -33,10 +33,11 @@ const oldestKubernetes = 25
 
 // App is an app that is in Git or has a record on the state branch.
 type App struct {
-	Name   string
-	Known  bool            // the app's record has a stable version, because gitrollout has adopted the app
-	Render *rollout.Render // nil if the app cannot be rendered
-	Has    []rollout.Ref   // the objects in the app's record, which gitrollout has applied
+	Name     string
+	Known    bool            // the app's record has a stable version, because gitrollout has adopted the app
+	Render   *rollout.Render // nil if the app cannot be rendered
+	Has      []rollout.Ref   // the objects in the app's record, which gitrollout has applied
+	Restarts bool            // the promotion file restarts the app's pods
 
 	Encrypted map[string][]byte // key: file in Render.Unopened; value: content
 }
@@ -245,7 +246,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 			as("", w.Namespace, "events.k8s.io", "events", "create")
 		}
 		for _, spec := range app.Render.Specs {
-			needsOfRelease(spec, account, as)
+			needsOfRelease(spec, account, app.Restarts, as)
 		}
 	}
 	for _, ref := range app.Has { // an error means that the kind is gone, so there is nothing to prune
@@ -254,7 +255,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 }
 
 // needsOfRelease adds the rights that releases of a workload need, except for the rights to write the app's objects.
-func needsOfRelease(spec rollout.Spec, account string, as wants) {
+func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
 		as("", namespace, "discovery.k8s.io", "endpointslices", "list")
@@ -264,7 +265,7 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	}
 	p := spec.Partition
 	// gitrollout deletes pods for a restart, and unready pods of workloads whose controllers do not replace such pods.
-	if spec.Workload.Kind != "" && (p == nil || p.Ordered) || !spec.RestartAt.IsZero() {
+	if spec.Workload.Kind != "" && (p == nil || p.Ordered) || restarts || !spec.RestartAt.IsZero() {
 		as("", namespace, "", "pods", "delete")
 	}
 	for _, m := range spec.Metrics() {

@@ -16,7 +16,7 @@ func object(version, kind, namespace string) rollout.Object {
 }
 
 // TestRoles checks the roles for an app whose objects gitrollout's own account writes, and for an app with its own service account. The
-// roles also allow the Jobs of analyses and hooks.
+// roles also allow the Jobs of analyses and hooks, and a restart that the first app requests.
 func TestRoles(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
@@ -27,7 +27,7 @@ func TestRoles(t *testing.T) {
 	migration := object("batch/v1", "Job", "edge")
 	migration.Map("metadata")["annotations"] = map[string]any{"helm.sh/hook": "pre-upgrade", rollout.AnnotationHookLog: "record"}
 	apps := []App{
-		{Name: "shop", Render: &rollout.Render{
+		{Name: "shop", Restarts: true, Render: &rollout.Render{
 			App: rollout.App{Name: "shop", ServiceAccount: "shop/deployer"}, Objects: []rollout.Object{object("apps/v1", "Deployment", "shop")},
 			Templates: map[rollout.Workload]rollout.Hash{web: "h1-a"},
 			Specs: []rollout.Spec{{Workload: web, Canary: &rollout.Canary{Steps: []rollout.Step{
@@ -64,6 +64,7 @@ func TestRoles(t *testing.T) {
 		"- apiGroups: [\"batch\"]\n  resources: [jobs]\n  verbs: [create, delete, get]\n" +
 		bound("Role", "gitrollout", ", namespace: edge", "gitrollout", "gitrollout") +
 		head("Role", "gitrollout", ", namespace: shop") +
+		"- apiGroups: [\"\"]\n  resources: [pods]\n  verbs: [delete]\n" +
 		"- apiGroups: [\"\"]\n  resources: [serviceaccounts]\n  resourceNames: [deployer]\n  verbs: [impersonate]\n" +
 		"- apiGroups: [\"events.k8s.io\"]\n  resources: [events]\n  verbs: [create]\n" +
 		bound("Role", "gitrollout", ", namespace: shop", "gitrollout", "gitrollout") +
