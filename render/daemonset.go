@@ -23,6 +23,8 @@ func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, othe
 	refuseType(o, other)
 }
 
+const rollingUpdate = "spec.updateStrategy.rollingUpdate" // of a StatefulSet or DaemonSet
+
 // nodesElsewhere is the error for a nodeOrder on another kind of workload.
 const nodesElsewhere = "nodes can be chosen only for a DaemonSet of apps/v1"
 
@@ -42,23 +44,7 @@ func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 			own.Fail(s.field, "leave it out", "is %q, but the node determines which pod of a DaemonSet gets a request", *s.name)
 		}
 	}
-	form := struct {
-		MaxUnavailable *podAmount     `json:"maxUnavailable"`
-		MaxSurge       *podAmount     `json:"maxSurge"`
-		Rest           map[string]any `json:"*"`
-	}{}
-	const at = "spec.updateStrategy.rollingUpdate"
-	other.Read(at, o.Map("spec", "updateStrategy", "rollingUpdate"), &form)
-	switch m := form.MaxUnavailable; {
-	case m == nil:
-	case m.Percent && m.Value > 100:
-		other.Fail(at+".maxUnavailable", "write 100% or less", "is %s, which is more than all nodes", m)
-	case m.Value == 0 && (form.MaxSurge == nil || form.MaxSurge.Value == 0):
-		other.Fail(at+".maxUnavailable", "write 1 or more", "is %s, without a maxSurge, so no pod could be replaced", m)
-	default:
-		d.spec.MaxUnavailable = m.Amount
-	}
-	if d.spec.MaxUnavailable.Value == 0 {
+	if d.mergeUnavailable(o, rollingUpdate, other); d.spec.MaxUnavailable.Value == 0 {
 		d.spec.MaxUnavailable = rollout.Amount{Value: 1}
 	}
 }

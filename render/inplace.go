@@ -52,6 +52,24 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
+// mergeUnavailable reads maxUnavailable at a path. If it is missing, all pods of a workload with ordinals must serve.
+func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.Reader) {
+	if p := d.spec.Partition; p != nil && !p.Ordered {
+		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the default of the built-in kind
+	}
+	form := deployStrategy{}.RollingUpdate // the same fields
+	other.Read(at, rollout.In(o, at), &form)
+	switch m := form.MaxUnavailable; {
+	case m == nil:
+	case m.Percent && m.Value > 100:
+		other.Fail(at+".maxUnavailable", "write 100% or less", "is %s, which is more than all pods", m)
+	case m.Value == 0 && (form.MaxSurge == nil || form.MaxSurge.Value == 0):
+		other.Fail(at+".maxUnavailable", "write 1 or more", "is %s, without a maxSurge, so no pod could be replaced", m)
+	default:
+		d.spec.MaxUnavailable = m.Amount
+	}
+}
+
 // refuseWeights refuses settings that need weights of requests. In place, a weight is always a share of the pods.
 func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
 	const why = ", but if pods are replaced in place, a weight is a share of the pods"

@@ -39,10 +39,18 @@ func (a *assembly) describe(d *document) error {
 // mergePartitioned reads the strategy of a workload with a partition. Its updateStrategy says how pods are replaced.
 func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	p := d.spec.Partition
+	at := p.Partition[:strings.LastIndex(p.Partition, ".")]
 	if p.Nodes != "" {
 		d.mergeNodes(o, own, other)
 	} else {
-		d.mergePods(own)
+		inPlace{
+			second: "the partition stages the only set", beside: "beside the pods that its partition counts",
+			experiment: "that its own controller moves", replaced: "as its own updateStrategy says",
+			change: "set it in spec.updateStrategy of the " + p.Kind,
+		}.refuse(d, own)
+	}
+	if p.Nodes == "" && p.Unavailable != nil {
+		d.mergeUnavailable(o, at, other)
 	}
 	if o.APIVersion() != p.APIVersion {
 		own.Fail("spec.workloadRef.apiVersion", "write the apiVersion of the manifest", "is %q, but the %s uses %q",
@@ -55,23 +63,13 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 	if p.Only != "" && rollout.In(o, p.Only) != nil {
 		other.Fail(p.Only, "leave it out", "is set, but pods outside this selection would keep the old version forever")
 	}
-	paused := p.Partition[:strings.LastIndex(p.Partition, ".")] + ".paused"
-	if rollout.In(o, paused) == true {
-		other.Fail(paused, "leave it out, and use the Rollout's spec.paused", "is true, so that no pod would be moved")
+	if rollout.In(o, at+".paused") == true {
+		other.Fail(at+".paused", "leave it out, and use the Rollout's spec.paused", "is true, so that no pod would be moved")
 	}
 	if kind := rollout.In(o, "spec.updateStrategy.type"); kind == "OnDelete" {
 		other.Fail("spec.updateStrategy.type", "leave it out, or remove the Rollout",
 			"is %v: a pod would be replaced only after its deletion", kind)
 	}
-}
-
-// mergePods refuses the settings of a Rollout that do not work with a partition.
-func (d *document) mergePods(own *rollout.Reader) {
-	inPlace{
-		second: "the partition stages the only set", beside: "beside the pods that its partition counts",
-		experiment: "that its own controller moves", replaced: "as its own updateStrategy says",
-		change: "set it in spec.updateStrategy of the " + d.spec.Partition.Kind,
-	}.refuse(d, own)
 }
 
 // mergeMinReady returns minReadySeconds. A kind with a partition has this setting at the path p.MinReady.

@@ -86,3 +86,31 @@ func TestCloneSetWithoutADocument(t *testing.T) {
 		t.Errorf("it is %+v of %v", r.Specs, r.Templates)
 	}
 }
+
+// TestMaxUnavailableOfAnUpdateStrategy checks how many pods may be missing. Without the field, CloneSets have Kruise's default, and no pod
+// with an ordinal may be missing. The field of a configured kind is unknown.
+func TestMaxUnavailableOfAnUpdateStrategy(t *testing.T) {
+	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.updateStrategy.partition",
+		MinReady: "spec.minReadySeconds"}
+	app := demo
+	app.Workloads = rollout.PartitionedText([]rollout.Partitioned{games})
+	const sets, clones, rolling = "apps.kruise.io/v1beta1 StatefulSet", "apps.kruise.io/v1alpha1 CloneSet", "{rollingUpdate: {maxUnavailable: 2}}"
+	for name, tc := range map[string]struct{ kind, updateStrategy, want string }{
+		"StatefulSet":              {"apps/v1 StatefulSet", rolling, "2"},
+		"StatefulSet, default":     {"apps/v1 StatefulSet", "{}", "0"},
+		"Kruise's, default":        {sets, "{}", "0"},
+		"Kruise's":                 {sets, rolling, "2"},
+		"CloneSet, default":        {clones, "{}", "20%"},
+		"CloneSet":                 {clones, "{maxUnavailable: 30%}", "30%"},
+		"CloneSet, with surplus":   {clones, "{maxUnavailable: 0, maxSurge: 1}", "0"},
+		"CloneSet of v1beta1":      {"apps.kruise.io/v1beta1 CloneSet", rolling, "2"},
+		"a field that may be else": {"example.com/v1 GameServerSet", "{maxUnavailable: no}", "0"},
+	} {
+		apiVersion, kind, _ := strings.Cut(tc.kind, " ")
+		files := ofKind(apiVersion, kind, "{canary: {}}", "  updateStrategy: "+tc.updateStrategy+"\n")
+		r := mustRender(t, New(InProcess{}), files, app)
+		if len(r.Specs) != 1 || r.Specs[0].MaxUnavailable.String() != tc.want {
+			t.Errorf("%s: %+v, want %s missing pods", name, r.Specs, tc.want)
+		}
+	}
+}

@@ -142,6 +142,12 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 			"is set, but "+nodesElsewhere)
 	}
 	kind.merge(d, o, from, own, other)
+	if c := d.spec.Canary; c != nil && c.ReplicaProgressThreshold != nil && d.spec.MaxUnavailable.Value == 0 &&
+		d.workload.Kind != "" { // a Deployment has 0 only on purpose
+		own.Fail(canaryPath+".replicaProgressThreshold",
+			"leave it out, or set maxUnavailable in spec.updateStrategy of a StatefulSet or CloneSet",
+			"is given, but all pods of a setWeight step must serve: maxUnavailable of the %s is 0 or unknown", o.Kind())
+	}
 }
 
 // mergeReplicas returns the number of replicas, or nil if no manifest sets it, because an autoscaler may then set it.

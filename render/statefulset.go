@@ -9,9 +9,10 @@ func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, ot
 		experiment: "without their names and volumes", replaced: "one at a time", change: "leave it out",
 	}.refuse(d, own)
 	refuseType(o, other)
-	if partition := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]; partition != nil {
-		other.Fail("spec.updateStrategy.rollingUpdate.partition", "leave it out: the steps of the Rollout "+
-			"set the number of pods", "is %v, and the Rollout sets it at each step", partition)
+	d.mergeUnavailable(o, rollingUpdate, other)
+	if partition := rollout.In(o, rollingUpdate+".partition"); partition != nil {
+		other.Fail(rollingUpdate+".partition", "leave it out: the steps of the Rollout set the number of pods",
+			"is %v, and the Rollout sets it at each step", partition)
 	}
 }
 
