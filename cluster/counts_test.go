@@ -41,7 +41,8 @@ func TestPartitionIsRead(t *testing.T) {
 		"spec":     map[string]any{"replicas": int64(5), "ordinals": map[string]any{"start": int64(2)}},
 		"status": map[string]any{"observedGeneration": int64(6), "replicas": int64(4), "updatedReplicas": int64(3),
 			"updatedReadyReplicas": int64(2), "availableReplicas": int64(1), "currentRevision": "a", "updateRevision": "b"}})
-	want := workload{generation: 7, observed: 6, replicas: 5, total: 4, updated: 3, updatedReady: 2, available: 1, base: "a", update: "b", first: 2}
+	want := workload{generation: 7, observed: 6, replicas: 5, total: 4, updated: 3, updatedReady: 2, available: 1, base: "a",
+		update: "b", first: 2}
 	compare.Check(t, want, *got)
 }
 

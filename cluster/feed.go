@@ -187,7 +187,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await waits for the first list. It returns an error after a receive from end, or immediately if the error is permanent.
+// await waits for the first list. It returns an error after a receive from end, or at once if the error is permanent.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()

@@ -94,7 +94,8 @@ func TestMaxUnavailableOfAnUpdateStrategy(t *testing.T) {
 		MinReady: "spec.minReadySeconds"}
 	app := demo
 	app.Workloads = rollout.PartitionedText([]rollout.Partitioned{games})
-	const sets, clones, rolling = "apps.kruise.io/v1beta1 StatefulSet", "apps.kruise.io/v1alpha1 CloneSet", "{rollingUpdate: {maxUnavailable: 2}}"
+	const sets, clones = "apps.kruise.io/v1beta1 StatefulSet", "apps.kruise.io/v1alpha1 CloneSet"
+	const rolling = "{rollingUpdate: {maxUnavailable: 2}}"
 	for name, tc := range map[string]struct{ kind, updateStrategy, want string }{
 		"StatefulSet":              {"apps/v1 StatefulSet", rolling, "2"},
 		"StatefulSet, default":     {"apps/v1 StatefulSet", "{}", "0"},

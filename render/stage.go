@@ -134,8 +134,8 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	}
 	kind := d.merger()
 	if c := d.spec.Canary; c != nil && c.Rebalance && !kind.ordinals {
-		own.Fail(canaryPath+".rebalance", "leave it out", "is true, but the feature needs ordinals, and the pods of a %s have none",
-			o.Kind())
+		own.Fail(canaryPath+".rebalance", "leave it out",
+			"is true, but needs ordinals, and the pods of a %s have none", o.Kind())
 	}
 	if c := d.spec.Canary; c != nil && len(c.NodeOrder) > 0 && !kind.nodes {
 		own.Fail(canaryPath+".nodeOrder", "leave it out: the workload's controller chooses the nodes",
@@ -145,8 +145,8 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	if c := d.spec.Canary; c != nil && c.ReplicaProgressThreshold != nil && d.spec.MaxUnavailable.Value == 0 &&
 		d.workload.Kind != "" { // a Deployment has 0 only on purpose
 		own.Fail(canaryPath+".replicaProgressThreshold",
-			"leave it out, or set maxUnavailable in spec.updateStrategy of a StatefulSet or CloneSet",
-			"is given, but all pods of a setWeight step must serve: maxUnavailable of the %s is 0 or unknown", o.Kind())
+			"leave it out, or set maxUnavailable in spec.updateStrategy of the workload if its kind has the field",
+			"is set, but all pods of a setWeight step must serve: maxUnavailable of the %s is 0 or unknown", o.Kind())
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRestarts checks when a request of five seconds ago restarts pods: the clocks of gitrollout and the API server may differ by that much.
-// Ten pods of web were created before the request, and 2 may be missing.
+// TestRestarts checks when a request of five seconds ago restarts pods. The clocks of gitrollout and the API server may differ by five
+// seconds. Ten pods of web were created before the request, and 2 may be missing.
 func TestRestarts(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 10 })
 	stable := h.at(commitID(0)).Release()

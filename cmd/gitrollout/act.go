@@ -34,8 +34,8 @@ nothing; --selector skips such apps, and lists them.`
 
 func (c *pushCommand) register(cmd *cobra.Command) {
 	c.registerPush(cmd)
-	register(cmd, &c.apps)
-	cmd.Long += aboutSeveral
+	c.apps.register(cmd)
+	cmd.Long, cmd.ValidArgsFunction = cmd.Long+aboutSeveral, c.completeSeveral()
 }
 
 func (c *pushCommand) registerPush(cmd *cobra.Command) {
@@ -167,7 +167,7 @@ controller, at this version and once.`,
 		"adopt the app even if another controller manages its objects")
 	cmd.Flags().StringVar(&a.Through, "through", "",
 		"open all gates up to this `step`: its name, or its number as get shows it")
-	complete(cmd, "through", stepNames)
+	s.complete(cmd, "through", stepNames)
 	return cmd
 }
 

@@ -47,8 +47,7 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // ends the watches
-	source := sourceOptions{cluster: g.source.cluster}
-	v, err := openClusterView(ctx, source, g.target, func() {}, "--break-glass", g.streams)
+	v, err := openClusterView(ctx, func() {}, "--break-glass", g.streams)
 	if err != nil {
 		return err
 	}

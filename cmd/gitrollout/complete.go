@@ -13,25 +13,27 @@ import (
 )
 
 // completion completes an argument from the list that the function values returns. Without Git, the list is empty.
-func completion(values func(w *console.Session, args []string) []string) cobra.CompletionFunc {
+func (s streams) completion(values func(w *console.Session, args []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
-		if w := quietWorld(cmd); w != nil {
+		if w := s.quietWorld(cmd.Context()); w != nil {
 			found = values(w, args)
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-func completeApps() cobra.CompletionFunc { return completeNames((*console.Session).Names, 1) }
+func (s streams) completeApps() cobra.CompletionFunc {
+	return s.completeNames((*console.Session).Names, 1)
+}
 
 // completeSeveral completes the names of apps that are not on the command line yet.
-func completeSeveral() cobra.CompletionFunc {
-	return completeNames((*console.Session).Names, math.MaxInt)
+func (s streams) completeSeveral() cobra.CompletionFunc {
+	return s.completeNames((*console.Session).Names, math.MaxInt)
 }
 
 // completeNames completes at most "most" arguments with the names that are not on the command line yet.
-func completeNames(names func(*console.Session) []string, most int) cobra.CompletionFunc {
-	return completion(func(w *console.Session, args []string) []string {
+func (s streams) completeNames(names func(*console.Session) []string, most int) cobra.CompletionFunc {
+	return s.completion(func(w *console.Session, args []string) []string {
 		if len(args) >= most {
 			return nil
 		}
@@ -39,26 +41,15 @@ func completeNames(names func(*console.Session) []string, most int) cobra.Comple
 	})
 }
 
-func complete(cmd *cobra.Command, flag string, values func(w *console.Session, args []string) []string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, completion(values)) // returns an error only for an unknown flag
+func (s streams) complete(cmd *cobra.Command, flag string, values func(w *console.Session, args []string) []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, s.completion(values)) // returns an error only for an unknown flag
 }
 
-// quietWorld opens a session with the flags of a command. It prints nothing, and returns nil after an error.
-func quietWorld(cmd *cobra.Command) *console.Session {
-	text := func(name string) string {
-		if f := cmd.Flags().Lookup(name); f != nil {
-			return f.Value.String()
-		}
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
+// quietWorld opens a session with the global options. It prints nothing, and returns nil after an error.
+func (s streams) quietWorld(ctx context.Context) *console.Session {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	w, err := openWorld(ctx, &sourceOptions{
-		repo: text("repo"), branch: text("branch"), cluster: text("cluster"), credentialOptions: credentialOptions{
-			sshKey: text("ssh-key"), knownHosts: text("known-hosts"), ca: text("git-ca"), cert: text("git-cert"),
-			key: text("git-key"), proxy: text("git-proxy"),
-		},
-	}, streams{out: io.Discard, err: io.Discard})
+	w, err := openWorld(ctx, &s.source, streams{out: io.Discard, err: io.Discard})
 	if err != nil {
 		return nil
 	}

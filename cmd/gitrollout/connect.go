@@ -16,11 +16,8 @@ const connectTimeout = 15 * time.Second
 
 // connect sets a session's client of the cluster. Until ctx ends, the client watches the cluster, and calls "changed"
 // for each app whose objects change. connect returns an error if the cluster is unreachable or has another uid.
-func connect(
-	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
-) error {
-	var err error
-	w.Client, err = watchCluster(ctx, target, optionsOf(w, target, changed), s)
+func connect(ctx context.Context, w *console.Session, changed func(app string), s streams) (err error) {
+	w.Client, err = watchCluster(ctx, optionsOf(w, s.target, changed), s)
 	return err
 }
 
@@ -38,8 +35,8 @@ func optionsOf(w *console.Session, target clusterOptions, changed func(app strin
 }
 
 // watchCluster returns a client whose caches are synced. If o.UID is set and the cluster has another uid, it fails.
-func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options, s streams) (*cluster.Client, error) {
-	config, err := target.config()
+func watchCluster(ctx context.Context, o cluster.Options, s streams) (*cluster.Client, error) {
+	config, err := s.target.config()
 	if err != nil {
 		return nil, err
 	}
@@ -84,22 +81,22 @@ func (o *clusterOptions) dryRunner() (*cluster.DryRunner, error) {
 }
 
 // lookAt calls connect for a read-only command. If the user lacks rights, it reads fewer namespaces, and skips the uid.
-func lookAt(ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams) error {
-	err := connect(ctx, w, target, changed, s)
+func lookAt(ctx context.Context, w *console.Session, changed func(app string), s streams) error {
+	err := connect(ctx, w, changed, s)
 	if !cluster.IsForbidden(err) {
 		return err
 	}
-	names := target.namespaces
+	names := s.target.namespaces
 	if len(names) == 0 {
 		names = console.Namespaces(w.Apps, w.States)
 	}
 	if len(names) == 0 {
-		names = target.ownNamespaces()
+		names = s.target.ownNamespaces()
 	}
-	config, _ := target.config() // connect has already read it, so there is no error
-	o := optionsOf(w, target, changed)
+	config, _ := s.target.config() // connect has already read it, so there is no error
+	o := optionsOf(w, s.target, changed)
 	o.UID, o.Namespaces = "", cluster.Readable(ctx, config, names)
-	client, failed := watchCluster(ctx, target, o, s)
+	client, failed := watchCluster(ctx, o, s)
 	if failed != nil {
 		return err
 	}
@@ -109,13 +106,11 @@ func lookAt(ctx context.Context, w *console.Session, target clusterOptions, chan
 }
 
 // tryConnect calls lookAt for a command that also works without a cluster. It fails only if --context is invalid.
-func tryConnect(
-	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
-) error {
-	if _, err := target.config(); err != nil && target.context != "" {
+func tryConnect(ctx context.Context, w *console.Session, changed func(app string), s streams) error {
+	if _, err := s.target.config(); err != nil && s.target.context != "" {
 		return err
 	}
-	if err := lookAt(ctx, w, target, changed, s); err != nil {
+	if err := lookAt(ctx, w, changed, s); err != nil {
 		w.Note = "shown from Git alone; pods are not observed: " + err.Error()
 	}
 	return nil

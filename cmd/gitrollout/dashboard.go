@@ -167,7 +167,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 		return err
 	}
 	changed := make(chan struct{}, 1)
-	if err := tryConnect(ctx, w, c.target, func(string) { poke(changed) }, c.streams); err != nil {
+	if err := tryConnect(ctx, w, func(string) { poke(changed) }, c.streams); err != nil {
 		return err
 	}
 	records.Watch(w.Client, w.Within, w.Note)

@@ -41,7 +41,7 @@ none but an object cannot be read.`,
 		Example: `  gitrollout diff
   gitrollout diff shop --context prod-eu`,
 		Args:              atMostOne("app"),
-		ValidArgsFunction: completeApps(),
+		ValidArgsFunction: s.completeApps(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
 	c.color.register(cmd)
@@ -59,7 +59,7 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := lookAt(ctx, w, c.target, nil, c.streams); err != nil {
+	if err := lookAt(ctx, w, nil, c.streams); err != nil {
 		return err
 	}
 	if w.Note != "" {

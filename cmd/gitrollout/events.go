@@ -33,7 +33,7 @@ the right to list events, a note names this right, and the transitions are shown
 		Example: `  gitrollout events shop
   gitrollout events shop -o json | jq -r '.releases[].transitions[] | select(.type == "Warning") | .text'`,
 		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeApps(),
+		ValidArgsFunction: s.completeApps(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	c.color.register(cmd)
@@ -47,7 +47,7 @@ func (c *eventsCommand) run(ctx context.Context, name string) error {
 		err = c.target.limit(w, name)
 	}
 	if err == nil {
-		err = tryConnect(ctx, w, c.target, nil, c.streams)
+		err = tryConnect(ctx, w, nil, c.streams)
 	}
 	if err != nil {
 		return err

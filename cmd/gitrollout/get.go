@@ -74,7 +74,7 @@ something changed, and with -o wide everything.`,
   gitrollout get shop -w
   gitrollout get shop -o json | jq -r .phase`,
 		Args:              atMostOne("app"),
-		ValidArgsFunction: completeApps(),
+		ValidArgsFunction: s.completeApps(),
 		RunE:              c.run,
 	}
 	c.register(cmd)

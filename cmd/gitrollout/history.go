@@ -39,7 +39,7 @@ transition, each hook and each metric, too.`,
   gitrollout history shop --limit 3 -o wide
   gitrollout history shop -o json | jq -r '.releases[] | select(.outcome == "rejected") | .reason'`,
 		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeApps(),
+		ValidArgsFunction: s.completeApps(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	c.output.register(cmd, "json", "yaml", "wide")

@@ -32,7 +32,7 @@ below a line that counts all.`,
   gitrollout list 'shop-*' --phase Paused,Degraded
   gitrollout list -n shop -l team=checkout --sort age
   gitrollout list -o json | jq -r '.apps[] | select(.phase != "Healthy") | .app'`,
-		ValidArgsFunction: completeApps(),
+		ValidArgsFunction: s.completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Names = args
 			if err := f.Check(); err != nil {
@@ -52,7 +52,7 @@ below a line that counts all.`,
 		},
 	}
 	c.register(cmd)
-	registerFilter(cmd, f)
+	c.registerFilter(cmd, f)
 	cmd.Flags().StringVarP(&selector, "selector", "l", "",
 		"only apps whose workloads have these `labels`: team=pay,tier!=batch")
 	return cmd
@@ -70,7 +70,7 @@ func labelled(selector string) (func(map[string]string) bool, error) {
 	return func(of map[string]string) bool { return parsed.Matches(labels.Set(of)) }, nil
 }
 
-func registerFilter(cmd *cobra.Command, f *terminal.Filter) {
+func (s streams) registerFilter(cmd *cobra.Command, f *terminal.Filter) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.Namespace, "namespace", "n", "", "only apps in this `namespace`")
 	flags.StringSliceVar(&f.Phases, "phase", nil, "only apps in this `phase`, or in several: Paused,Degraded")
@@ -79,6 +79,6 @@ func registerFilter(cmd *cobra.Command, f *terminal.Filter) {
 	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, image, commit, author, subject or reason")
 	flags.StringVar(&f.Sort, "sort", "",
 		"name, namespace, age (newest first), or urgency: apps with problems first (default: name; with --watch on a terminal: urgency)")
-	complete(cmd, "phase", func(*console.Session, []string) []string { return terminal.PhaseNames() })
-	complete(cmd, "sort", func(*console.Session, []string) []string { return terminal.OrderNames() })
+	s.complete(cmd, "phase", func(*console.Session, []string) []string { return terminal.PhaseNames() })
+	s.complete(cmd, "sort", func(*console.Session, []string) []string { return terminal.OrderNames() })
 }

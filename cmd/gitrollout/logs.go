@@ -51,7 +51,7 @@ Your own rights count: the ClusterRole view in the app's namespaces is enough.`,
   gitrollout logs shop --stable --since 10m
   gitrollout logs shop --tail -1 | grep -i error`,
 		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeApps(),
+		ValidArgsFunction: s.completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("tail") {
 				c.tail = defaultTail
@@ -129,7 +129,7 @@ func (c *logsCommand) run(ctx context.Context, name string) error {
 func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewer, *cluster.Client, error) {
 	w, err := openWorld(ctx, &c.source, c.streams)
 	if errors.Is(err, git.ErrUnreachable) || errors.Is(err, git.ErrAuth) {
-		v, clusterErr := openClusterView(ctx, c.source, c.target, told, err.Error(), c.streams)
+		v, clusterErr := openClusterView(ctx, told, err.Error(), c.streams)
 		if clusterErr != nil {
 			return nil, nil, err
 		}
@@ -141,7 +141,7 @@ func (c *logsCommand) open(ctx context.Context, name string, told func()) (viewe
 	if err := c.target.limit(w, name); err != nil {
 		return nil, nil, err
 	}
-	err = lookAt(ctx, w, c.target, func(app string) { w.Touch(app); told() }, c.streams)
+	err = lookAt(ctx, w, func(app string) { w.Touch(app); told() }, c.streams)
 	return w, w.Client, err
 }
 

@@ -49,7 +49,7 @@ run it again.`,
 		Example: `  gitrollout remove shop --dry-run
   gitrollout remove shop`,
 		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeNames((*console.Session).Unlisted, 1),
+		ValidArgsFunction: s.completeNames((*console.Session).Unlisted, 1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	c.register(cmd)

@@ -34,7 +34,7 @@ the cluster.`,
   gitrollout render shop --commit HEAD~3
   gitrollout render shop --with-state | kubectl diff --server-side -f -`,
 		Args:              atMostOne("app"),
-		ValidArgsFunction: completeApps(),
+		ValidArgsFunction: s.completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.withState && c.commit != "" {
 				return usagef("--with-state and --commit exclude each other: the state names the commit")
@@ -68,7 +68,7 @@ func (c *renderCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if c.withState {
-		if err := tryConnect(ctx, w, c.target, nil, c.streams); err != nil {
+		if err := tryConnect(ctx, w, nil, c.streams); err != nil {
 			return err
 		}
 	}

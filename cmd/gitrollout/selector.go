@@ -22,7 +22,7 @@ type appOptions struct {
 }
 
 func (o *appOptions) register(cmd *cobra.Command) {
-	cmd.Args, cmd.ValidArgsFunction = o.check, completeSeveral()
+	cmd.Args = o.check
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "",
 		"instead of names: the apps whose workloads have these `labels`: team=pay,tier!=batch")
 }

@@ -38,7 +38,7 @@ cluster, the error names them, and --propose lists them in the proposal.`,
 		Example: `  gitrollout set image shop web=v2
   gitrollout set image shop web=ghcr.io/acme/web:v2 migrate=v2 --dry-run
   gitrollout set image shop web=@sha256:<64 digits> --propose shop-v2`,
-		ValidArgsFunction: completeImages,
+		ValidArgsFunction: s.completeImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usagef("%s takes an app and NAME=TAG; see: %s --help", cmd.CommandPath(), cmd.CommandPath())
@@ -66,11 +66,11 @@ cluster, the error names them, and --propose lists them in the proposal.`,
 }
 
 // completeImages completes the first argument with apps, and the others with the app's containers and images.
-func completeImages(cmd *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
+func (s streams) completeImages(cmd *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return completeApps()(cmd, args, last)
+		return s.completeApps()(cmd, args, last)
 	}
-	names, directive := completion(func(w *console.Session, args []string) (names []string) {
+	names, directive := s.completion(func(w *console.Session, args []string) (names []string) {
 		if head := w.Head(w.Apps[args[0]]); head.Render != nil {
 			names = slices.Sorted(maps.Keys(images.Names(head.Render)))
 		}

@@ -57,7 +57,7 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.Session
 			w.Config().StateBranch, w.Cluster)
 	}
 	if cluster {
-		err = connect(ctx, w, c.target, nil, c.streams)
+		err = connect(ctx, w, nil, c.streams)
 	}
 	return w, who, err
 }
@@ -104,7 +104,7 @@ it names: look at the record with --dry-run, and run gitrollout diff afterwards.
 		Example: `  gitrollout state repair shop --dry-run
   gitrollout state repair shop --from 1f0c3d2`,
 		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeApps(),
+		ValidArgsFunction: s.completeApps(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.repair(cmd.Context(), args[0], from)
 		},
@@ -161,7 +161,7 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 	}
 	was := w.UID
 	w.UID = "" // without a uid, connect accepts any cluster
-	if err := connect(ctx, w, c.target, nil, c.streams); err != nil {
+	if err := connect(ctx, w, nil, c.streams); err != nil {
 		return err
 	}
 	uid, err := w.Client.UID(ctx)

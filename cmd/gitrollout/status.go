@@ -64,6 +64,7 @@ It reads Git alone. The other exit codes: gitrollout help exit-codes.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
 	c.apps.register(cmd)
+	cmd.ValidArgsFunction = s.completeSeveral()
 	c.output.register(cmd, "json", "yaml")
 	flags := cmd.Flags()
 	flags.BoolVar(&c.wait, "wait", false, "wait for the end of each release")
@@ -72,8 +73,8 @@ It reads Git alone. The other exit codes: gitrollout help exit-codes.`,
 	flags.StringVar(&c.until, "for", "healthy", "the goal to wait for: "+strings.Join(status.GoalNames(), ", "))
 	flags.StringVar(&c.release, "release", "", "the template `hash` to wait for (default: the newest on the branch)")
 	flags.StringVar(&c.commit, "commit", "", "wait for the version of this `commit`")
-	complete(cmd, "for", func(*console.Session, []string) []string { return status.GoalNames() })
-	complete(cmd, "release", knownHashes)
+	s.complete(cmd, "for", func(*console.Session, []string) []string { return status.GoalNames() })
+	s.complete(cmd, "release", knownHashes)
 	return cmd
 }
 

@@ -41,7 +41,7 @@ The reconciler reads Git at most once a second. If it cannot be reached, the com
 says how often the reconciler reads Git without a webhook, and ends with exit code 1.`,
 		Example: `  git push && gitrollout sync --webhook https://hooks.example.com/webhook
   gitrollout sync shop cart`,
-		ValidArgsFunction: completeSeveral(),
+		ValidArgsFunction: s.completeSeveral(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
 	cmd.Flags().StringVar(&c.webhook, "webhook", "", "`URL` of the reconciler's webhooks (default: GITROLLOUT_WEBHOOK)")

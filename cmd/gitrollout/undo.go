@@ -46,7 +46,7 @@ gitrollout does not remove this branch, so delete it after the merge.`,
 	flags.StringVar(&c.undo.To, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
 	flags.StringVar(&c.undo.Reason, "reason", "", "why; it is in the commit's message")
 	flags.IntVar(&c.undo.Depth, "depth", 20_000, "search at most this many `commits` of the state branch")
-	complete(cmd, "to", knownHashes)
+	s.complete(cmd, "to", knownHashes)
 	return cmd
 }
 

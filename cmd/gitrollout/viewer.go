@@ -30,7 +30,7 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	case c.server != "" && c.clusterOnly:
 		return nil, usagef("--server and --cluster-only exclude each other")
 	case c.clusterOnly:
-		return openClusterView(ctx, c.source, c.target, told, "--cluster-only", c.streams)
+		return openClusterView(ctx, told, "--cluster-only", c.streams)
 	case server != "":
 		client, err := dashboard.NewClient(server, args)
 		if err != nil {
@@ -42,7 +42,7 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	}
 	w, err := openWorld(ctx, &c.source, c.streams)
 	if errors.Is(err, git.ErrUnreachable) || errors.Is(err, git.ErrAuth) {
-		v, clusterErr := openClusterView(ctx, c.source, c.target, told, err.Error(), c.streams)
+		v, clusterErr := openClusterView(ctx, told, err.Error(), c.streams)
 		if clusterErr != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 		return nil, err
 	}
 	changed := func(app string) { w.Touch(app); told() }
-	return measuredView{w, "http://" + dashAddress}, tryConnect(ctx, w, c.target, changed, c.streams)
+	return measuredView{w, "http://" + dashAddress}, tryConnect(ctx, w, changed, c.streams)
 }
 
 // measuredView adds measurements that are not in Git yet. It reads them from the reconciler's dashboard, if it answers.
@@ -85,16 +85,15 @@ func (v measuredView) Listing(ctx context.Context, args []string, now time.Time)
 	return l, nil
 }
 
-func openClusterView(ctx context.Context, source sourceOptions, target clusterOptions, told func(), why string,
-	s streams) (*console.ClusterView, error) {
-	w := console.New(console.Options{Cluster: source.cluster})
-	if err := lookAt(ctx, w, target, func(string) { told() }, s); err != nil {
+func openClusterView(ctx context.Context, told func(), why string, s streams) (*console.ClusterView, error) {
+	w := console.New(console.Options{Cluster: s.source.cluster})
+	if err := lookAt(ctx, w, func(string) { told() }, s); err != nil {
 		return nil, err
 	}
 	if w.Note != "" {
 		why += "; " + w.Note
 	}
-	name := cmp.Or(source.cluster, os.Getenv("GITROLLOUT_CLUSTER"))
+	name := cmp.Or(s.source.cluster, os.Getenv("GITROLLOUT_CLUSTER"))
 	return &console.ClusterView{Client: w.Client, Name: name, Why: why}, nil
 }
 

@@ -17,21 +17,21 @@ type budget struct{ lines, names int }
 // budgets has the limit of each folder, as last measured. A commit that raises a budget gives the reason
 // in its body, after "budget:". Code below internal serves only tests, so its names do not count.
 var budgets = map[string]budget{
-	"analysis":   {4_248, 61},
-	"author":     {5_454, 86},
+	"analysis":   {4_223, 61},
+	"author":     {5_473, 86},
 	"call":       {602, 23},
-	"cluster":    {5_616, 87},
-	"cmd":        {7_014, 10},
+	"cluster":    {5_610, 87},
+	"cmd":        {7_171, 10},
 	"git":        {5_575, 148},
-	"internal":   {11_586, 0},
-	"publish":    {4_768, 100},
-	"reconciler": {7_627, 162},
-	"render":     {9_692, 106},
-	"rollout":    {6_422, 513},
-	"simulate":   {3_506, 98},
-	"strategies": {7_868, 206},
+	"internal":   {11_458, 0},
+	"publish":    {4_767, 100},
+	"reconciler": {7_614, 162},
+	"render":     {9_700, 106},
+	"rollout":    {6_418, 513},
+	"simulate":   {3_503, 98},
+	"strategies": {7_866, 206},
 	"traffic":    {3_984, 23},
-	"views":      {7_259, 192},
+	"views":      {7_310, 192},
 }
 
 func TestBudgets(t *testing.T) {
