@@ -76,7 +76,7 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			return in
 		}
 	}
-	// One of five pods is always missing. The restart deletes a pod each minute, the given number of times, and two hours are not enough.
+	// One of five pods is always missing. The restart deletes one of 100 pods each minute, the given number of times.
 	restarting := func(deletes int) func(int) Input {
 		return func(i int) Input {
 			in := resting(4)

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// apart is how much the clocks of gitrollout and the API server may differ. A pod that replaces a deleted pod is then
-// newer than the restart, and stays.
+// apart is the largest difference between the clocks of gitrollout and the API server with which no pod restarts twice.
+// A new pod's creation time is from the API server's clock, and must not be before the restart.
 const apart = 5 * time.Second
 
 // Restart returns the pods that were created before a restart, the pods to delete now, and when the next pod may be
