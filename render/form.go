@@ -234,7 +234,7 @@ func (a *podAmount) ReadValue(raw any) error {
 		return err
 	}
 	if text, isText := raw.(string); isText && text[len(text)-1] != '%' {
-		return &rollout.InvalidError{Msg: fmt.Sprintf("%q is a text, not a number", text), Fix: "remove the quotes, or add %"}
+		return &rollout.InvalidError{Msg: fmt.Sprintf("%q is a string, not a number", text), Fix: "remove the quotes, or add %"}
 	}
 	return nil
 }

@@ -74,12 +74,12 @@ func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.
 func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
 	const why = ", but if pods are replaced in place, a weight is a share of the pods"
 	if c.PingPong != nil {
-		own.Fail(canaryPath+".pingPong", "use stableService and canaryService", "is given"+why)
+		own.Fail(canaryPath+".pingPong", "use stableService and canaryService", "is set"+why)
 	}
 	if t := c.Traffic; t.MaxWeight != 100 {
 		own.Fail(trafficPath+".maxTrafficWeight", "leave it out: weights are of 100", "is %d"+why, t.MaxWeight)
 	}
 	if c.Traffic.Sticky != nil {
-		own.Fail(trafficPath+".sticky", "leave it out", "is given"+why)
+		own.Fail(trafficPath+".sticky", "leave it out", "is set"+why)
 	}
 }

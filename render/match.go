@@ -131,7 +131,7 @@ func (r routeReader) checkPath(at, p string) {
 // checkToken refuses an invalid name of a header or cookie (RFC 9110, 5.6.2; RFC 6265, 4.1.1).
 func (r routeReader) checkToken(at, what, name string) {
 	if !rollout.Formats()["header"].Pattern.MatchString(name) {
-		r.Fail(at, "use letters, digits, - and _", "%q is not the name of a %s", name, what)
+		r.Fail(at, "use letters, digits, - and _", "%q is not a valid %s name", name, what)
 	}
 }
 

@@ -58,7 +58,7 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 	}
 	if set := rollout.In(o, p.Partition); set != nil {
 		other.Fail(p.Partition, "leave it out: the steps of the Rollout set the number of pods",
-			"is %v, and the Rollout sets it at each step", set)
+			"is %v, but the Rollout sets it at each step", set)
 	}
 	if p.Only != "" && rollout.In(o, p.Only) != nil {
 		other.Fail(p.Only, "leave it out", "is set, but pods outside this selection would keep the old version forever")

@@ -192,7 +192,7 @@ func (r *typeReader) unique(at string, keys []string, v any) {
 			}
 		}
 		if first != nil && seen[id] {
-			r.Fail(field, "keep one: an API server refuses both", "%s is there twice", shown(r.ref, first))
+			r.Fail(field, "keep one: an API server refuses both", "%s is listed twice", shown(r.ref, first))
 		}
 		seen[id] = true
 	}

@@ -12,7 +12,7 @@ func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, ot
 	d.mergeUnavailable(o, rollingUpdate, other)
 	if partition := rollout.In(o, rollingUpdate+".partition"); partition != nil {
 		other.Fail(rollingUpdate+".partition", "leave it out: the steps of the Rollout set the number of pods",
-			"is %v, and the Rollout sets it at each step", partition)
+			"is %v, but the Rollout sets it at each step", partition)
 	}
 }
 

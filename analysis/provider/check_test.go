@@ -181,7 +181,7 @@ func TestRefused(t *testing.T) {
 		{"datadog", "{secretRef: {name: My Secret}}", ".secretRef.name", `"My Secret"`, "small letters"},
 
 		{"newRelic", "{timeout: 6000}", ".timeout", "is 6000", "1 to 600"},
-		{"newRelic", "{profile: A_B}", ".profile", `"A_B" is not the name of a Secret`, "small letters"},
+		{"newRelic", "{profile: A_B}", ".profile", `"A_B" is not a valid Secret name`, "small letters"},
 		{"wavefront", "{address: 'a b'}", ".address", `"a b" is not a host`, "example.wavefront.com"},
 		{"wavefront", "{address: ~}", ".address", "is missing", "example.wavefront.com"},
 		{"kayenta", "{threshold: ~}", ".threshold", "is missing", "pass and marginal"},

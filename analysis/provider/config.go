@@ -221,5 +221,5 @@ func checkSecretName(field, name string) error {
 	if secretName.MatchString(name) {
 		return nil
 	}
-	return wrong(field, "use small letters, digits, dots and dashes", "%q is not the name of a Secret", name)
+	return wrong(field, "use small letters, digits, dots and dashes", "%q is not a valid Secret name", name)
 }

@@ -39,7 +39,7 @@ func (c *searchConfig) check() error {
 		c.sender.check(c.service, c.Address))
 	if err == nil && !hasArgument(c.Index) &&
 		(strings.ContainsAny(c.Index, `/\?"<>| #`) || strings.HasPrefix(c.Index, "_") && c.Index != "_all") {
-		return wrong("index", "write it as in logs-*", "%q is not the name of an index", c.Index)
+		return wrong("index", "write it as in logs-*", "%q is not a valid index name", c.Index)
 	}
 	return err
 }
