@@ -234,7 +234,8 @@ func (a *podAmount) ReadValue(raw any) error {
 		return err
 	}
 	if text, isText := raw.(string); isText && text[len(text)-1] != '%' {
-		return &rollout.InvalidError{Msg: fmt.Sprintf("%q is a string, not a number", text), Fix: "remove the quotes, or add %"}
+		msg := fmt.Sprintf("%q is a string, not a number", text)
+		return &rollout.InvalidError{Msg: msg, Fix: "remove the quotes, or add %"}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ var budgets = map[string]budget{
 	"internal":   {11_458, 0},
 	"publish":    {4_767, 100},
 	"reconciler": {7_614, 162},
-	"render":     {9_700, 106},
+	"render":     {9_701, 106},
 	"rollout":    {6_418, 514},
 	"simulate":   {3_503, 98},
 	"strategies": {7_866, 206},
