@@ -63,8 +63,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartInADocument checks a restart that the field restartAt of a Rollout document requests, for a time in the future.
-func TestRestartInADocument(t *testing.T) {
+// restartsLater pushes a Rollout document with a restartAt in five minutes. It returns the world and the pods before the push.
+func restartsLater(t *testing.T) (*story, string) {
 	p := newStory(t, twoApps("v1"))
 	p.start()
 	p.settle()
@@ -73,6 +73,12 @@ func TestRestartInADocument(t *testing.T) {
 	later := p.cluster.Kube.Now.Add(5 * time.Minute).Format(time.RFC3339)
 	p.files("restart", map[string]string{shopFile: strings.Replace(appFile("shop", "v1"), "  strategy: {canary",
 		"  restartAt: \""+later+"\"\n  strategy: {canary", 1)})
+	return p, was
+}
+
+// TestRestartInADocument checks a restart that the field restartAt of a Rollout document requests, for a time in the future.
+func TestRestartInADocument(t *testing.T) {
+	p, was := restartsLater(t)
 	p.tick(4)
 	if p.pods() != was {
 		t.Error("the restart came too early")
@@ -89,14 +95,7 @@ func TestRestartInADocument(t *testing.T) {
 // TestRestartOfARemovedApp requests a restart for a time in the future, and removes the app from the configuration before that time. The
 // app's pods must stay.
 func TestRestartOfARemovedApp(t *testing.T) {
-	p := newStory(t, twoApps("v1"))
-	p.start()
-	p.settle()
-	p.tick(1)
-	was := p.pods()
-	later := p.cluster.Kube.Now.Add(5 * time.Minute).Format(time.RFC3339)
-	p.files("restart", map[string]string{shopFile: strings.Replace(appFile("shop", "v1"), "  strategy: {canary",
-		"  restartAt: \""+later+"\"\n  strategy: {canary", 1)})
+	p, was := restartsLater(t)
 	p.tick(1)
 	p.files("remove shop", map[string]string{
 		rollout.ConfigPath("sim"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/till\n"})

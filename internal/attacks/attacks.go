@@ -53,9 +53,10 @@ func Of(app string, victim Victim) map[string]Attack {
 	}
 	ours := Refusal{Config: "is in namespace gitrollout, which belongs to gitrollout and to no app"}
 	all := map[string]Attack{
-		"another namespace":              {config("name: a, namespace: payments"), elsewhere("payments")},
-		"one that begins like its own":   {config("name: a, namespace: evil2"), elsewhere("evil2")},
-		"a way up":                       {config("name: a, namespace: evil-x/../payments"), Refusal{Config: `"evil-x/../payments" is not a valid namespace`}},
+		"another namespace":            {config("name: a, namespace: payments"), elsewhere("payments")},
+		"one that begins like its own": {config("name: a, namespace: evil2"), elsewhere("evil2")},
+		"a way up": {config("name: a, namespace: evil-x/../payments"),
+			Refusal{Config: `"evil-x/../payments" is not a valid namespace`}},
 		"of another case":                {config("name: a, namespace: Evil"), Refusal{Config: `"Evil" is not a valid namespace`}},
 		"kube-system":                    {config("name: a, namespace: kube-system"), elsewhere("kube-system")},
 		"kube-public":                    {config("name: a, namespace: kube-public"), elsewhere("kube-public")},

@@ -19,7 +19,8 @@ func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.In
 	return w.marked(app, objects), nil
 }
 
-// WithState returns the objects of "gitrollout render --with-state". The note tells users what is missing, and why.
+// WithState returns the objects of "gitrollout render --with-state". The note names
+// facts that were not observed, with the reason.
 func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) (
 	objects []rollout.Object, note string, err error,
 ) {
