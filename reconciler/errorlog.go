@@ -29,9 +29,9 @@ func (c *errorLog) forget(app string) {
 	c.said.Delete("hook of " + app)
 }
 
-// isNew records a problem. It reports whether the problem differs from the subject's last problem.
-func (c *errorLog) isNew(what, problem string) bool {
-	was, _ := c.said.Swap(what, problem)
+// isNew records a subject's problem. It reports whether the problem differs from the subject's last problem.
+func (c *errorLog) isNew(subject, problem string) bool {
+	was, _ := c.said.Swap(subject, problem)
 	return was != problem
 }
 

@@ -139,7 +139,7 @@ type managedRoute struct {
 // pluginsForm holds Argo Rollouts' Gateway API plugin. No other plugin is known.
 type pluginsForm struct {
 	GatewayAPI any `json:"argoproj-labs/gatewayAPI" names:"gatewayAPI"`
-	_          any `unknown:"describe any other router in trafficRouting.object"`
+	_          any `unknown:"use trafficRouting.object for a router that gitrollout does not know"`
 }
 
 type analysisForm struct {

@@ -151,7 +151,7 @@ func patient(ctx context.Context, p starting, app string, objects []rollout.Obje
 	return p.View.Apply(ctx, app, objects)
 }
 
-// lowPartition sets each partition so that one more pod is updated.
+// lowPartition changes each partition by one, so that the controller updates one pod more than the step allows.
 func lowPartition(_ starting, _ string, o rollout.Object) {
 	path, more := "spec.updateStrategy.rollingUpdate.partition", int64(-1)
 	if p, _ := rollout.FindPartitioned(ownKinds, o.APIVersion(), o.Kind()); p != nil {

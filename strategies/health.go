@@ -85,7 +85,7 @@ type ailment struct {
 	deadline time.Duration
 }
 
-// Ailing describes the unhealthy objects of an app at rest. It is empty if all are healthy, and during a release.
+// Ailing describes the unhealthy objects of an app without a release in flight. During a release, it returns "".
 func Ailing(in Input) string {
 	if !isResting(in.State) {
 		return ""

@@ -62,8 +62,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming returns the release that waits for hooks, a freeze, a window or a hold. It is nil if no release waits. It is
-// also nil for a first deployment that waits for a window, because users cannot abort a first deployment.
+// Coming returns the release that has not started because of hooks, a freeze, a window or a hold. It returns nil if there
+// is no such release. It also returns nil for a first deployment outside its window, which users cannot abort.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	waits := h.Is(rollout.HeldHook) || h.Is(rollout.HeldClosed) && s.Stable != nil && s.Release == nil

@@ -66,13 +66,13 @@ func (m *measuring) release(version string) {
 	})
 }
 
-// measured answers one due measurement with a phase.
+// measured records the phase as the result of one due measurement.
 func (l *loop) measured(due Measure, phase rollout.AnalysisPhase) {
 	l.runs = Record(l.input(l.state, l.settled), Measured{Run: due.Run, Release: due.Release, Started: due.Started,
 		Metric: due.Metric.Name, Measurement: rollout.Measurement{At: l.kube.Now, Phase: phase}})
 }
 
-// measure answers all due measurements of a metric with a phase, and returns their number.
+// measure records the phase as the result of each due measurement of a metric. It returns their number.
 func (m *measuring) measure(metric string, phase rollout.AnalysisPhase) (n int) {
 	m.t.Helper()
 	for _, due := range m.due() {

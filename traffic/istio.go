@@ -228,7 +228,7 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 			}
 			return nil, wrong(t.ref, "spec."+section,
 				"has %d routes, and the Rollout does not name the route to split", len(routes)).
-				WithFix("in the Rollout, at virtualService %s, name the route: %s", v.Name, field)
+				WithFix("set %s for VirtualService %s in the Rollout", field, v.Name)
 		}
 		split = possible
 	}

@@ -176,7 +176,7 @@ spec:
   metrics: [{name: errors, successCondition: 'result == 1', provider: {web: {url: 'https://example.com'}}}]
 `
 
-// archive is a simulator script, in one txtar archive with its repository.
+// archive is a txtar archive with a simulator script and the files of a repository.
 const archive = web + `-- v2/apps/web/kustomization.yaml --
 resources: [web.yaml, config.yaml]
 -- v2/apps/web/config.yaml --

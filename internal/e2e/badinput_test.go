@@ -266,7 +266,7 @@ func (w *world) checkHeld(t *testing.T, input badInput) {
 	}
 }
 
-// awaitT works like await for a subtest, with a timeout of 20 seconds.
+// awaitT waits until ok accepts the recorded state, and fails the subtest after 20 seconds.
 func (w *world) awaitT(t *testing.T, what string, ok func(rollout.State) bool) (s rollout.State) {
 	t.Helper()
 	within(t, 20*time.Second, what, func() bool { s = w.state(); return ok(s) }, func() any { return shown(s) })

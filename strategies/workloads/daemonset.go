@@ -14,7 +14,8 @@ import (
 // pods within maxUnavailable. The promotion and each rollback use the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// Limits returns how many nodes get new pods at the stage. Each pass computes it again, because nodes come and go.
+// Limits returns how many nodes get new pods at the stage. Each pass computes the number again, because
+// users add and remove nodes.
 func (daemonSet) Limits(m Staged, want plan.Counts, _ View) (Limits, bool) {
 	k := min(want.Canary, m.N)
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0

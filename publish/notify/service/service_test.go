@@ -324,7 +324,7 @@ func hasNull(v any) bool {
 	return false
 }
 
-// TestResolveFails checks that no new trouble is sent while the end of another trouble cannot be sent.
+// TestResolveFails checks that send opens no incident if the request that resolves an older incident fails.
 func TestResolveFails(t *testing.T) {
 	for _, service := range []string{"pagerDuty", "opsgenie"} {
 		url, taken := recording(t, http.StatusServiceUnavailable)
