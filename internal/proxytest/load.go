@@ -12,8 +12,10 @@ import (
 	"time"
 )
 
-// answeredWithin is a user's timeout for one request.
-const answeredWithin = time.Minute
+const (
+	answeredWithin = time.Minute // a user's timeout for one request
+	inFlight       = 100         // a load's maximum number of requests without an answer
+)
 
 // Request is a user's request.
 type Request struct {
@@ -56,23 +58,32 @@ type Load struct {
 	results Results
 }
 
-// StartLoad sends perSecond requests per second at fixed times, each in a goroutine, even if earlier requests have no answer. Connections
-// are kept alive. The function next returns the request with number n, counted from 0. The load ends with the test, or at Stop.
+// StartLoad sends perSecond requests per second at fixed times, each in a goroutine, even if earlier requests have no answer. With inFlight
+// requests without an answer, it pauses, because more requests would slow down a busy machine further. Connections are kept alive. The
+// function next returns the request with number n, counted from 0. The load ends with the test, or at Stop.
 func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load {
 	tb.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Load{client: newClient(), stop: stop}
-	began := time.Now()
+	at, interval, slots := time.Now(), time.Duration(float64(time.Second)/perSecond), make(chan struct{}, inFlight)
 	l.all.Go(func() {
 		for n := 0; ; n++ {
-			at := began.Add(time.Duration(float64(n) * float64(time.Second) / perSecond))
 			select {
 			case <-time.After(time.Until(at)):
 			case <-ctx.Done():
 				return
 			}
+			if len(slots) == inFlight {
+				slots <- struct{}{} // send ends within answeredWithin
+				at = time.Now()
+			} else {
+				slots <- struct{}{}
+			}
+			scheduled := at
+			at = at.Add(interval)
 			l.all.Go(func() {
-				result := send(l.client, at, next(n))
+				defer func() { <-slots }()
+				result := send(l.client, scheduled, next(n))
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				l.results = append(l.results, result)

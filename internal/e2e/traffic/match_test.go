@@ -76,7 +76,7 @@ func TestMatchedUsersOfAStatefulSet(t *testing.T) {
 		fields := append([]string{"trafficRouting:", "  settle: SETTLE", "  " + p.router}, services...)
 		steps := []string{"match: [{headers: [{name: X-Beta, exact: \"yes\"}]}]", "pause: {}", "setWeight: 50", "pause: {}"}
 		text := "    canary:\n" + lines("      ", fields) + "      steps:\n" + lines("      - ", steps)
-		return shop{provider: p, version: "v1", replicas: 4, stop: "2s", strategy: text, route: p.routed, set: true}
+		return shop{provider: p, version: "v1", replicas: 4, stop: "5s", strategy: text, route: p.routed, set: true}
 	})...)
 	for _, a := range w.apps {
 		a.load = proxytest.StartLoad(t, rate, func(n int) proxytest.Request {

@@ -11,11 +11,11 @@ import (
 )
 
 // TestAutoscalerAndAbort changes the replicas during a step, as an autoscaler does, and then aborts at 50 %. Deleted
-// pods serve for 2s, as with a preStop hook, since an autoscaler deletes pods with requests in flight.
+// pods serve for 5s, as with a preStop hook, since an autoscaler deletes pods with requests in flight.
 func TestAutoscalerAndAbort(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop {
 		s := p.canary(quick, weights(20, 50))
-		s.replicas, s.stop = 0, "2s"
+		s.replicas, s.stop = 0, "5s"
 		return s
 	})...)
 	w.users(rate)
