@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestAdjustmentsSettle checks that a decision does not change if all its adjustments are applied a second time, in their order.
+// TestAdjustmentsSettle checks that a decision does not change if all adjustments are applied to it a second time, in the same order.
 func TestAdjustmentsSettle(t *testing.T) {
 	compared := 0
 	for seed := range uint64(3000) {
@@ -19,7 +19,7 @@ func TestAdjustmentsSettle(t *testing.T) {
 		given, _ := fuzzInput(seed, data)
 		once := Decide(given)
 		if once.Rollback || once.Ask != nil {
-			continue // such a decision is not final
+			continue // Decide is called again after a rollback or a question
 		}
 		compared++
 		in := given.prepared()

@@ -23,7 +23,7 @@ type runOf struct {
 	experiment *rollout.Experiment // the experiment that the analysis judges; nil if it judges the release
 }
 
-// isTried reports whether a release needs analyses at its steps. A version that was verified before (Fast) needs none.
+// isTried reports whether a release needs analyses at its steps. An already verified version (Fast) needs no analysis.
 func isTried(s rollout.State) bool {
 	return s.Release != nil && s.Stable != nil && s.Draining == nil && !s.Release.Fast && workloads.IsHeld(s) &&
 		s.Phase != rollout.Aborting
@@ -82,7 +82,7 @@ func Runs(in Input) []rollout.AnalysisRun {
 	return runs
 }
 
-// endedRuns returns the analyses of a release that becomes stable. Analyses that are still running are stopped.
+// endedRuns returns the analyses of a release that becomes stable. It marks running analyses as stopped.
 func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
 
 // Going returns a state's analyses that are still running.
@@ -109,7 +109,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 			runs, changed = append(runs, begun), true
 		case runs[i].Phase == rollout.AnalysisStopped: // the step needs the run again
 			runs[i] = begun
-		default: // the document's metrics may have changed
+		default: // users may have changed the metrics in the document
 			runs[i] = analysis.Follow(runs[i], begun.Metrics)
 		}
 	}
@@ -131,7 +131,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or a new
-// number of consecutive errors. If all is true, good measurements count too, because a restart would repeat them.
+// number of consecutive errors. If all is true, good measurements count too, as a restart would repeat them.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -239,7 +239,7 @@ func acceptedBy(runs []rollout.AnalysisRun, m workloads.Staged, by string) []rol
 	return runs
 }
 
-// gateInconclusive keeps a workload at its step while one of its analyses is inconclusive and no promotion accepts it.
+// gateInconclusive keeps a workload at its step while one of its analyses is inconclusive and not accepted by users.
 func gateInconclusive(in Input, m workloads.Staged) verdict {
 	r, is := inconclusive(in, m)
 	if !is {
@@ -303,7 +303,7 @@ func (m Measure) Judge(r Result) Measured {
 	return out
 }
 
-// measureDue adds the due measurements to a decision. It also adds a requeue for the next measurement.
+// measureDue adds the due measurements to a decision. It also requeues the app for the next measurement.
 func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
 		if w.Exists && w.N == 0 && w.experiment == nil {
@@ -333,7 +333,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 	return d
 }
 
-// Due returns the measurements that are due in the recorded state. It makes no decision.
+// Due returns the measurements that are due in the recorded state. It does not call Decide.
 func Due(in Input) []Measure {
 	in = in.prepared()
 	in.State = workloads.Reopened(in.State)

@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxAsks bounds the questions of Decide about one input.
+// maxAsks is the largest number of questions that Decide may ask about one input.
 const maxAsks = 6
 
-// questions calls Decide and answers its questions until none is left. It returns the questions in order, the last input and the last
-// decision.
+// questions calls Decide and answers each question (Decision.Ask) until Decide asks none. It returns the questions in order, the last input
+// and the last decision.
 func questions(t *testing.T, in Input, answer func(*Input, Ask)) ([]string, Input, Decision) {
 	t.Helper()
 	var asked []string
@@ -89,7 +89,7 @@ func reply(no ...string) func(*Input, Ask) {
 	}
 }
 
-// routed returns the input of a routed release at its first step, whose new pods are ready for requests.
+// routed returns the input of a release with a router, at the release's first step. The new pods are ready for requests.
 func routed() Input {
 	_, in := routedAt(0)
 	return in
@@ -111,7 +111,7 @@ func promotes(in Input, anyway bool) Input {
 }
 
 // TestAdoptedAnywayIsOnRecord checks that the record keeps the approval of an adoption after the promotion file has changed. An approval of
-// another version does not count. The adoption's subject names the other manager.
+// another version does not count. The commit subject of the adoption names the other manager.
 func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 	in := promotes(unmarked(), true)
 	in.Promotion.Through = "adoption"
@@ -169,7 +169,7 @@ func TestAsk(t *testing.T) {
 		phase  rollout.Phase
 		source string
 		held   rollout.HeldReason
-		waits  string // a part of Waiting
+		waits  string // a substring of Decision.Waiting
 	}{
 		"a commit is followed once the server takes it": {released(), "",
 			"heal accept", rollout.Progressing, commitID(1), "", ""},
@@ -217,7 +217,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestPending checks that, until a rollback is recorded in Git, only the rollback itself continues and no other decision follows.
+// TestPending checks that Decide only continues a rollback that is not recorded in Git yet, and makes no other transition.
 func TestPending(t *testing.T) {
 	h := twoVersions(nil)
 	in := inFlight(h, 1, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
@@ -245,7 +245,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestAsksEnd checks that Decide asks a limited number of questions, for random inputs and random answers.
+// TestAsksEnd checks, with random inputs and random answers, that Decide asks a limited number of questions.
 func TestAsksEnd(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	seen := map[string]int{}

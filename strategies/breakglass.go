@@ -19,8 +19,8 @@ func requestedAbort(in Input) string {
 	return ""
 }
 
-// aborts reports whether a request aborts the release in flight. The serial number identifies the attempt. While a step
-// removes new pods, the request has the stable template's hash. Without a stable version, nothing can be aborted.
+// aborts reports whether a request aborts the release in flight. The serial number identifies the attempt. If a step
+// applies the stable template, the request has its hash. Without a stable version, nothing can be aborted.
 func aborts(in Input, w rollout.Workload, b rollout.BreakGlass) bool {
 	r, stable := in.State.Release, in.State.Stable
 	return r != nil && stable != nil && b.Serial >= r.Serial && b.Serial <= in.State.Serial &&
@@ -48,7 +48,7 @@ type AbortRequest struct {
 const requestStays = time.Hour
 
 // FinishedRequests returns the requests that can be removed from the cluster: requests whose rollback is recorded, and
-// old requests that abort nothing. Requests that are malformed or have a later serial number stay.
+// old requests that abort nothing. It omits malformed requests and requests with a later serial number.
 func FinishedRequests(in Input) (spent []AbortRequest) {
 	if in.Pending != nil || in.Handed != nil {
 		return nil
@@ -67,7 +67,7 @@ func FinishedRequests(in Input) (spent []AbortRequest) {
 	return spent
 }
 
-// RequestWarnings returns a text for each request in the cluster: it is not recorded in Git yet, or it has no effect.
+// RequestWarnings returns a warning for each request in the cluster that is not recorded in Git yet or has no effect.
 func RequestWarnings(in Input) (warnings []string) {
 	in.State = workloads.Reopened(in.State)
 	spent := FinishedRequests(in)

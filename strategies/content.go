@@ -17,7 +17,7 @@ import (
 // isContent reports whether a release belongs to an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
-// isOf reports whether h is the hash of a render. The content hash matches too: served records it even without hooks.
+// isOf reports whether h is the hash of a render. The content hash matches too: served may have recorded it.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
@@ -51,7 +51,7 @@ func isObserved(w rollout.Workload) bool {
 	return is
 }
 
-// unready describes the workloads that are not ready with the version of State.Source, and when they last progressed.
+// unready describes the workloads that are not ready with the version of State.Source, and returns their last progress.
 func unready(in Input, since time.Time) (why string, last time.Time) {
 	if in.Source == nil {
 		return "the app's recorded commit to be read", since
@@ -76,7 +76,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	return strings.Join(texts, "; "), since
 }
 
-// promotionText returns a text for users: the condition that a release waits for after its last step.
+// promotionText returns a text for users: the condition under which a release becomes stable after its last step.
 func promotionText(in Input) (text string) {
 	if isContent(in.State.Release) {
 		text, _ = unready(in, in.State.Release.Since)
@@ -84,8 +84,8 @@ func promotionText(in Input) (text string) {
 	return cmp.Or(text, "all pods to have the new version and to be available")
 }
 
-// unreturned describes the workloads of an app without Rollout documents that a rollback has not restored yet. The
-// result is empty after the deadline, or if the head has another version than the abandoned release.
+// unreturned describes the workloads of an app without Rollout documents that a rollback has not restored yet. It
+// returns no texts after the deadline, or if the head's version differs from the abandoned release.
 func unreturned(in Input) (texts []string, late deadline) {
 	why, since := unready(in, in.State.Rollback.Routed)
 	late = deadline{at: since.Add(healthDeadline)}

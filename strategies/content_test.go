@@ -75,7 +75,7 @@ func (w *contentWorld) settle() string {
 			w.t.Fatalf("it does not come to rest: %s", dump(w.state))
 		}
 	}
-	for i, job := range w.made { // names without the digest
+	for i, job := range w.made { // remove the digest from the name
 		parts := strings.Split(job, "-")
 		w.made[i] = strings.Join(slices.Delete(parts, len(parts)-2, len(parts)-1), "-")
 	}
@@ -185,7 +185,7 @@ func TestContentOfAnOlderProgram(t *testing.T) {
 	w.is(w.push(content(1, "v1")), "0:migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentOfOtherKinds checks that, for a workload of an unsupported kind, only its status says whether it is ready.
+// TestContentOfOtherKinds checks that a workload of an unsupported kind is ready if its status says so, without a look at pods.
 func TestContentOfOtherKinds(t *testing.T) {
 	clones := rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: "shop", Name: "clones"}
 	in := Input{Now: noon, State: rollout.State{Source: "c1", Release: &rollout.Release{Since: noon}},

@@ -13,8 +13,8 @@ import (
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
 
-// agentsAt returns a DaemonSet at its first step, whose weight is share. Each letter of pods stands for a node with a new (n) or old (o)
-// pod. A capital letter stands for a pod that is not ready, and "-" for a node whose pod is being created. Pod i is on node-i.
+// agentsAt returns a DaemonSet at its first step, with the weight share. Each letter of the parameter pods stands for a node with a new (n)
+// or old (o) pod. A capital letter stands for a pod that is not ready, and "-" for a node whose pod is being created. Pod i is on node-i.
 func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) Input {
 	t.Helper()
 	h := twoVersions(func(s *rollout.Spec) {
@@ -62,7 +62,7 @@ func strategyOf(in Input) any {
 	return o.Map("spec", "updateStrategy")["type"]
 }
 
-// evicted returns the nodes on which pods are deleted now.
+// evicted returns the nodes whose pods are evicted in this pass.
 func evicted(in Input) []string {
 	return rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Node })
 }
@@ -103,8 +103,8 @@ func TestDaemonSetEvictions(t *testing.T) {
 	}
 }
 
-// TestDaemonSetEvictsInTurn checks that a release evicts in one order of the nodes until its end, and that the next release has another
-// order.
+// TestDaemonSetEvictsInTurn checks that a release evicts pods in the same order of nodes until the release ends. The next release must use
+// another order.
 func TestDaemonSetEvictsInTurn(t *testing.T) {
 	atOnce := func(s *rollout.Spec) { s.MaxUnavailable = percent(100) }
 	in := agentsAt(t, 60, "oooooooooo", atOnce)
@@ -114,7 +114,7 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 	}
 	live := in.Observed.Workloads[agent]
 	fresh, old := &live.Revisions[0], &live.Revisions[1]
-	for range 3 { // each turn, the first node gets a new pod
+	for range 3 { // in each iteration, the first node gets a new pod
 		i := slices.IndexFunc(old.Members, func(p rollout.Pod) bool { return p.Node == all[0] })
 		old.Members = slices.Delete(old.Members, i, i+1)
 		old.ReadySince = old.ReadySince[1:]
@@ -168,7 +168,7 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 	}
 }
 
-// TestDaemonSetIsLeftAlone checks that pods are deleted only at a step whose objects the controller has seen.
+// TestDaemonSetIsLeftAlone checks that no pod is deleted outside a step, or before the controller has observed the step's objects.
 func TestDaemonSetIsLeftAlone(t *testing.T) {
 	withAgent := func(change func(*rollout.ObservedWorkload)) func(*Input) {
 		return func(in *Input) { changeLive(in, agent, change) }
@@ -193,7 +193,7 @@ func TestDaemonSetIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestDaemonSetWithoutNodes checks the record and the wait of a DaemonSet without nodes, which counts as 0 replicas.
+// TestDaemonSetWithoutNodes checks the recorded state and the reported wait of a DaemonSet without nodes, which has 0 replicas.
 func TestDaemonSetWithoutNodes(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	changeLive(&in, agent, func(live *rollout.ObservedWorkload) { live.Replicas = 0 })

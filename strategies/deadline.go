@@ -42,7 +42,7 @@ func deadlineOf(since time.Time, seconds int, step, missing, problem string) dea
 	return d
 }
 
-// lastReady returns when the newest ready pod became ready, or the time since if that is later.
+// lastReady returns when the newest ready pod became ready, or the parameter since if that time is later.
 func lastReady(since time.Time, r rollout.Revision) time.Time {
 	if n := r.Ready(); n > 0 && r.ReadySince[n-1].After(since) {
 		return r.ReadySince[n-1]
@@ -50,7 +50,7 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the largest number of ready new pods after the time since, and when the last of these pods became
+// peakOf returns the largest number of ready new pods after the parameter since, and when the last of these pods became
 // ready. A pod that is ready again after a crash does not raise the number.
 func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.Fresh.Ready(), At: lastReady(since, m.Fresh)}
@@ -76,7 +76,7 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// firstMade returns when the oldest pod of a version was created, or the time since if that is later.
+// firstMade returns when the oldest pod of a version was created, or the parameter since if that time is later.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -117,7 +117,7 @@ func deadlines(in Input) (all []deadline) {
 	for _, spec := range releaseSpecs(in) {
 		hash := s.Release.Templates[spec.Workload]
 		if hash == s.StableHash(spec.Workload) {
-			continue // this workload does not change
+			continue // the release does not change this workload
 		}
 		if !workloads.IsPromoting(s) && holder(in, s.Release.Hash, spec.Paused) != "" {
 			continue // no deadline on hold, as with a Deployment's spec.paused
@@ -165,7 +165,7 @@ func deadlines(in Input) (all []deadline) {
 	return all
 }
 
-// refused returns the deadline for the cluster to accept all objects of a release that has passed its steps.
+// refused returns the deadline by which the cluster must accept all objects of a release that has passed its steps.
 func refused(in Input) (first deadline) {
 	const missing = "the cluster refuses objects"
 	if isContent(in.State.Release) {
@@ -178,7 +178,7 @@ func refused(in Input) (first deadline) {
 }
 
 // lateExperiment returns the experiments' earliest deadline, and whether it has passed. Entering the step and each
-// ready pod count as progress. There is none after all pods were available, because analyses notice lost pods.
+// ready pod restart the deadline. It ends once all pods were available, because analyses notice lost pods.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range stagedIn(in) {
 		e, is := experimentAt(in.State, m)
@@ -200,7 +200,7 @@ func lateExperiment(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// waitsForPods reports whether a workload waits at its step only for pods, not for users, a time, a window or a hold.
+// waitsForPods reports whether a workload waits at its step for pods alone, not for a user, a time or the calendar.
 func waitsForPods(in Input, m workloads.Staged) bool {
 	_, ok := m.At(m.Step)
 	_, waits := lacksPods(m, in.Now)

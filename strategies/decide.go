@@ -19,14 +19,14 @@ type Input struct {
 	Head      Head                  // the app at the head of the users' branch
 	Source    *rollout.Render       // the render of the commit State.Source; nil if it cannot be read
 	State     rollout.State         // the recorded state; the zero value if there is none
-	Pending   *Decision             // the rollback that led to State, if applied but not recorded in Git; else nil
+	Pending   *Decision             // the rollback that led to State, until it is recorded in Git; else nil
 	Handed    *rollout.State        // the newest decided state whose push has not succeeded yet; nil without such a state
 	Promotion *rollout.Promotion    // nil if there is no promotion file
 	Observed  rollout.Observed      // the state of the cluster
 	Runs      []rollout.AnalysisRun // State.Analyses, with all measurements made since that record
 	Ends      bool                  // the process ends after this decision, so all measurements are recorded now
 	Calendar  rollout.Calendar      // when releases of the app may advance
-	Health    Health                // since when the app and its objects are healthy or unhealthy
+	Health    Health                // when the app and its objects became healthy or unhealthy
 	Applied   time.Time             // when the present routes were applied to the cluster; zero if unknown
 	Left      *rollout.Render       // the render of the release that is rolled back; nil if unreadable or without rollback
 	Unread    bool                  // the commit of Left is still being read
@@ -44,7 +44,7 @@ type Head struct {
 // Decision holds the next state and the actions that lead to it.
 type Decision struct {
 	State    rollout.State
-	Subject  string    // text about the change, for the commit subject; "" if nothing changed
+	Subject  string    // subject of the commit that records State; "" if nothing changed
 	Rollback bool      // State is applied to the cluster before it is recorded in Git
 	Requeue  time.Time // when a timer must start the next decision; zero if no timer is needed
 	Waiting  string    // text for users: the condition that the app waits for; "" if none
@@ -55,7 +55,7 @@ type Decision struct {
 	Ask *Ask
 }
 
-// Decide returns an app's next state, with at most one transition. The caller first answers its questions:
+// Decide returns an app's next state, with at most one transition. The caller first answers the questions in Ask:
 //
 //	for d.Ask != nil { in = answer(in, d.Ask); d = Decide(in) }
 //
@@ -86,9 +86,9 @@ func Decide(in Input) Decision {
 // adjustments change each decision, in this order. The parameter given is the input before Decide prepares it.
 var adjustments = []func(in, given Input, d Decision) Decision{
 	withKnownHold, // comes first, because a hold with an unchanged problem is no transition
-	withAnalyses,  // starts analyses before withDraining can make the release stable
+	withAnalyses,  // starts analyses, so it runs before withDraining can make the release stable
 	withReplicas,  // records the replicas of the head in every decision
-	withDraining,  // records a release that serves all users as stable
+	withDraining,  // records a release as stable once the release serves all users
 	withIgnored,   // depends on State.Release and State.Stable, which are final here
 	withHealth,    // changes only an app without a release in flight
 	withRestart,   // applies only to an app at rest
@@ -170,7 +170,7 @@ func decideHeld(in Input) Decision {
 	return d
 }
 
-// heldUntil returns when to decide again about an app with an unreadable head. It is zero if only a push can help.
+// heldUntil returns when to decide again about an app with an unreadable head. It returns zero if no timer is needed.
 func heldUntil(in Input) time.Time {
 	s := in.State
 	switch {
@@ -236,7 +236,7 @@ type Answers struct {
 // IsHealed reports whether the cluster accepted the state's objects.
 func (a Answers) IsHealed() bool { return a.Healed != nil && *a.Healed }
 
-// HeadErr returns why the head is unusable: it is unreadable, the API server refuses its objects, or it has no objects.
+// HeadErr returns why the head is unusable: it is unreadable or has no objects, or the API server refuses its objects.
 func (in Input) HeadErr() error {
 	if in.Head.Err != nil {
 		return in.Head.Err
@@ -305,7 +305,7 @@ func askEndpoints(in Input, needs []Need) *Ask {
 	return &Ask{Endpoints: needs}
 }
 
-// needsOf returns the version that must have a ready endpoint before a router sends it requests, if it has a Service.
+// needsOf returns the Service and version that must have a ready endpoint before routers send requests to the version.
 func needsOf(in Input, m workloads.Staged) []Need {
 	_, canary := m.Services(in.State)
 	if canary == "" {

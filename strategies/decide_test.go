@@ -52,7 +52,7 @@ func set(h *history, commit string, desired, ready int) rollout.Revision {
 	return r
 }
 
-// healed is the answer that the cluster has accepted the objects of the state.
+// healed is the answer to Ask.Heal that the cluster has accepted the objects of the state.
 var healed = Answers{Healed: new(true)}
 
 // world returns the input of an app at rest at the first commit of a history. The newest commit is the head.
@@ -81,7 +81,7 @@ func transition(in *Input, h *history) Decision {
 	return d
 }
 
-// inFlight returns the input of an app whose release of the newest commit is at the given step.
+// inFlight returns the input of an app at a given step of the release of the newest commit.
 func inFlight(h *history, step int, sets ...rollout.Revision) Input {
 	in := world(h, sets...)
 	transition(&in, h)
@@ -92,7 +92,7 @@ func inFlight(h *history, step int, sets ...rollout.Revision) Input {
 	return in
 }
 
-// atStep returns a release of v2 of web at the given step, with 8 pods of v1 and 2 of v2.
+// atStep returns a release of web from v1 to v2 at the given step, with 8 pods of v1 and 2 pods of v2.
 func atStep(change func(*rollout.Spec), step int) (*history, Input) {
 	h := twoVersions(change)
 	return h, inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
@@ -137,7 +137,7 @@ func TestDecideAtRest(t *testing.T) {
 		Release string // the release's commit
 		Fast    bool
 		Held    rollout.HeldReason
-		Says    string // a part of the decision's subject
+		Says    string // a substring of the decision's subject
 	}
 	healthy := want{Phase: rollout.Healthy, Source: commitID(0)}
 	degraded := want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}
@@ -206,8 +206,8 @@ func TestDecideAtRest(t *testing.T) {
 	}
 }
 
-// TestHeldIsRecordedOnce checks that the record does not change if the next commit has the same error. Otherwise a broken branch would fill
-// the state branch with commits.
+// TestHeldIsRecordedOnce checks that the recorded state does not change if the next commit has the same error. Otherwise each commit of a
+// broken branch would add a commit to the state branch.
 func TestHeldIsRecordedOnce(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(func(x *source) { x.broken = true })
@@ -223,8 +223,8 @@ func TestHeldIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestLeavingAFirstDeployment checks that the second version has steps if all users are on the first version. The first version need not be
-// recorded as stable yet.
+// TestLeavingAFirstDeployment checks that the second version is released in steps if the first version's pods are ready. The first version
+// need not be recorded as stable yet.
 func TestLeavingAFirstDeployment(t *testing.T) {
 	for name, ready := range map[string]int{"enough pods serve": 10, "too few pods serve": 5} {
 		h := oneWeb(nil)
@@ -327,7 +327,7 @@ func TestGates(t *testing.T) {
 		reason    string
 		step      int
 		after     time.Duration // since the beginning of the step, which is an hour after noon
-		sets      sets          // default: all pods of both versions serve
+		sets      sets          // default: all pods of both versions are ready
 		promotion *rollout.Promotion
 		change    func(*Input)
 		want      verdict
@@ -467,7 +467,7 @@ func TestRemember(t *testing.T) {
 }
 
 // TestPauseWatchesPods checks that an app in a pause is requeued for the time when a new pod becomes available. No event reports this time.
-// An autoscaler may add such pods, and when they are available, other pods are removed.
+// The release needs this decision because it may remove other pods once pods added by an autoscaler are available.
 func TestPauseWatchesPods(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds = 60 }, 1)
 	if d := Decide(in); !d.Requeue.IsZero() {
@@ -479,8 +479,8 @@ func TestPauseWatchesPods(t *testing.T) {
 	}
 }
 
-// TestReplicasAtAPauseKeepTheMark checks a workload that is scaled to 0 and back during a pause. The record changes, but State.Mark stays,
-// because no object changes.
+// TestReplicasAtAPauseKeepTheMark checks a workload that is scaled to 0 and back during a pause. The recorded state changes, but State.Mark
+// does not, because no object changes.
 func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 	for replicas, suspended := range map[int]bool{0: false, 10: true} {
 		_, in := atStep(func(s *rollout.Spec) { s.Replicas = nil }, 1)
@@ -492,8 +492,8 @@ func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 	}
 }
 
-// TestTooManyOldOnesAreWatched checks that, while surplus old pods exist, the app is requeued for the time when the next new pod becomes
-// available, also with surge. Surplus pods come from a manual change, or from a step that applied the stable template for a while.
+// TestTooManyOldOnesAreWatched checks that, with surge and surplus old pods, the app is requeued for the time when the next new pod becomes
+// available. Surplus pods come from a manual change, or from a step that applied the stable template for a while.
 func TestTooManyOldOnesAreWatched(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge }, 1)
 	want := stagedIn(in.prepared())[0].Want()
@@ -553,8 +553,8 @@ func TestWaitingLooksAgain(t *testing.T) {
 	}
 }
 
-// TestUnreportedPodsCount checks that a rollback waits for the pods of another version, even if the Deployment's status counts none. The
-// status may be older than the scale-down.
+// TestUnreportedPodsCount checks that a rollback waits for the pods of another version, even if the Deployment's status counts no such
+// pods. The status may be older than the scale-down.
 func TestUnreportedPodsCount(t *testing.T) {
 	h := twoVersions(nil)
 	in := world(h)
@@ -572,7 +572,7 @@ func TestUnreportedPodsCount(t *testing.T) {
 	checkPhase(t, "without them", in, rollout.Progressing)
 }
 
-// TestOverdueNamesWhatItWaitsFor checks that the message about a delayed in-place update names the pod that is not ready. It may be a
+// TestOverdueNamesWhatItWaitsFor checks that the message about a delayed in-place update names the pod that is not ready. This pod may be a
 // stable pod.
 func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 	h := twoVersions(nil)

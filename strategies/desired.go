@@ -59,7 +59,7 @@ func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
 
-// Generated returns the references of all objects that gitrollout generated for the release: recorded and desired ones.
+// Generated returns the references of all objects that gitrollout generated for the release, recorded or only desired.
 func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if workloads.Reopened(s).Release == nil {
 		return nil

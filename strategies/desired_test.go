@@ -34,7 +34,7 @@ func shapeOf(o rollout.Object) shape {
 	}
 }
 
-// byHand returns a ReplicaSet of n ready pods as kubectl set image creates it: with the hash annotation of the given ReplicaSet.
+// byHand returns a ReplicaSet of n ready pods as kubectl set image creates it, with the hash annotation of the parameter of.
 func byHand(of rollout.Revision, n int) rollout.Revision {
 	r := pods(n, n)
 	r.Name, r.Hash, r.Pin = of.Name, of.Hash, rollout.PodHash("by-hand")
@@ -142,7 +142,7 @@ func TestDesiredDeployment(t *testing.T) {
 }
 
 // TestStableTemplateHasTheNewestReplicas checks a step without new pods, which applies the stable template. New replicas in Git apply
-// immediately. If Git has no replicas any more, because an autoscaler sets them, the object has none either.
+// immediately. If Git has no replicas any more, because an autoscaler sets them, the object has no replicas field either.
 func TestStableTemplateHasTheNewestReplicas(t *testing.T) {
 	for want, replicas := range map[any]*int{int64(20): new(20), nil: nil} {
 		h := oneWeb(func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(0) })

@@ -68,8 +68,8 @@ func hasArrived(m workloads.Staged, in Input) bool {
 		isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether routes or a switch already send all requests to the release in flight, and no analysis is
-// left. Such a release ends before the next release starts. Workloads without replicas are ignored.
+// isMoving reports whether routes or a switch already send all requests to the release in flight, and no analysis still
+// has to run. Such a release ends before the next release starts. Workloads without replicas are ignored.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range stagedIn(in) {
@@ -165,7 +165,7 @@ func healthyText(app string, stable rollout.Release) string {
 	return fmt.Sprintf("%s healthy at %s (%s by %s)", app, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)
 }
 
-// swapped returns the next State.Pong: the workloads whose pong Service selects the stable pods after this release.
+// swapped returns the next State.Pong: the workloads whose stable pods are behind the pong Service after this release.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
 	for _, m := range stagedIn(in) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// kept returns a blue-green app that has switched to v2 and keeps the pods of v1.
+// kept returns an app after a blue-green release of v2, while the pods of v1 are kept.
 func kept(t *testing.T) *script {
 	t.Helper()
 	s := scriptOf(t, "replicas: 4\nblueGreen: {activeService: web, autoPromotionEnabled: true, scaleDownDelaySeconds: 300}")
@@ -20,7 +20,7 @@ func kept(t *testing.T) *script {
 }
 
 // TestFormerOfAnOlderProgram checks a record of an older version of gitrollout, in which a release that keeps old pods is still in flight.
-// It leads to the same objects as a new record, and the next record has the release as stable.
+// Such a record leads to the same objects as a new record, and the next record lists the release as stable.
 func TestFormerOfAnOlderProgram(t *testing.T) {
 	s := kept(t)
 	want, objects := s.state, dump(s.desired(s.state))

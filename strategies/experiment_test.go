@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// trying returns an app at an experiment that began at noon. The given number of pods of each template has been ready since noon.
+// trying returns an app whose experiment began at noon. The given number of pods of each template has been ready since noon.
 func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *history) {
 	t.Helper()
 	e := &rollout.Experiment{

@@ -100,7 +100,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
-// unseen returns a workload's present wait from the record alone, for callers that have not observed the cluster.
+// unseen returns why a workload waits, for callers that have not observed the cluster. It uses only the recorded state.
 func unseen(in Input, m workloads.Staged) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v

@@ -19,12 +19,12 @@ type Forecast struct {
 	Begins   time.Time     // lower bound; zero if unknown, because the calendar never opens
 	Ends     time.Time     // lower bound; zero if unknown
 	AtLeast  time.Duration // the least duration of all stages, without waits for the calendar
-	Gates    int           // the number of promotions needed
+	Gates    int           // the number of promotions that users must make
 }
 
 // ForecastStage is one entry of a Forecast: a stage of the release, or the promotion at the end of the release.
 type ForecastStage struct {
-	Name      string // the user's or the strategy's name, "" if none
+	Name      string // the stage's name from the user or the strategy, "" if none
 	Text      string // such as "setWeight 20"
 	Weight    int    // the new version's weight, out of Forecast.Full
 	Canary    int    // new pods at the end of the stage
@@ -51,7 +51,7 @@ type Planned struct {
 	Replicas int  // pods of the workload
 	Fast     bool // the version was verified before, so it has no pauses, weights or windows
 	First    bool // no pod of the workload serves yet, so the release has no steps
-	From     int  // the first stage to predict
+	From     int  // index of the first stage to predict
 	Calendar rollout.Calendar
 	Now      time.Time // when the release is pushed
 }
@@ -139,7 +139,7 @@ func (c *forecaster) stage() ForecastStage {
 	s := c.plan.Stages[c.step]
 	m := workloads.Staged{Compiled: c.plan, N: c.in.Replicas, Fresh: rollout.Revision{Desired: c.last.Canary}}
 	m.Workload, m.Step = c.in.Spec.Workload, c.step
-	n := m.Kind().Reached(m, m.Want()) // some kinds keep the new pods of an earlier, larger step
+	n := m.Kind().Reached(m, m.Want()) // some kinds keep the additional new pods of an earlier, larger step
 	out := ForecastStage{
 		Name: s.Name, Text: s.Text, Weight: s.Weight, Canary: n.Canary, Stable: n.Stable, Enters: c.moment(),
 	}
@@ -221,8 +221,8 @@ func (c *forecaster) waitForAnalysis(w plan.AnalysisWait, s *ForecastStage) {
 }
 
 // rollingUpdate returns the least duration of a rolling update that starts the missing pods. At most maxSurge +
-// maxUnavailable pods start per minReadySeconds. If extra is larger than maxSurge, it applies instead. For example, 10
-// pods with maxSurge 2 and maxUnavailable 1 take four turns.
+// maxUnavailable pods start per minReadySeconds. If the parameter extra is larger than maxSurge, extra replaces
+// maxSurge. For example, 10 pods with maxSurge 2 and maxUnavailable 1 start in four batches.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {
 		return 0
@@ -231,8 +231,8 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration((missing+turn-1)/turn) * plan.MinReady(spec)
 }
 
-// GoesOn returns each workload's progress after the release in flight continues with the steps in head. If the result
-// back is true, the release is first rolled back to the stable version, and then starts at its first step.
+// GoesOn returns each workload's progress after the release in flight continues with the steps in head. If back is
+// true, the release is first rolled back to the stable version, and then starts again at its first step.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
 	return d.State.Progress, d.Rollback

@@ -16,8 +16,8 @@ import (
 )
 
 // TestForecast compares random releases in the model of Kubernetes with their forecasts. Pods become ready and gates are promoted
-// immediately. No release may end before its forecast. It may end a little later, because times are rounded and forecasts ignore that
-// in-place updates may start pods in several batches.
+// immediately. No release may end before the forecast time. It may end a little later: times are rounded, and forecasts ignore that
+// in-place updates may start pods in batches.
 func TestForecast(t *testing.T) {
 	stages, promotions, loose := 0, 0, 0
 	for seed := range uint64(600) {
@@ -70,7 +70,7 @@ func goesBack(f Forecast) bool {
 	return false
 }
 
-// finish runs the world until the head's version serves all users, and promotes each gate. It returns the number of promotions.
+// finish runs the simulated cluster until the head's version serves all users, and promotes each gate. It returns the number of promotions.
 func finish(t *testing.T, s *script, seed uint64) (gates int) {
 	t.Helper()
 	head := s.git.at(s.git.headID()).Release()
@@ -101,7 +101,7 @@ func finish(t *testing.T, s *script, seed uint64) (gates int) {
 	return 0
 }
 
-// TestPredict checks the times of a release, also with a calendar that opens late or never.
+// TestPredict checks the predicted times of a release, also with a calendar that opens late or never.
 func TestPredict(t *testing.T) {
 	spec := oneWeb(func(s *rollout.Spec) {
 		s.MinReadySeconds, s.MaxSurge, s.MaxUnavailable = 10, rollout.Amount{Value: 2}, rollout.Amount{Value: 1}
@@ -116,7 +116,7 @@ func TestPredict(t *testing.T) {
 		gates        int
 		least        time.Duration
 		begins, ends time.Time
-		shut         string // the first stage's Shut
+		shut         string // the field Shut of the first stage
 	}{
 		"AtOnce":  {func(*Planned) {}, 4, 1, 100 * time.Second, noon, noon.Add(100 * time.Second), ""},
 		"First":   {func(p *Planned) { p.First = true }, 1, 0, 30 * time.Second, noon, noon.Add(30 * time.Second), ""},

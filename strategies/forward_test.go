@@ -9,10 +9,10 @@ import (
 )
 
 // forward is an invariant: the users of a workload move to newer versions only, or back to the last version that served all of them. The
-// test reads the users' versions from Services and pods, not from the record.
+// test reads the users' versions from Services and pods, not from the recorded state.
 type forward struct {
 	served []string // versions that have served all users, oldest first, each once
-	judged bool     // the newest version in served was recorded as stable, or had all pods after its last step
+	judged bool     // the newest version in served was recorded as stable, or all pods had this version after its last step
 }
 
 // checkForward checks the invariant forward after each change of the cluster. Once a version serves all users after its last step, users
@@ -40,7 +40,7 @@ func (s *sim) checkForward(w rollout.Workload, d *kube.Deployment, spec rollout.
 	}
 	for _, v := range reached {
 		if hash, _ := hashOf(d, v); s.state.Release != nil && s.state.Release.Templates[w] == hash {
-			continue // a user has released this version again, with its steps
+			continue // a user has released this version again, step by step
 		}
 		if v != last && slices.Contains(f.served, v) {
 			s.fail("%s: users meet %s again, and %s has served all of them", w, v, last)
@@ -58,7 +58,7 @@ func (s *sim) isThrough(d *kube.Deployment, version string) bool {
 		!slices.ContainsFunc(s.state.Progress, func(p rollout.Progress) bool { return p.Step < p.Of || s.runsOther(p.Workload) })
 }
 
-// runsOther reports whether a workload has pods of another version than the release's.
+// runsOther reports whether a workload has pods whose version differs from the release's version.
 func (s *sim) runsOther(w rollout.Workload) bool {
 	d := s.kube.Deployments[w]
 	return d != nil && slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
@@ -107,8 +107,8 @@ func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 	return slices.Compact(versions)
 }
 
-// allowBack permits users to return to an older version after a rejection, or after a commit with a version that served before. A push of
-// another version permits nothing.
+// allowBack permits users to return to an older version in two cases: after a rejection, or after a push of a version that served before. A
+// push of a new version permits nothing.
 func (s *sim) allowBack(in Input, d Decision) {
 	is := d.State
 	switch {
@@ -122,7 +122,7 @@ func (s *sim) allowBack(in Input, d Decision) {
 	}
 }
 
-// seesOthers reports whether the input of a decision shows pods of another version, although they may be gone by now.
+// seesOthers reports whether the input of a decision shows pods of another version, although these pods may be gone by now.
 func seesOthers(in Input) bool {
 	return slices.ContainsFunc(in.State.Progress, func(p rollout.Progress) bool {
 		return slices.ContainsFunc(in.Observed.Workloads[p.Workload].Revisions, func(r rollout.Revision) bool {
@@ -138,7 +138,7 @@ type unwell struct {
 	looks int // the value of sim.crashes at the time since
 }
 
-// seen forgets the missing pods when all pods are ready, even if only for a moment.
+// seen resets the time since which pods are missing, once all pods are ready, even if only for a moment.
 func (x *unwell) seen(d *kube.Deployment) {
 	for _, rs := range d.Sets {
 		if rs.Template == d.Template && rs.Ready() >= d.Replicas {
@@ -147,7 +147,7 @@ func (x *unwell) seen(d *kube.Deployment) {
 	}
 }
 
-// checkHealth checks the invariant unwell while no event is due.
+// checkHealth checks the invariant unwell when the simulated cluster has no pending event.
 func (s *sim) checkHealth() {
 	for w, live := range s.observe().Workloads {
 		x := &s.watch(w).unwell

@@ -26,10 +26,10 @@ type verdict struct {
 	text   string    // text for users about the wait
 	paused bool      // the gate waits for users or the clock, not for pods
 	due    time.Time // when a timed wait ends, zero if the wait is not timed
-	broken string    // why waiting cannot open the gate; "" if it may
+	broken string    // why the gate cannot open by itself; "" if it may
 	route  bool      // the step's pods are ready, so its weight and routes may be applied
 	full   bool      // a full promotion skips all remaining steps
-	rides  bool      // the workload has no replicas, and advances with the other workloads
+	rides  bool      // the workload has no replicas, so it advances with the other workloads
 	begins bool      // the experiment's pods are available, so its duration and analyses begin
 }
 
@@ -74,7 +74,7 @@ func gateHold(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// holder returns a text about the hold on a release: by a promotion file or by the document. It is "" without a hold.
+// holder returns a text that names the promotion file or document that holds a release. It returns "" without a hold.
 func holder(in Input, release rollout.Hash, paused bool) string {
 	switch {
 	case in.Promotion.Says(rollout.Hold, release):
@@ -86,7 +86,7 @@ func holder(in Input, release rollout.Hash, paused bool) string {
 	}
 }
 
-// keptBack returns the text of holder for the head's release, which has not started yet.
+// keptBack returns the text of holder for the release of the head, before this release starts.
 func keptBack(in Input) string {
 	head := in.Head.Render
 	paused := func(s rollout.Spec) bool {
@@ -159,7 +159,7 @@ func gateWait(in Input, m workloads.Staged) verdict {
 
 const holdBy = "decision: hold by "
 
-// reasonOf returns a promotion file's reason for a hold, for display. The recorded state has only the file's author.
+// reasonOf returns, for display, a hold's reason from the promotion file. The recorded state has only the author.
 func reasonOf(in Input, by string) string {
 	if !strings.HasPrefix(by, holdBy) || in.Promotion.Reason == "" {
 		return ""
@@ -248,10 +248,10 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 	return d, true
 }
 
-// beforeRelease sets the phase of an app whose next release has to wait.
+// beforeRelease sets the phase of an app whose next release cannot start yet.
 func beforeRelease(s *rollout.State) {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
-	isOver := s.Release == nil && s.Rollback == nil // such as after a rollback
+	isOver := s.Release == nil && s.Rollback == nil // for example, after a rollback
 	if isOver && !slices.Contains([]rollout.Phase{rollout.Pending, rollout.Healthy, rollout.Degraded}, s.Phase) {
 		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}
@@ -264,7 +264,7 @@ func untilOnly(message string) string {
 	return what + " waits " + until
 }
 
-// finishFirst continues a first deployment while the next version waits, because no stable version serves users.
+// finishFirst continues a first deployment while the next version cannot start, because no stable version serves users.
 func finishFirst(in Input, wait Decision) Decision {
 	if in.Source == nil {
 		return wait
@@ -276,8 +276,8 @@ func finishFirst(in Input, wait Decision) Decision {
 	return d
 }
 
-// gateRouters keeps a workload at its step until all routers have accepted its routes and all proxies know them. If
-// users have edited the weight of the present step, the gate first waits until pods are ready for the new weight.
+// gateRouters keeps a workload at its step until all routers have accepted its routes and all proxies use these routes.
+// If users have edited the weight of the present step, the gate first waits until pods are ready for the new weight.
 func gateRouters(in Input, m workloads.Staged) verdict {
 	if !isPodsStage(m) && m.NeedsRouting() {
 		return waitForPods(in, m)
@@ -292,7 +292,7 @@ func gateRouters(in Input, m workloads.Staged) verdict {
 		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
 	case in.Now.Before(due):
 		return verdict{
-			paused: in.State.Phase == rollout.Paused, // a new process waits again, but the phase must not change
+			paused: in.State.Phase == rollout.Paused, // a restarted process waits again, but the phase must not change
 			text:   fmt.Sprintf("proxies to learn of the new routes (%s)", t.Settle), due: due,
 		}
 	case !v.Taken:

@@ -76,7 +76,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestWaits checks the traits of each wait. The number of a wait is part of recorded digests, so it must not change.
+// TestWaits checks the properties of each wait. The number of a wait is part of recorded digests, so it must not change.
 func TestWaits(t *testing.T) {
 	cases := map[string]struct {
 		wait   plan.Wait
@@ -130,7 +130,7 @@ func TestWaitsOfAFastRelease(t *testing.T) {
 	}
 }
 
-// TestStateBeforeARelease checks that the record of an app whose next release has to wait is valid.
+// TestStateBeforeARelease checks that the recorded state is valid while the next release of an app cannot start yet.
 func TestStateBeforeARelease(t *testing.T) {
 	release := rollout.Release{Commit: commitID(1), Hash: "h1-two", Since: noon}
 	stable := rollout.Release{Commit: commitID(0), Hash: "h1-one", Since: noon}

@@ -12,10 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// An app at rest is healthy when its desired pods are ready and no object reports a problem. A problem is recorded only
-// after a deadline, and removed after a minute of health, so that a node drain makes no commit.
+// Without a release in flight, an app is healthy when its pods are ready and no object reports a problem. A problem is
+// recorded only after a deadline, and removed after a minute of health, so that a node drain makes no commit.
 const (
-	healthDeadline = 10 * time.Minute // without progress, unless a document sets another deadline
+	healthDeadline = 10 * time.Minute // time without progress, unless a document sets another deadline
 	failedDeadline = time.Minute      // for an object that reports a failure
 	wellFor        = time.Minute
 	takenFor       = 10 * time.Second // another manager that undoes an apply does so within this time
@@ -25,19 +25,19 @@ const (
 type Health struct {
 	HealthySince time.Time // zero if the app is not healthy
 	Unhealthy    map[rollout.Ref]Unhealthy
-	Why          string    // why the last apply failed, also in a release; "" if it succeeded
+	Why          string    // why the last apply failed, also during a release; "" if the apply succeeded
 	Lasts        bool      // the apply failed because another manager keeps overwriting an object
-	Taken        time.Time // when an apply first succeeded after the failure Why; reset to zero after takenFor
+	Taken        time.Time // when an apply first succeeded after the failure Why; zero again after takenFor
 }
 
 // Unhealthy records when an object became unhealthy.
 type Unhealthy struct {
 	Since time.Time
-	Ready int // the largest number of ready pods since then; a larger number is progress
-	Left  int // pods that a restart has yet to delete; another number is progress
+	Ready int // the largest number of ready pods since then; the deadline restarts with each larger number
+	Left  int // pods that a restart has yet to delete; the deadline restarts with each other number
 }
 
-// Seen returns the health after another observation. It is zero during a release, which has its own deadlines.
+// Seen returns the health after another observation. It returns the zero Health during a release.
 func (h Health) Seen(in Input) Health {
 	if !isResting(in.State) || in.Observed.Workloads == nil {
 		return Health{}
@@ -62,7 +62,7 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. A success keeps an earlier failure, which Seen removes after takenFor.
+// Applied returns the health after an apply. It keeps an earlier failure after a success; Seen clears it later.
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
@@ -100,7 +100,7 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns the unhealthy objects, sorted. It judges workloads by new pods, because a status counts old pods.
+// unhealthy returns the unhealthy objects, sorted. It checks workloads by new pods, as the status counts old pods.
 func unhealthy(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
 		a := ailment{why: why, deadline: failedDeadline}
@@ -152,13 +152,13 @@ func unhealthy(in Input) (all []ailment) {
 	return all
 }
 
-// isCounted reports whether a workload is judged by its pods. Without a Rollout document, only Deployments are.
+// isCounted reports whether health depends on a workload's pods. Without a Rollout document, only Deployments count.
 func isCounted(in Input, w rollout.Workload) bool {
 	_, staged := in.Source.Spec(w)
 	return staged || w.Kind == ""
 }
 
-// wantedHash returns the version that a workload of an app at rest should run, or "" if the version is unknown.
+// wantedHash returns the version that a workload should run outside releases, or "" if the version is unknown.
 func wantedHash(in Input, w rollout.Workload) rollout.Hash {
 	if in.Source == nil || in.Source.Commit.ID != in.State.Source {
 		return ""
@@ -166,7 +166,7 @@ func wantedHash(in Input, w rollout.Workload) rollout.Hash {
 	return in.Source.Templates[w]
 }
 
-// withHealth records after a deadline that an app at rest is unhealthy, and after a minute that it is healthy again.
+// withHealth records after a deadline that an app is unhealthy, and after a minute of health that it is healthy again.
 func withHealth(in, _ Input, d Decision) Decision {
 	s := &d.State
 	switch {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resting returns an app at rest with 5 pods. The given number of pods is ready.
+// resting returns an app without a release in flight. The given number of its 5 pods is ready.
 func resting(ready int) Input {
 	r := &rollout.Render{Digest: "d", Objects: []rollout.Object{{"kind": "Deployment"}}}
 	return Input{
@@ -24,7 +24,7 @@ func resting(ready int) Input {
 	}
 }
 
-// watchHealth calls Decide with one observation for each second. It returns the subject of each record, after the number of its second.
+// watchHealth calls Decide once for each second. For each changed state, it returns the second and the commit subject.
 func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 	t.Helper()
 	var got []string
@@ -150,7 +150,7 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestHealthLooksAgain checks that an app is requeued for the deadline of a problem, and that a new process starts the deadline anew.
+// TestHealthLooksAgain checks that an app is requeued for the deadline of a problem, and that a restarted process starts the deadline anew.
 func TestHealthLooksAgain(t *testing.T) {
 	in := resting(0)
 	in.Health = Health{}.Seen(in)

@@ -15,7 +15,7 @@ func runningHook(s rollout.State) int {
 	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
 }
 
-// runHooks returns the next transition for a release's "before", "after" or "abort" hooks, or false if all are over.
+// runHooks returns the next transition for a release's "before", "after" or "abort" hooks, or false if all have ended.
 func runHooks(
 	in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision, waits bool) {
@@ -29,7 +29,7 @@ func runHooks(
 		switch {
 		case i < 0, when != rollout.HookAbort && isAnother(in.State.Hooks[i], h):
 			return beginHook(in, r, h, when, release), true // the hook has not run yet, or has changed since
-		case when == rollout.HookAbort: // a failed abort hook stops nothing
+		case when == rollout.HookAbort: // after a failed abort hook, the next hook runs
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues && runsAgain(in, in.State.Hooks[i]):
 			return beginHook(in, r, h, when, release), true
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues:
@@ -61,7 +61,7 @@ func FailedHook(in Input) string {
 	return run.Name
 }
 
-// Disregarded returns the failed hooks whose failure is ignored (hook.Hook.Continues), for the present version only.
+// Disregarded returns the failed hooks whose failure is ignored (hook.Hook.Continues), of the present version.
 func Disregarded(in Input) (all []rollout.HookRun) {
 	release := cmp.Or(in.State.Release, in.State.Stable, &rollout.Release{})
 	source := cmp.Or(in.renderOf(release.Hash), &rollout.Render{})
@@ -116,7 +116,7 @@ func beginHook(
 			gone = append(gone, job)
 		}
 		if isOld && answer.Stuck == "" {
-			continue // after a failed deletion (Stuck), the run stays for a later pass
+			continue // after a failed deletion (Stuck), the run is kept, so a later pass deletes the Job
 		}
 		if isIts {
 			run.Log = "" // only the newest log is kept
@@ -143,7 +143,7 @@ func beginHook(
 	return d
 }
 
-// hasHook reports whether a render has the named hook. A missing hook may have a new name.
+// hasHook reports whether a render has the named hook. If not, users may have renamed the hook.
 func hasHook(r *rollout.Render, name string) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
 		h, is, err := hook.Of(o)
@@ -167,8 +167,8 @@ func needsOfHook(
 }
 
 // awaitHook observes the running hook and records its end. It also waits for the hook of another release, because two
-// migrations must not overlap. It interrupts another release's Job if its hook allows that, or if its pod does not
-// start, for example without an image.
+// migrations must not overlap. It interrupts another release's Job if the hook's annotation allows that, or if the
+// Job's pod does not start, for example without an image.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {

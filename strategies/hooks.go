@@ -23,7 +23,7 @@ import (
 type HookJob struct {
 	Object rollout.Object
 	Make   bool
-	Delete bool             // delete the Job instead
+	Delete bool             // delete the Job instead of a look-up
 	Needs  []rollout.Object // objects to apply before the Job
 }
 
@@ -35,7 +35,7 @@ const startsWithin = 10 * time.Second
 
 const again = 2 * time.Second // the interval at which a running Job is observed
 
-// started runs the Jobs before a release. When they are over, it returns the decision start.
+// started runs the Jobs before a release. When these Jobs have ended, it returns the decision start.
 func started(in Input, start Decision) Decision {
 	head, release, source := in.Head.Render, *start.State.Release, start.State.Source
 	begun := slices.ContainsFunc(in.State.Hooks, func(r rollout.HookRun) bool {
@@ -62,8 +62,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming returns the release that has not started because of hooks, a freeze, a window or a hold. It returns nil if there
-// is no such release. It also returns nil for a first deployment outside its window, which users cannot abort.
+// Coming returns the release that has not started because of hooks, a freeze, a window or a hold. It returns nil if
+// there is no such release. It also returns nil for a first deployment outside its window, which users cannot abort.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	waits := h.Is(rollout.HeldHook) || h.Is(rollout.HeldClosed) && s.Stable != nil && s.Release == nil
@@ -73,7 +73,7 @@ func Coming(in Input) *rollout.Release {
 	release := newRelease(in)
 	release.Since = time.Time{}
 	if release.Hash == "" || s.Stable != nil && s.Stable.Hash == release.Hash {
-		return nil // the head no longer has the release
+		return nil // the release is no longer at the head
 	}
 	return &release
 }
@@ -100,7 +100,7 @@ func isOfStable(s rollout.State, release rollout.Release) bool {
 }
 
 // changed runs the changed hooks of a commit without a new version, before the rest of the commit is applied. A hook
-// that is new in Git runs only with the next version.
+// that is new in Git first runs with the next version.
 func changed(in Input, next Decision) Decision {
 	s, head := in.State, in.Head.Render
 	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {
@@ -142,7 +142,7 @@ func changedHooks(in Input) *rollout.Render {
 	return &run
 }
 
-// changesHooks reports whether a commit without a new version has changed hooks. These run when the old pods are gone.
+// changesHooks reports whether a commit without a new version has changed hooks. They run when the old pods are gone.
 func changesHooks(in Input) bool {
 	return in.Source != nil && in.Source.Digest != in.Head.Render.Digest && slices.ContainsFunc(
 		[]rollout.HookWhen{rollout.HookBefore, rollout.HookAfter},
@@ -208,7 +208,7 @@ func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	return goesWith(false) || goesWith(true)
 }
 
-// withHooks observes a running Job that no release waits for, such as after a revert, so that its end is recorded.
+// withHooks observes a running Job after its release was reverted, so that the end of the Job is recorded.
 func withHooks(in, given Input, d Decision) Decision {
 	i := runningHook(d.State)
 	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || in.Unread || !d.State.Equal(&given.State) {
@@ -273,7 +273,7 @@ func hookInFlight(in Input) (Decision, bool) {
 	return awaitHook(in, i, in.renderOf(s.Release.Hash), s.Hooks[i].When, *s.Release), true
 }
 
-// pastHooks marks all hook runs as past, because their attempt is over. The next hook still waits for a running hook.
+// pastHooks marks all hook runs as past, because their attempt is over. A running hook still delays the next hook.
 func pastHooks(all []rollout.HookRun) []rollout.HookRun {
 	all = slices.Clone(all)
 	for i := range all {

@@ -21,7 +21,7 @@ import (
 type hookLife struct {
 	*loop
 	rng   *rand.Rand
-	ends  map[string]rollout.JobState // by Job: how the Job ended
+	ends  map[string]rollout.JobState // the end of each Job, by Job
 	made  map[string]int
 	alone int // the number of applied commits that changed only hooks
 	plain int // the number of releases of the app without Rollout documents
@@ -64,7 +64,7 @@ func (l *hookLife) isMade(j HookJob) {
 	if l.made[id]++; l.made[id] > 1 {
 		l.t.Errorf("the Job of %s is made %d times", id, l.made[id])
 	}
-	delete(l.ends, j.Key()) // forget an earlier Job with that name
+	delete(l.ends, j.Key()) // forget an earlier Job with the same name
 	if !slices.ContainsFunc(l.state.Hooks, func(r rollout.HookRun) bool {
 		return r.Phase == rollout.HookRunning && r.Job == j.Object.Name()
 	}) {
@@ -73,7 +73,7 @@ func (l *hookLife) isMade(j HookJob) {
 }
 
 // isCommitted checks the hooks in a new record. Logs are bounded, and only the newest run of a hook has a log. One hook runs at a time, and
-// each result comes from a Job. A release begins once its before hooks have succeeded, and is stable once its after hooks have succeeded.
+// each result comes from a Job. A release begins once its before hooks have succeeded, and becomes stable once its after hooks have.
 func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	running, logged := 0, map[string]bool{}
 	for _, r := range slices.Backward(is.Hooks) {
@@ -132,7 +132,7 @@ func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollo
 	}
 }
 
-// follows checks that a commit that changes only hooks is applied after the changed hooks have succeeded.
+// follows checks that a commit that changes only hooks is applied only after the changed hooks have succeeded.
 func (l *hookLife) follows(subject string, was, is rollout.State) {
 	before := l.git.at(was.Source).ByRef()
 	for _, when := range []rollout.HookWhen{rollout.HookBefore, rollout.HookAfter} {
@@ -150,7 +150,7 @@ func (l *hookLife) follows(subject string, was, is rollout.State) {
 	}
 }
 
-// live makes random changes and then repairs everything. The app must come to rest, without a running hook.
+// live makes random changes and then repairs the cluster. The release must end, and no hook may still run.
 func (l *hookLife) live() {
 	for range 40 {
 		switch l.rng.IntN(12) {
@@ -289,7 +289,7 @@ func TestHooksNoticeMutants(t *testing.T) {
 	}
 }
 
-// noticing is a testing.TB that records whether the test failed, and nothing else.
+// noticing is a testing.TB that only records whether the test failed.
 type noticing struct {
 	testing.TB
 	is bool
@@ -303,7 +303,7 @@ func plainWeb(replicas int) rollout.Spec {
 		ProgressDeadlineSeconds: 600}
 }
 
-// hooked returns the world of an app with hooks before its first deployment. The Jobs of its hooks succeed.
+// hooked returns the simulation of an app with hooks before its first deployment. The Jobs of its hooks succeed.
 func hooked(hooks ...rollout.Object) *loop {
 	l := newLoop(newHistory(source{workloads: []staged{{spec: plainWeb(1), version: "v1"}}, hooks: hooks}), newKube())
 	l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
@@ -315,7 +315,7 @@ func beforeHook(name string) rollout.Object {
 	return jobOf(name, map[string]any{hook.Annotation: "before"})
 }
 
-// TestHooksKeepTheNewest checks that the three newest Jobs of a hook are kept, or one Job if an annotation requests deletion.
+// TestHooksKeepTheNewest checks that the three newest Jobs of a hook are kept, or one if an annotation requests the deletion of old Jobs.
 func TestHooksKeepTheNewest(t *testing.T) {
 	for policy, want := range map[string]int{"": 3, "before-hook-creation": 1} {
 		l := hooked(jobOf("migrate", map[string]any{"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-delete-policy": policy}))
@@ -329,7 +329,7 @@ func TestHooksKeepTheNewest(t *testing.T) {
 	}
 }
 
-// TestHooksWithAVersionInTheirName checks that hooks whose names differ only in a version share the limits for recorded runs and for Jobs.
+// TestHooksWithAVersionInTheirName checks that hooks whose names differ only in a version share one limit of recorded runs and of Jobs.
 func TestHooksWithAVersionInTheirName(t *testing.T) {
 	letters := func(i int) string { return "migrate-" + strings.Repeat("x", i) }
 	for name, most := range map[string]int{"migrate-v%d": 4, "migrate-1.%d.0": 4, "%da1b2c3-migrate": 4, "": mostLeft + 2} {
@@ -364,7 +364,7 @@ func TestHooksOfOneCommitAreKeptApart(t *testing.T) {
 	}
 }
 
-// TestNamesOfHooksWithoutVersions checks which hook names differ only in a version, within one namespace.
+// TestNamesOfHooksWithoutVersions checks which hook names of one namespace count as the same name with different versions.
 func TestNamesOfHooksWithoutVersions(t *testing.T) {
 	for names, together := range map[[2]string]bool{
 		{"shop-7a/migrate-v1", "shop-7a/migrate-v2"}:       true,
@@ -376,7 +376,7 @@ func TestNamesOfHooksWithoutVersions(t *testing.T) {
 	}
 }
 
-// beforeFirst returns the world of an app before its first deployment. A hook with a deadline of one minute is running.
+// beforeFirst returns the simulation of an app before its first deployment. A hook with a deadline of one minute is running.
 func beforeFirst() *loop {
 	job := beforeHook("migrate")
 	job.Map("spec")["activeDeadlineSeconds"] = int64(60)
@@ -430,7 +430,7 @@ func TestJobThatAnotherProcessMakes(t *testing.T) {
 	}
 }
 
-// TestHooksThatDoNotEnd checks that a hook fails after its deadline, and that the wait for a Job names why the Job cannot start.
+// TestHooksThatDoNotEnd checks that a hook fails after its deadline, and that the app's status says why a hook's Job cannot start.
 func TestHooksThatDoNotEnd(t *testing.T) {
 	begin := func(fate rollout.JobState) (l *loop, waiting string) {
 		l = beforeFirst()

@@ -26,7 +26,7 @@ func decideAtRest(in Input) Decision {
 	target := head.Release()
 	asked := askedFor(in)
 	if rejection, is := s.IsRejected(asked); is && s.Stable != nil && asked != target {
-		return degraded(in, rejection) // without its document, the rejected version would be released immediately
+		return degraded(in, rejection) // the head lacks a document; following the head would release the rejected version
 	}
 	stable := rollout.Hash("")
 	if s.Stable != nil {
@@ -43,7 +43,7 @@ func decideAtRest(in Input) Decision {
 	if why, is := unsettled(in); is && !in.Promotion.OpensAll(target) {
 		return leftAtRest(in, rollout.HeldAdoption, why)
 	}
-	if in.Promotion.Says(rollout.Abort, target) && !isFast(in, target) { // no abort waits for the calendar
+	if in.Promotion.Says(rollout.Abort, target) && !isFast(in, target) { // a closed calendar delays no abort
 		if _, is := s.IsRejected(target); !is {
 			return refuse(in, newRelease(in), cause{reason: abortedBy(in.Promotion)})
 		}
@@ -57,7 +57,7 @@ func decideAtRest(in Input) Decision {
 	if rejection, ok := s.IsRejected(target); ok {
 		return degraded(in, rejection)
 	}
-	i := runningHook(s) // a release whose hooks have started does not wait for the calendar
+	i := runningHook(s) // once a release's hooks have started, the calendar does not delay the release
 	if d, shut := waitForWindow(in, "release "+string(target)); shut && !isFast(in, target) &&
 		(i < 0 || s.Hooks[i].Release != target) {
 		return d
@@ -65,7 +65,7 @@ func decideAtRest(in Input) Decision {
 	return started(in, startRelease(in))
 }
 
-// leftAtRest keeps the running version, because the head's version would replace all pods without steps.
+// leftAtRest keeps the running version, because the version at the head would replace all pods without steps.
 func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	s := in.State
 	if rejection, is := s.IsRejected(in.Head.Render.Release()); is && s.Stable != nil {
@@ -75,7 +75,7 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 }
 
 // standing returns the running version of an app that had no Rollout documents, or nil if it is unknown. If the head
-// has hooks and no document, the version is the app's content. Otherwise it has the pod templates of unstaged.
+// has hooks and no document, the version is the app's content. Otherwise it has the templates from unstaged.
 func standing(in Input) *rollout.Release {
 	switch head := in.Head.Render; {
 	case in.Source == nil:
@@ -92,7 +92,7 @@ func standing(in Input) *rollout.Release {
 		Images: in.Source.Images()}
 }
 
-// unstaged returns the pod templates of workloads that get their first Rollout document now and run only Git's version.
+// unstaged returns the pod templates of workloads that get their first Rollout document now and run only one version.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {
@@ -108,9 +108,9 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would get a new version without steps. One commit adds its Rollout document and the
-// version, but not all its pods have the previous version, or no such version is known. A return to a version that
-// still has pods is allowed.
+// unsettled returns why a workload would get a new version without steps. In one commit, the workload gets its Rollout
+// document and a new version, and its previous version is unknown or not on all pods. A return to a version that still
+// has pods is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -161,7 +161,7 @@ func joined(in Input) rollout.State {
 	return s
 }
 
-// noneRuns reports whether no workload of the head has a stable version. If so, its release is a first deployment.
+// noneRuns reports whether no workload of the head has a stable version, so that the release is a first deployment.
 func noneRuns(in Input) bool {
 	return len(in.Head.Render.Specs) > 0 && !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
 		return in.State.StableHash(spec.Workload) != ""
@@ -186,7 +186,7 @@ func follow(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s follows %s", s.App, rollout.ShortID(s.Source))}
 }
 
-// degraded returns the decision while the head has a rejected version and the stable version serves.
+// degraded returns the decision while the head has a rejected version and all users are on the stable version.
 func degraded(in Input, rejection rollout.Rejection) Decision {
 	s, was := in.State.AtRest(rollout.Degraded, rejectedText(rejection)), in.State.Phase
 	if !isOf(in.Source, s.Stable.Hash) {

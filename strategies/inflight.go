@@ -22,7 +22,7 @@ func decideInFlight(in Input) Decision {
 	isRenamed = isRenamed && target == s.Release.Hash // otherwise the head supersedes the release
 	reason := mustRetreat(in)
 	goesBack := reason != ""
-	if goesBack && s.Stable != nil && target != s.Stable.Hash { // even if the head has a third version
+	if goesBack && s.Stable != nil && target != s.Stable.Hash { // the head may have a third version
 		return rollback(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
 	if d, waits := hookInFlight(in); waits && !goesBack && (s.Stable == nil || target != s.Stable.Hash) {
@@ -63,7 +63,7 @@ func decideInFlight(in Input) Decision {
 func leave(in Input, target rollout.Hash) Decision {
 	s, head := in.State, in.Head.Commit
 	if _, waits := afterwards(in); s.Stable == nil && !waits && servesAll(in, serves) {
-		return complete(in) // all users are on the first deployment, so the next version has steps
+		return complete(in) // all users are on the first version, so the next version has steps
 	}
 	switch {
 	case s.Stable == nil && len(unstaged(in)) > 0: // other workloads already serve beside the first deployment
@@ -100,7 +100,7 @@ func leave(in Input, target rollout.Hash) Decision {
 	}
 }
 
-// mustRetreat returns why the release in flight must be rolled back, or "" if no reason exists.
+// mustRetreat returns why the release in flight must be rolled back, or "" if the release may continue.
 func mustRetreat(in Input) string {
 	s := in.State
 	switch {
@@ -186,8 +186,8 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 }
 
 // nextPod returns when the next ready pod can change the decision. With a router, that is when proxies know the pod. If
-// updates are in place or pods are surplus, the pod may replace another one after minReadySeconds. This also matters in
-// a pause, because replicas may change.
+// updates are in place or pods are surplus, the ready pod may replace another pod after minReadySeconds. This also
+// applies during a pause, because replicas may change.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
@@ -270,7 +270,7 @@ func stepText(from, to rollout.Progress, by string) string {
 }
 
 // rest returns the decision if no workload moves in this pass. The app is Paused while all workloads wait for users or
-// the clock. The app is Stalled after a deadline, or if its wait cannot end by itself.
+// the clock. The app is Stalled after a deadline, or if a gate cannot open by itself.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {
@@ -318,7 +318,7 @@ func describe(phase rollout.Phase, waiting, reason string) string {
 	}
 }
 
-// decidePromoting waits until all users are on the new version.
+// decidePromoting keeps the release in flight until all users are on the new version.
 func decidePromoting(in Input) Decision {
 	s := in.State
 	switch {
@@ -360,7 +360,7 @@ func decidePromoting(in Input) Decision {
 	return d
 }
 
-// toldReason keeps a stall's first reason, because messages about pods change with each restart.
+// toldReason returns the first reason of a stall, if recorded, because messages about pods change with each restart.
 func toldReason(s rollout.State, reason string) string {
 	if s.Phase == rollout.Stalled {
 		return s.Reason

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// fileSeen is the history of a promotion file. It has the first attempt of a release that had the file. It also has the number of steps,
-// from the first step of each workload on, that have not changed since.
+// fileSeen is the history of a promotion file. It holds the release attempt during which the file first appeared. For each workload, it
+// holds how many of the first steps have not changed since.
 type fileSeen struct {
 	try  string
 	upTo map[rollout.Workload]int
@@ -35,7 +35,7 @@ func (s *sim) checkGates(in Input, d Decision) {
 		same, moved := commonSteps(old, spec), usersMoved(old, was)
 		switch {
 		case d.State.Source != in.State.Source:
-			if p.Weight < was.Weight { // a smaller weight stops pods, which may start again
+			if p.Weight < was.Weight { // after a smaller weight, stopped pods may start again
 				s.watch(p.Workload).disturbed = true
 			}
 			for _, f := range s.files {
@@ -126,7 +126,7 @@ func isGate(spec rollout.Spec, step int) bool {
 	return p != nil && p.Duration == nil && p.Until == "" && p.Timeout == nil
 }
 
-// isKey reports whether the promotion file may open a gate.
+// isKey reports whether the promotion file may open the gate of a step.
 func isKey(in Input, seen *fileSeen, spec rollout.Spec, step int) bool {
 	p := in.Promotion
 	if p == nil || seen == nil || p.Release != in.State.Release.Hash || seen.try != releaseID(in.State) {

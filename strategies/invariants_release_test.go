@@ -44,13 +44,13 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 		x.disturbed = true
 		x.baseStable = d.Started[version(is.Stable)]
 	case is.Phase == rollout.Healthy && (was.Phase == rollout.Promoting || was.Draining != nil) && quiet && !x.disturbed:
-		// A release may be stable before its last pod has started.
+		// A release may become stable before its last pod has started.
 		if n := started - x.base; n > d.Replicas || n < d.Replicas && was.Draining != nil {
 			s.fail("%s: the release started %d pods, it has %d", w, n, d.Replicas)
 		}
 	}
 	if was.Phase == rollout.Aborting && is.Phase != rollout.Aborting && quiet && x.whole && is.Stable != nil {
-		// At most one stable pod starts, because the rollback may interrupt a repair of the share (ADR 0017).
+		// One stable pod may start, because the rollback may interrupt the repair of a share that was too large (ADR 0017).
 		if n := d.Started[version(is.Stable)] - x.baseStable; n < 0 || n > 1 {
 			s.fail("%s: the rollback started %d stable pods, and they were all there", w, n)
 		}

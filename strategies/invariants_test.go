@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// sim is one random world, whose invariants are checked after each small step.
+// sim is a simulation with a random seed, whose invariants are checked after each small step.
 type sim struct {
 	*loop
 	rng       *rand.Rand
@@ -26,16 +26,16 @@ type sim struct {
 	failure   string
 	watched   map[rollout.Workload]*watched
 	bad       map[string]bool // versions whose pods never become ready
-	mayGoBack bool            // a user or a verdict asked for an older version than the newest stable one
+	mayGoBack bool            // users may return to a version older than the newest stable version, after a revert or a rejection
 	overtaken bool            // a user promoted a release fully during the rollback of another release
 	written   rollout.Phase   // the phase of the state applied last
-	flights   int             // commits of the state branch since the world last changed
+	flights   int             // commits of the state branch since the last change of the cluster or by a user
 	serial    int             // the number of the newest version or promotion file
 	crashes   int
 	files     map[string]*fileSeen
 }
 
-// chaos lists the trouble that a world has besides releases. The strictest invariants apply to worlds without trouble.
+// chaos lists the faults that a simulation has besides releases. The strictest invariants apply to simulations without faults.
 type chaos struct {
 	kills   bool // pods die or become unready
 	scales  bool // replicas change
@@ -47,13 +47,13 @@ type chaos struct {
 	settings    bool // commits change other fields than steps during releases, and proposals are merged
 }
 
-// watched holds the values that the invariants remember about one workload.
+// watched holds the values of one workload that the invariants need at later steps.
 type watched struct {
 	guard.Guard
 	forward
 	unwell
 
-	release, plan     string // the release and the plan to which leastOld and mostNew apply
+	release, plan     string // the release and its plan, for which leastOld and mostNew are valid
 	leastOld, mostNew int    // the limits of the steps so far, while the workload is held
 	limited, onHold   bool
 	base              int  // pods of the release's version that started before the release
@@ -139,8 +139,8 @@ func (s *sim) checkPods() {
 	}
 }
 
-// isMadeRight reports whether gitrollout is reducing a share that became too large. Meanwhile the Deployment has the stable template and
-// pods of the release, and some of these pods start again.
+// isMadeRight reports whether gitrollout is reducing a share of new pods that became too large. Meanwhile the Deployment has the stable
+// template and pods of the release, and some of these pods start again.
 func (s *sim) isMadeRight(w rollout.Workload, d *kube.Deployment) bool {
 	if s.state.Release == nil || rollout.Hash(d.Annotations[rollout.AnnotationHash]) != s.state.StableHash(w) {
 		return false
@@ -154,7 +154,7 @@ func (s *sim) checkCounts(w rollout.Workload, d *kube.Deployment, x *watched) {
 	for _, rs := range d.Sets {
 		switch rollout.Hash(rs.Annotations[rollout.AnnotationHash]) {
 		case s.state.StableHash(w):
-			if rs.Replicas < x.leastOld-1 { // a repair of the share first removes one stable pod (ADR 0017)
+			if rs.Replicas < x.leastOld-1 { // the repair of a share that is too large first removes one stable pod (ADR 0017)
 				s.fail("%s: %d stable pods are left, the step keeps %d", w, rs.Replicas, x.leastOld)
 			}
 		case s.releaseHash(w):
@@ -218,7 +218,7 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 	x := s.watch(w)
 	onHold := o.Map("spec")["minReadySeconds"] == int64(workloads.HoldMinReadySeconds)
 	if !onHold {
-		x.disturbed = x.disturbed || (x.onHold && workloads.IsHeld(state)) // a step asked for no canary pod after a step that had some
+		x.disturbed = x.disturbed || (x.onHold && workloads.IsHeld(state)) // a step without canary pods follows a step with canary pods
 		x.limited, x.onHold = false, false
 		return
 	}
@@ -248,8 +248,8 @@ func releaseID(state rollout.State) string {
 	return string(state.Release.Hash) + state.Release.Since.String() + state.Release.Commit
 }
 
-// checkClosed checks that only a verified version advances while the calendar is closed. Each waiting release must be requeued for the
-// opening of the calendar.
+// checkClosed checks that only a verified version advances while the calendar is closed. An app whose release is delayed by the calendar
+// must be requeued for its opening.
 func (s *sim) checkClosed(in Input, d Decision) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	was, now := in.State, d.State
@@ -318,7 +318,7 @@ func (s *sim) checkDecision(in Input, d Decision) {
 }
 
 func dump(v any) string {
-	if in, is := v.(Input); is { // errors in Answers have no JSON form
+	if in, is := v.(Input); is { // the errors in Answers cannot be encoded as JSON
 		a := in.Answers
 		v = struct {
 			Input
@@ -327,7 +327,7 @@ func dump(v any) string {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // empty texts would compare as equal
+		panic(err) // two failed encodings would compare as equal
 	}
 	return string(raw)
 }
@@ -337,7 +337,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	if s.verbose {
 		s.note("  COMMIT %s [%s %s]", subject, is.Phase, dump(is.Progress))
 	}
-	// Two records with the same mark (State.Mark) must have the same objects, so that a process with the older record undoes nothing.
+	// Two states with the same mark (State.Mark) must have the same objects, so that a process with the older state undoes nothing.
 	if was.Source != "" && is.Mark() == was.Mark() && dump(s.desired(was)) != dump(s.desired(is)) {
 		s.fail("the mark %d is kept, and other objects are asked for: %s", is.Mark(), subject)
 	}
@@ -363,7 +363,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	}
 }
 
-// quiet checks the health of the workloads. For each workload that has enough serving pods again, missing pods are no longer excused.
+// quiet checks the health of the workloads. Once a workload has enough serving pods again, the next missing pod violates an invariant.
 func (s *sim) quiet() {
 	s.checkHealth()
 	for w, d := range s.kube.Deployments {

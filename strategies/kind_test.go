@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// ordinals is a kind of workload that exists only as entries in the tables. Pods with an ordinal from the partition on have the new
+// ordinals is a kind of workload that exists only as entries in the tables. Pods whose ordinal is at least the partition have the new
 // version.
 type ordinals struct{}
 

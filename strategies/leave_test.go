@@ -21,7 +21,7 @@ func threeVersions(spec rollout.Spec) *history {
 }
 
 // TestAPushTakesNobodyBack checks a push while all users are on a version that has passed its steps. That version must become stable, even
-// if the cluster's status lags.
+// if the status in the cluster is older than the pods.
 func TestAPushTakesNobodyBack(t *testing.T) {
 	type state = rollout.ObservedWorkload
 	cases := map[string]struct {
@@ -89,8 +89,8 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	compare.CheckNamed(t, "the pods of users", rollout.PodHash("own"), main)
 }
 
-// TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after an earlier step has removed all of them. Stable pods
-// start beside the new pods, and no new pod stops meanwhile.
+// TestStableComesBackBesideTheNewVersion checks a step with stable pods after an earlier step has removed all of them. Stable pods start
+// beside the new pods, and no new pod stops meanwhile.
 func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")

@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lab is a release at a step with an analysis. Its cluster does not change, so decisions depend only on measurements and time.
+// lab simulates a release at a step with an analysis. Its cluster does not change, so decisions depend only on measurements and time.
 type lab struct {
 	Input
-	commits int // of the state branch
+	commits int // the number of commits on the state branch
 }
 
-// newLab returns a release of v2 of web, which has ten pods, at the analysis after its step of 20 %.
+// newLab returns a release of v2 of web, which has ten pods, at the analysis that follows the step with weight 20 %.
 func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 	t.Helper()
 	h := oneWeb(func(s *rollout.Spec) {
@@ -57,13 +57,13 @@ func (l *lab) step() Decision {
 	return d
 }
 
-// crash drops everything that a process remembers and that is not in Git.
+// crash simulates a restart of the process, which loses all measurements that are not recorded in Git.
 func (l *lab) crash(t testing.TB) {
 	t.Helper()
 	l.State, l.Runs = readAgain(t, l.State), nil
 }
 
-// live decides until the run is over or until a given time. It makes each measurement when due, and returns the run's last phase.
+// live decides until the analysis ends or until the given time. It makes each measurement when due, and returns the analysis's phase.
 func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Time) Result) rollout.AnalysisPhase {
 	t.Helper()
 	for range 100_000 {
@@ -106,8 +106,8 @@ var said = map[rollout.AnalysisPhase]Result{
 }
 
 // TestCrashAtEachMeasurement compares a process that crashes at one measurement with a process that does not crash. The provider's answers
-// depend only on the time. Both processes must roll back at the same time. All other verdicts may differ or come later, but not earlier,
-// because successful measurements are repeated after a crash.
+// depend only on the time. Both processes must roll back at the same time. All other verdicts may differ or come later, because a process
+// repeats successful measurements after a crash, but no verdict may come earlier.
 func TestCrashAtEachMeasurement(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	words := slices.Sorted(maps.Keys(said))

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// withoutDocument decides about a release that has lost a Rollout document or Deployment in Git. Aborts, reverts, full
-// promotions and promotions in progress use the documents of the last applied commit. Otherwise the app is held.
+// withoutDocument decides about a release after a Rollout document or Deployment was removed from Git. Aborts, reverts,
+// full promotions and promotions in progress use the documents of the last applied commit. Otherwise the app is held.
 func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
 	switch reason := mustRetreat(in); {
@@ -26,14 +26,14 @@ func withoutDocument(in Input, held Decision) Decision {
 		in.Head.Render = followed(in)
 		return advance(in)
 	}
-	if in.Source != nil { // the release's pods are still watched
+	if in.Source != nil { // the release's pods may still reach a deadline
 		in.Head.Render = followed(in)
 	}
 	held.Requeue = heldUntil(in)
 	return held
 }
 
-// followed returns the render of State.Source with the field "paused" of each spec from the head, which users can edit.
+// followed returns the render of State.Source with the field "paused" of each spec from the head. Users may edit it.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)
@@ -90,7 +90,7 @@ func askedFor(in Input) rollout.Hash {
 }
 
 // LacksDocument reports whether a head lacks the Rollout document of a workload in flight. If so, the app is held,
-// except in a promotion. If the head has the stable version's pod templates, the release is reverted instead.
+// except during promotion. If the head has the stable version's pod templates, the release is reverted instead.
 func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, isHeld, isReverted bool) {
 	in := Input{State: s, Head: Head{Render: head}}
 	w, isHeld = lostSpec(in)
@@ -118,7 +118,7 @@ func stagedIn(in Input) []workloads.Staged {
 	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// releaseSpecs returns the specs of the release in flight: from the head or, if its version differs, from the source.
+// releaseSpecs returns the specs of the release in flight: from the head or, if it has another version, from source.
 func releaseSpecs(in Input) []rollout.Spec {
 	switch {
 	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:

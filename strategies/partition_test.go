@@ -19,7 +19,7 @@ func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
 	return p
 }
 
-// cloneAt returns a workload of a Kruise kind at its first step, whose weight is 30 %. Of its 10 ready pods, the given number fresh is new.
+// cloneAt returns a workload of a Kruise kind at its first step, with weight 30 %. Its 10 ready pods include the given number of new pods.
 func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh int) (Input, *history, rollout.Workload) {
 	t.Helper()
 	ref := kind.Ref()
@@ -63,8 +63,8 @@ func partitionAt(in Input, h *history, w rollout.Workload, field string) (any, r
 	return rollout.In(o, field), rollout.Hash(o.Annotation(rollout.AnnotationHash))
 }
 
-// TestCloneSetReleases checks a release of a kind that gitrollout knows only by a rollout.Partitioned. The partition moves the pods, a step
-// ends when enough of them are ready, and the promotion restores the user's partition.
+// TestCloneSetReleases checks a release of a workload whose kind is known only from a rollout.Partitioned. The partition limits the new
+// pods, a step ends when enough new pods are ready, and the promotion restores the user's partition.
 func TestCloneSetReleases(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
 	for fresh, done := range map[int]bool{0: false, 2: false, 3: true, 5: true} {
@@ -89,8 +89,8 @@ func TestCloneSetReleases(t *testing.T) {
 	}
 }
 
-// TestCloneSetTakenForAll checks a controller that takes the new revision for the stable revision. A partition would then keep new pods, so
-// the stable template is applied without a partition.
+// TestCloneSetTakenForAll checks a controller that takes the new revision for the stable revision. With a partition, this controller would
+// keep new pods, so the stable template is applied without a partition.
 func TestCloneSetTakenForAll(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
 	in, h, clone := cloneAt(t, kind, 10)
@@ -106,8 +106,8 @@ func TestCloneSetTakenForAll(t *testing.T) {
 	compare.CheckNamed(t, "the surplus", want, Explain(in)[0].Surplus)
 }
 
-// TestOrderedKindsAreFreed checks a rollback of an ordered kind. gitrollout deletes a pod that is not ready, because the other pods wait
-// for this pod. At a step, gitrollout deletes no pod.
+// TestOrderedKindsAreFreed checks a rollback of an ordered kind. gitrollout deletes a pod that is not ready, because the controller
+// replaces no other pod before this pod is ready. At a step, gitrollout deletes no pod.
 func TestOrderedKindsAreFreed(t *testing.T) {
 	for apiVersion, kind := range map[string]string{"apps.kruise.io/v1beta1": "StatefulSet", "apps.kruise.io/v1alpha1": "CloneSet"} {
 		p := ofKruise(t, apiVersion, kind)

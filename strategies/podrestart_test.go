@@ -9,7 +9,7 @@ import (
 )
 
 // TestRestarts checks when a request of five seconds ago restarts pods. The clocks of gitrollout and the API server may differ by five
-// seconds. Ten pods of web were created before the request, and 2 may be missing.
+// seconds. Ten pods of web were created before the request, and 2 pods may be missing at the same time.
 func TestRestarts(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 10 })
 	stable := h.at(commitID(0)).Release()
@@ -27,7 +27,7 @@ func TestRestarts(t *testing.T) {
 		change func(*Input)
 		want   int
 		text   string
-		due    time.Duration // after the request; 0: none
+		due    time.Duration // time after the request until the next decision; 0 without a requeue
 	}{
 		"now":                {nil, 2, text, 0},
 		"without a request":  {func(in *Input) { in.Promotion = nil }, 0, "", 0},
@@ -75,7 +75,7 @@ func membersOf(r rollout.Revision) (all []rollout.Pod) {
 	return all
 }
 
-// TestRestartIsTold checks that a decision shows a restart, looks again at its next pod, and records nothing.
+// TestRestartIsTold checks that a decision reports a restart, requeues the app for the next pod, and does not change the recorded state.
 func TestRestartIsTold(t *testing.T) {
 	h := oneWeb(nil)
 	in := world(h)

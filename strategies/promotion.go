@@ -14,10 +14,10 @@ import (
 )
 
 // A promotion file opens gates during one attempt of one release. The file names the release's hash, and may name
-// workloads and steps. State.Spent is the digest of a file without effect. Such a file is for an earlier attempt, for
-// steps that have changed, or for a version that already serves all users.
+// workloads and steps. State.Spent is the digest of a promotion file without effect. Such a file is for an earlier
+// attempt, for steps that have changed, or for a version that already serves all users.
 
-// prepared removes a head or promotion file that is unusable, and adds a cache of compiled specs.
+// prepared removes an unusable head or promotion file from the input, and adds a cache of compiled specs.
 func (in Input) prepared() Input {
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
@@ -61,7 +61,7 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-// isSpent reports whether the promotion file has been used up. A used retry is recorded in Rejection.Promotion.
+// isSpent reports whether the promotion file has already taken effect. A used retry is recorded in Rejection.Promotion.
 func isSpent(in Input) bool {
 	p := in.Promotion
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
@@ -81,7 +81,7 @@ func isOfAnotherTry(in Input) bool {
 	return !since.IsZero() && (release == nil || !release.Since.Equal(since))
 }
 
-// spend returns State.Spent at the end of a release. It is the digest of the promotion that the release used last.
+// spend returns State.Spent at the end of a release: the digest of the promotion that the release used last.
 func spend(in Input, s rollout.State) string {
 	if in.Promotion.Says(rollout.Promote, in.State.Release.Hash) && in.Promotion.Digest != "" {
 		return in.Promotion.Digest
@@ -89,7 +89,7 @@ func spend(in Input, s rollout.State) string {
 	return s.Spent
 }
 
-// Ignored returns why the promotion file has no effect. It is "" if the file has an effect or is for a past release.
+// Ignored returns why the promotion file has no effect. It returns "" if the file has effect or is for a past release.
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
 	if p == nil || s.Phase == "" {
@@ -179,7 +179,7 @@ func namesNoStep(in Input) string {
 	return ""
 }
 
-// Gate returns the furthest step that waits for a promotion. It returns false if no step waits.
+// Gate returns the highest step at which a workload waits for a promotion. It returns false if no step waits.
 func Gate(in Input) (step int, shut bool) {
 	all := shutGates(in.prepared())
 	for _, m := range all {
@@ -188,7 +188,7 @@ func Gate(in Input) (step int, shut bool) {
 	return step, len(all) > 0
 }
 
-// Key returns the promotion that opens exactly the gates that wait for a promotion now, or nil if no gate waits.
+// Key returns the promotion that opens exactly the gates that need a promotion now, or nil if there is no such gate.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
@@ -213,7 +213,7 @@ func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 }
 
 // KeyThrough returns a promotion of the release through a step of each workload. Steps count from 1, and an empty map
-// means all steps. If State.Spent is set, the promotion has a time, so that its digest differs from State.Spent.
+// means all steps. If State.Spent is set, the promotion has a time, which changes its digest.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {
@@ -235,13 +235,13 @@ func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Tim
 	return p
 }
 
-// IsOpen reports whether the promotion file already opens the present step of a workload.
+// IsOpen reports whether the promotion file already lets a workload pass its present step.
 func IsOpen(in Input) bool {
 	in = in.prepared()
 	return slices.ContainsFunc(stagedIn(in), func(m workloads.Staged) bool { return !m.IsThrough() && isOpen(m, in) })
 }
 
-// Skipped returns the steps that a promotion would shorten or skip. A full promotion skips all after the present step.
+// Skipped returns the steps that a promotion would shorten or skip. A full promotion skips all later steps.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
 	return skipped(in.prepared())
@@ -274,7 +274,7 @@ func shutGates(in Input) []workloads.Staged {
 	})
 }
 
-// early returns the workloads in a wait that a promotion can end early, and that needs no user.
+// early returns the workloads at a wait that a promotion can end early, but that also ends without a user.
 func early(in Input) []workloads.Staged {
 	return slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool {
 		if m.IsThrough() || in.State.Phase == rollout.Aborting || !endsEarly(m.Stage().Wait) {

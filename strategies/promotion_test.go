@@ -32,7 +32,7 @@ func TestIgnored(t *testing.T) {
 	cases := map[string]struct {
 		file  *rollout.Promotion
 		spent string
-		want  string // a part of the reason, "" if there is none
+		want  string // a substring of the reason, "" without a reason
 	}{
 		"None":       {nil, "", ""},
 		"Step":       {of("2"), "", ""},
@@ -72,7 +72,7 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestIgnoredAtRest checks that a promotion file without a release in flight is no warning.
+// TestIgnoredAtRest checks that a promotion file causes no warning if no release is in flight.
 func TestIgnoredAtRest(t *testing.T) {
 	_, in := atStep(nil, 1)
 	in.Promotion, in.State.Release = fileFor("h1-other", "2"), nil
@@ -82,8 +82,8 @@ func TestIgnoredAtRest(t *testing.T) {
 	}
 }
 
-// TestSpent checks that a file for one attempt of a release opens no gate of the next attempt. A file from before a change of steps opens
-// no new step.
+// TestSpent checks that a promotion file for one attempt of a release opens no gate of the next attempt. A file that is older than a change
+// of steps opens no new step.
 func TestSpent(t *testing.T) {
 	h, in := atStep(nil, 1)
 	h.push(func(s *source) {
@@ -102,8 +102,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestIgnoredByPolicy checks that the record says once that a policy forbids a promotion. After the promotion file is removed, the record
-// no longer says so.
+// TestIgnoredByPolicy checks that a policy that forbids a promotion is recorded only once. The record must disappear after the promotion
+// file is removed.
 func TestIgnoredByPolicy(t *testing.T) {
 	_, in := atStep(nil, 1)
 	refused := func(release rollout.Hash) *rollout.Promotion {
@@ -168,13 +168,13 @@ func TestNamesNoStep(t *testing.T) {
 }
 
 // TestKeys checks which promotion Key returns for the present gate, and which promotion Early returns for a timed pause. In all other
-// states, both return nil.
+// states, both functions return nil.
 func TestKeys(t *testing.T) {
 	const gate, timer = "step 2/3 of shop/web (pause)", "step 3/3 of shop/web (pause 1m0s)"
 	for name, c := range map[string]struct {
 		step       int
 		change     func(*rollout.State)
-		key, early string // the step through which each promotion goes; "" for no promotion
+		key, early string // the last step that each promotion opens; "" for no promotion
 		skips      string // the steps that a full promotion skips
 	}{
 		"Gate":          {1, nil, "2", "", timer},
@@ -237,7 +237,7 @@ func TestKeysOfSeveral(t *testing.T) {
 	}
 }
 
-// TestRetryIsOnRecord checks that a retry ends only the rejection of its version, and that the subject names the first step.
+// TestRetryIsOnRecord checks that a retry ends only the rejection of its version, and that the commit subject names the first step.
 func TestRetryIsOnRecord(t *testing.T) {
 	in := world(twoVersions(nil))
 	hash := in.Head.Render.Release()
@@ -250,7 +250,7 @@ func TestRetryIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestRetryThatWaits checks that a retry still counts if another decision replaces it in the file before the release begins.
+// TestRetryThatWaits checks that a retry takes effect even if another decision replaces it in the file before the release begins.
 func TestRetryThatWaits(t *testing.T) {
 	frozen := rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
 	tests := map[string]struct {
@@ -289,7 +289,7 @@ func TestRetryThatWaits(t *testing.T) {
 	}
 }
 
-// TestTimeoutInWords checks the texts of a gate with a timeout: its end and its consequence while it waits, and the result.
+// TestTimeoutInWords checks the texts of a gate with a timeout: its time and consequence before the timeout, and the result after it.
 func TestTimeoutInWords(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(time.Hour), OnTimeout: rollout.TimeoutAbort}

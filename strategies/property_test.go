@@ -21,7 +21,7 @@ var (
 	seedsFlag = flag.Int("seeds", 0, "how many seeds each property test runs")
 )
 
-// worlds lists the kinds of worlds. A failure prints its seed; replay it with: go test ./strategies -run 'TestInvariants/NAME$' -seed N
+// worlds lists kinds of simulations. A failure prints its seed; replay it with: go test ./strategies -run 'TestInvariants/NAME$' -seed N
 var worlds = map[string]chaos{
 	"Calm":        {},
 	"BadVersions": {bad: true},
@@ -34,8 +34,8 @@ var worlds = map[string]chaos{
 	"Experiments": {crashes: true, bad: true, experiments: true},
 }
 
-// regressions are seeds that once broke an invariant; they run in addition to the seeds of each run. A change of the worlds makes them
-// useless, so each finding is also a test case or a script.
+// regressions are seeds that once violated an invariant; they run in addition to the seeds of each run. A change of the simulation makes
+// the seeds useless, so a test case or script also covers each defect.
 var regressions = map[string][]uint64{
 	"Calm":        {258, 331, 430, 491},
 	"BadVersions": {284, 503, 858},
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestInvariants runs random releases in random worlds. During a run, checkPods, checkWrite, checkDecision and checkCommit check the
+// TestInvariants runs random releases in simulated clusters. During a run, checkPods, checkWrite, checkDecision and checkCommit check the
 // invariants. At the end, settle checks the result.
 func TestInvariants(t *testing.T) {
 	for name, c := range worlds {
@@ -109,7 +109,7 @@ func runSeeds(t *testing.T, name string, c chaos, seeds []uint64) {
 	}
 }
 
-// runSeed runs one world: a first deployment, then releases and trouble, and then a repair after which the world must be healthy.
+// runSeed runs one simulation: a first deployment, then releases and faults. Then it repairs the cluster, and the app must become healthy.
 func runSeed(seed uint64, c chaos, verbose bool) *sim {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	first := randomSource(rng)
@@ -120,7 +120,7 @@ func runSeed(seed uint64, c chaos, verbose bool) *sim {
 			}
 		}
 	}
-	for i := range first.workloads { // Rollout documents may give these Services a role and remove the role
+	for i := range first.workloads { // Rollout documents may assign a role to these Services, and remove the role later
 		name := first.workloads[i].spec.Workload.Name
 		first.workloads[i].services = []string{name, name + "-canary", name + "-preview"}
 	}
@@ -326,8 +326,8 @@ func (s *sim) promotion() *rollout.Promotion {
 	return p
 }
 
-// settle repairs everything and checks the result: the head's version serves all users, no Service selects a single version, and nothing
-// changes.
+// settle repairs the cluster and checks the result: the head's version serves all users, no Service selects a single version, and the state
+// does not change any more.
 func (s *sim) settle() {
 	if s.failure != "" {
 		return

@@ -155,7 +155,7 @@ func randomSteps(rng *rand.Rand, scaling rollout.Scaling) []rollout.Step {
 	return steps
 }
 
-// otherSettings changes fields other than steps: scale-down delays, the promotion of blue-green, or sometimes the whole strategy.
+// otherSettings changes fields other than steps: scale-down delays, the promotion settings of blue-green, or sometimes the whole strategy.
 func otherSettings(rng *rand.Rand, spec *rollout.Spec) {
 	switch {
 	case rng.IntN(4) == 0:

@@ -67,7 +67,7 @@ func withMark(in, given Input, d Decision) Decision {
 	return d
 }
 
-// isStill reports whether two states have the same objects. It is false unless both states are at steps of one release.
+// isStill reports whether two states have the same objects. It returns false unless both are at steps of one release.
 func isStill(in Input, a, b rollout.State) bool {
 	if in.Source == nil || !workloads.IsHeld(a) || !workloads.IsHeld(b) {
 		return false
@@ -88,7 +88,7 @@ func isStill(in Input, a, b rollout.State) bool {
 	return a.Equal(&b)
 }
 
-// unmoved returns a state without the fields that do not affect any object.
+// unmoved returns a state without the fields that affect no object.
 func unmoved(s rollout.State) rollout.State {
 	s.Phase, s.Reason, s.Serial, s.Written, s.Held, s.Analyses, s.Hooks = "", "", 0, 0, nil, nil, nil
 	s.Unhealthy, s.Kept, s.Ignored = "", "", ""

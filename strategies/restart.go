@@ -10,19 +10,19 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A restart deletes the pods of an app at rest that were created before the requested time. Kubernetes starts pods of
-// the same version. The pods' creation times show the progress, so a restart has no record.
+// A restart deletes all pods that were created before the requested time, while no release is in flight. Kubernetes
+// starts pods of the same version. The pods' creation times show the progress, so a restart is not recorded.
 
-// restart is the restart of one workload, in progress or to come.
+// restart is a restart of one workload that is requested or in progress.
 type restart struct {
 	spec rollout.Spec
 	at   time.Time
 	left []rollout.Pod        // the pods to replace
 	now  []workloads.Eviction // the pods to delete now
-	due  time.Time            // when the next pod may be deleted; zero if that depends on other pods
+	due  time.Time            // when the next pod may be deleted; zero if this pod must wait for other pods
 }
 
-// restartAt returns the requested time of a restart, or zero without a request.
+// restartAt returns the requested time of a restart, or the zero time without a request.
 func restartAt(in Input, spec rollout.Spec) time.Time {
 	if s := in.State; s.Stable != nil && in.Promotion.Says(rollout.Restart, s.Stable.Hash) {
 		return rollout.Later(spec.RestartAt, in.Promotion.RestartAt)
@@ -30,8 +30,8 @@ func restartAt(in Input, spec rollout.Spec) time.Time {
 	return spec.RestartAt
 }
 
-// restarts returns the restarts that the Rollout documents or the promotion file request. It returns none unless the
-// app is at rest and all watches work.
+// restarts returns the restarts that the Rollout documents or the promotion file request. It returns no restart while a
+// release is in flight or a watch fails.
 func restarts(in Input) (all []restart) {
 	s := in.State
 	if in.Source == nil || s.Draining != nil || in.Observed.Unseen != "" || !isResting(s) {
@@ -46,8 +46,8 @@ func restarts(in Input) (all []restart) {
 	return all
 }
 
-// Restarting describes the restarts in progress or to come. It also returns when the next pod may be deleted, or zero
-// if that depends on other pods. The text is empty without a restart, or once all pods are newer.
+// Restarting describes requested and running restarts. It also returns when the next pod may be deleted, or zero if
+// this pod must wait for other pods. The text is empty without a restart, or once all pods are newer.
 func Restarting(in Input) (text string, due time.Time) {
 	var all []string
 	for _, r := range restarts(in) {
@@ -58,7 +58,7 @@ func Restarting(in Input) (text string, due time.Time) {
 	return strings.Join(all, "; "), due
 }
 
-// withRestart adds a restart to the decision's waits and timers.
+// withRestart adds a restart to the decision's fields Waiting and Requeue.
 func withRestart(in, given Input, d Decision) Decision {
 	if d.Stale {
 		return d

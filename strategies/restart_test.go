@@ -37,8 +37,8 @@ func TestStartOver(t *testing.T) {
 	}
 }
 
-// TestStartOverWhere checks which commit a new cluster applies first: the commit of stable, or a later commit without a new version. The
-// commit of an unapproved version is never applied.
+// TestStartOverWhere checks which commit is applied first on a new cluster: the commit of stable, or a later commit with the same version.
+// The commit of an unapproved version is never applied.
 func TestStartOverWhere(t *testing.T) {
 	stable := &rollout.Release{Hash: "h1-1", Commit: "released"}
 	next := &rollout.Release{Hash: "h1-2", Commit: "next"}

@@ -14,7 +14,7 @@ import (
 type cause struct {
 	reason string
 	to     string
-	hook   rollout.HookRun // the failed hook, if any
+	hook   rollout.HookRun // the failed hook, or the zero value
 	reject bool            // reject the release's hash; false after a revert or a newer version
 }
 
@@ -60,8 +60,8 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	return s
 }
 
-// abortDelay returns the longest abortScaleDownDelaySeconds of the release's specs. Without a stable Service or router
-// it is 0, because new pods would keep serving. In place it is 0, because stable pods replace the new pods.
+// abortDelay returns the longest abortScaleDownDelaySeconds of the release's specs. It returns 0 without a stable
+// Service or router, because new pods would get requests, and in place, as stable pods replace the new pods.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.Of(spec)
@@ -73,7 +73,7 @@ func abortDelay(in Input) (longest time.Duration) {
 	return longest
 }
 
-// decideAborting waits for the end of the rollback. Then the app follows the head again.
+// decideAborting continues the rollback until it ends. After the rollback, the app follows the head again.
 func decideAborting(in Input) Decision {
 	if d, ok := finishRollback(in); ok {
 		return d
@@ -148,7 +148,7 @@ func finishRollback(in Input) (Decision, bool) {
 		return d, true
 	}
 	s.Hooks = pastHooks(s.Hooks)
-	if in.Head.Render == nil { // without a readable head, the app ends as if the head had the rejected version
+	if in.Head.Render == nil { // an unreadable head leads to the same state as the rejected version
 		if rejection, is := s.IsRejected(s.Release.Hash); is {
 			s.Reason = rejectedText(rejection)
 		}
@@ -160,11 +160,11 @@ func finishRollback(in Input) (Decision, bool) {
 	return decideAtRest(in), true
 }
 
-// drainAt returns when the new pods may stop. It is the recorded time, or earlier if the next release waits or the new
-// pods leave no room for more stable pods. It is never before all proxies know the routes.
+// drainAt returns when the new pods may stop. It is the recorded time, or an earlier time if the next release waits or
+// the new pods prevent the start of more stable pods. It is never before all proxies know the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
-	isFull := func(m workloads.Staged) bool { // the new pods leave no room for more stable pods
+	isFull := func(m workloads.Staged) bool { // more stable pods cannot start before new pods stop
 		n := workloads.Asked(in.State, m.Spec)
 		return n != nil && *n > m.Live.Replicas && m.Fresh.Desired >= m.Live.Replicas
 	}
@@ -177,7 +177,7 @@ func drainAt(in Input) time.Time {
 	return at
 }
 
-// isAwaited reports whether the head has a version that may start once the rollback ends.
+// isAwaited reports whether the head has a version whose release may start once the present release or rollback ends.
 func isAwaited(in Input) bool {
 	if _, isShut := in.Calendar.ShutAt(in.Now); in.Head.Render == nil || isShut {
 		return false
@@ -194,8 +194,8 @@ func laterOnly(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// settling returns how long a rollback keeps the new pods, so that proxies can learn the routes. It is 0 if no route is
-// recorded. If the release's commit is lost, the head's specs count.
+// settling returns how long a rollback keeps the new pods, so that proxies can learn the routes. It returns 0 if no
+// route is recorded. If the release's commit is lost, it uses the specs of the head.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	specs := releaseSpecs(in)
@@ -203,8 +203,8 @@ func settling(in Input) time.Duration {
 		specs = in.Head.Render.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
-		// With dynamicStableScale, new pods need not stay, because the users' Service selects all pods. In place, they
-		// need not stay, because the new version's Service now selects stable pods for matched requests.
+		// With dynamicStableScale, new pods need not stay, because the users' Service selects all pods. With in-place
+		// scaling, they need not stay, because the new version's Service now selects stable pods for matched requests.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
 			longest = max(longest, m.Routing.Settle)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // TestRoomIsGitsToSay checks that workloads with a Rollout document get explicit values for maxSurge and maxUnavailable. If Git has no
-// values, these are the defaults of the kind. Other workloads get no such values.
+// values, the explicit values are the defaults of the kind. Other workloads get no such values.
 func TestRoomIsGitsToSay(t *testing.T) {
 	type fields = map[string]any
 	const set, daemons = "updateStrategy", "DaemonSet"

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// httpRoute returns a router for the HTTPRoute of that name.
+// httpRoute returns a router for the HTTPRoute with the given name.
 func httpRoute(name string) rollout.Router {
 	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
 	if err != nil {
@@ -39,7 +39,7 @@ func routedWeb(change func(*rollout.Spec)) *history {
 	})
 }
 
-// routedAt returns a release of v2 of the app from routedWeb at a step, with ten pods of v1 and 5 pods of v2.
+// routedAt returns a release of routedWeb's app from v1 to v2 at the given step, with ten pods of v1 and 5 pods of v2.
 func routedAt(step int) (*history, Input) {
 	h := routedWeb(nil)
 	h.push(version("v2"))
@@ -58,13 +58,13 @@ func accepted(status string, generation int64) rollout.ObservedRoute {
 	}}}}
 }
 
-// TestRouteGates checks the gates of a routed step of 50 %, whose five new pods are running.
+// TestRouteGates checks the gates of a step with weight 50 % and a router. The step's five new pods are running.
 func TestRouteGates(t *testing.T) {
 	type want struct {
 		Step    int
 		Routed  bool
 		Phase   rollout.Phase
-		Waits   string // a part of the text
+		Waits   string // a substring of the text
 		Due     time.Duration
 		Reason  string
 		Service string // the Service whose endpoints the decision asks for
@@ -166,7 +166,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// FuzzWithin checks that a weight is at most the step's weight, is 0 without new pods, and never decreases with one more new pod.
+// FuzzWithin checks that a weight is at most the step's weight, is 0 without new pods, and never decreases if one new pod is added.
 func FuzzWithin(f *testing.F) {
 	f.Add(50, 100, 5, 10, 4, 10)
 	f.Fuzz(func(t *testing.T, weight, full, wantCanary, wantStable, canary, stable int) {
@@ -185,8 +185,8 @@ func FuzzWithin(f *testing.F) {
 	})
 }
 
-// TestGenerated checks that the record lists objects that are generated for a release, until the release ends. Generated objects are
-// deleted once they are not desired.
+// TestGenerated checks that the recorded state lists the objects that are generated for a release, until the release ends. Generated
+// objects are deleted once they are not desired.
 func TestGenerated(t *testing.T) {
 	made := func(name string) rollout.Object {
 		o := object("networking.k8s.io/v1", "Ingress", name)
@@ -207,7 +207,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestDrainOfLateRetreat checks that a rollback that is applied late still keeps the new pods until proxies know the routes.
+// TestDrainOfLateRetreat checks that a rollback that is applied late still keeps the new pods until proxies know the new routes.
 func TestDrainOfLateRetreat(t *testing.T) {
 	_, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-time.Minute)}
@@ -246,8 +246,8 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestAHoldKeepsNoMoreThanItsStepAsksFor checks an edit of the steps to a smaller weight during a hold. The weight decreases, the release
-// stays at its step, and no larger weight is routed.
+// TestAHoldKeepsNoMoreThanItsStepAsksFor checks an edit that lowers the weight of a step while the release is on hold. The weight
+// decreases, the release stays at its step, and no larger weight is routed.
 func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	holds := map[string]func(*Input, *rollout.Promotion){
 		"decision": func(in *Input, p *rollout.Promotion) { in.Promotion = p },
@@ -271,7 +271,7 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestNoMoreIsRoutedThanTheStepAsksFor checks an edit of the steps to a weight below the routed weight. The smaller weight applies
+// TestNoMoreIsRoutedThanTheStepAsksFor checks an edit that lowers the weight of a step below the routed weight. The smaller weight applies
 // immediately, even before the next record is in Git.
 func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	h, in := routedAt(0)
@@ -284,8 +284,8 @@ func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that has all requests. Only the removal of old
-// pods remains, so no progress is expected.
+// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that gets all requests. Only the removal of
+// old pods remains, so no progress is expected.
 func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.DynamicStableScale, s.ProgressDeadlineAbort = true, true })
 	h.push(version("v2"))
@@ -298,7 +298,7 @@ func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	}
 }
 
-// TestRouteThatIsNotThere checks that a release whose route object is missing applies nothing, and that the error names the workload.
+// TestRouteThatIsNotThere checks that nothing is applied for a release whose route object is missing. The error must name the workload.
 func TestRouteThatIsNotThere(t *testing.T) {
 	h := routedWeb(nil)
 	in := world(h)

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// TestAnalysesOfRandomReleases checks invariants of analyses in random releases with pushes, reverts, aborts, edited metrics, renames,
-// other namespaces and removed documents.
+// TestAnalysesOfRandomReleases checks invariants of analyses in random releases. The releases have pushes, reverts, aborts, edited metrics,
+// renames, changed namespaces and removed documents.
 func TestAnalysesOfRandomReleases(t *testing.T) {
 	seeds := uint64(120)
 	if testing.Short() {
@@ -129,7 +129,7 @@ func (w *measuredWorld) move() {
 	})
 }
 
-// measureSome answers all due measurements with random phases and advances the clock by a minute. Sometimes the process restarts first.
+// measureSome gives each due measurement a random phase and advances the clock by a minute. Sometimes the process restarts first.
 func (w *measuredWorld) measureSome() {
 	if w.rng.IntN(8) == 0 {
 		w.runs = nil
@@ -176,9 +176,9 @@ func (w *measuredWorld) check(in Input, d Decision) {
 	w.checkWanted(s, d)
 }
 
-// checkDue checks that each due measurement belongs to a recorded run that is not over, and that no two workloads share a run.
+// checkDue checks that each due measurement belongs to a recorded run that has not ended, and that no two workloads share a run.
 func (w *measuredWorld) checkDue(s rollout.State, due []Measure) {
-	of := map[string]string{} // by run
+	of := map[string]string{} // workloads by run
 	for _, m := range due {
 		i := slices.IndexFunc(s.Analyses, func(r rollout.AnalysisRun) bool { return r.Name == m.Run })
 		if i < 0 || s.Analyses[i].Phase.Done() {
@@ -196,7 +196,7 @@ func (w *measuredWorld) checkDue(s rollout.State, due []Measure) {
 	}
 }
 
-// checkWanted checks that each wanted analysis, of the step or in the background, has its own run with exactly its metrics.
+// checkWanted checks that each wanted analysis, of the step or in the background, has its own run with exactly the analysis's metrics.
 func (w *measuredWorld) checkWanted(s rollout.State, d Decision) {
 	source := w.git.at(s.Source)
 	if !isTried(s) || source == nil || d.Subject == "" || s.Held != nil {

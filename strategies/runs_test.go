@@ -26,13 +26,13 @@ func errorsOf(name string, change func(*rollout.Metric)) *rollout.Analysis {
 	return &rollout.Analysis{Metrics: []rollout.Metric{m}}
 }
 
-// measuring is a simulated world in which the test answers the measurements.
+// measuring is a simulated cluster in which the test sets the results of measurements.
 type measuring struct {
 	*loop
 	t *testing.T
 }
 
-// newMeasuring returns a simulated world in which v1 is Healthy and v2 has been pushed.
+// newMeasuring returns a simulated cluster in which v1 is Healthy and v2 has been pushed.
 func newMeasuring(t *testing.T, of ...staged) *measuring {
 	t.Helper()
 	m := &measuring{t: t, loop: newLoop(newHistory(source{workloads: of}), newKube())}
@@ -113,7 +113,7 @@ func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 		},
 		"another namespace, with the version that failed": func(m *measuring) {
 			m.git.push(moves)
-			m.rests(rollout.Degraded) // the version fails under another name as well
+			m.rests(rollout.Degraded) // the version fails under the new name as well
 			m.release("v1")
 		},
 		"its document removed and put back": func(m *measuring) {
@@ -146,7 +146,7 @@ func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 	t.Run("namespaces", func(t *testing.T) {
 		m := newMeasuring(t, measuredWeb("east", nil, weight(25), check), measuredWeb("west", nil, weight(25), check))
 		m.rest()
-		of := map[string]Measure{} // by namespace
+		of := map[string]Measure{} // due measurements by namespace
 		for _, due := range m.due() {
 			of[due.Workload.Namespace] = due
 		}
@@ -178,7 +178,7 @@ func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 	})
 }
 
-// TestFirstMeasurementsKnowTheirPods checks that nothing is measured until each version that a metric needs has pods.
+// TestFirstMeasurementsKnowTheirPods checks that a metric is not measured until each version that the metric needs has pods.
 func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 	latest := func(m *rollout.Metric) { m.Pods = map[string]string{"hash": "Latest"} }
 	for name, change := range map[string]func(*rollout.Metric){
@@ -239,7 +239,7 @@ func TestChangedMetricsAreMeasured(t *testing.T) {
 	}
 }
 
-// TestStoppedIsNotSuccessful checks that an analysis that is stopped at the end of its release does not count as successful.
+// TestStoppedIsNotSuccessful checks that an analysis does not count as successful if the end of its release stops the analysis.
 func TestStoppedIsNotSuccessful(t *testing.T) {
 	m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", endless), weight(25), aPause))
 	m.rests(rollout.Paused)
@@ -254,8 +254,8 @@ func TestStoppedIsNotSuccessful(t *testing.T) {
 	}
 }
 
-// TestTimeoutPromotesPastDoubt checks that a pause with onTimeout: promote lets a release with an inconclusive analysis continue after the
-// timeout, without a promotion file.
+// TestTimeoutPromotesPastDoubt checks a pause with onTimeout: promote. After the timeout, a release with an inconclusive analysis continues
+// without a promotion file.
 func TestTimeoutPromotesPastDoubt(t *testing.T) {
 	timeout := time.Hour
 	pause := rollout.Step{Pause: &rollout.Pause{Timeout: &timeout, OnTimeout: rollout.TimeoutPromote}}
@@ -270,7 +270,7 @@ func TestTimeoutPromotesPastDoubt(t *testing.T) {
 }
 
 // TestMeasuredTextsArePrintable checks measurements with NUL characters, escapes and long texts. The rollback must be recorded, and the
-// record must stay small.
+// recorded state must stay small.
 func TestMeasuredTextsArePrintable(t *testing.T) {
 	m := newMeasuring(t, measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors",
 		func(m *rollout.Metric) { m.SuccessCondition = "result == 'ok'" })}))
@@ -298,8 +298,8 @@ func TestMeasuredTextsArePrintable(t *testing.T) {
 	}
 }
 
-// TestNothingIsMeasuredAtZero checks that scaling to 0 stops the analyses of a step and in the background. Missing traffic rejects no
-// version, and the analyses continue when pods return.
+// TestNothingIsMeasuredAtZero checks that scaling to 0 replicas stops step analyses and background analyses. Missing traffic rejects no
+// version, and the analyses continue once pods exist again.
 func TestNothingIsMeasuredAtZero(t *testing.T) {
 	for name, w := range map[string]staged{
 		"a step":            measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors", nil)}),

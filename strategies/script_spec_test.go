@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// scriptSpec is the part of a Rollout document that scripts need.
+// scriptSpec has the fields of a Rollout document that scripts need.
 type scriptSpec struct {
 	Replicas                *int            `json:"replicas"`
 	MaxSurge                string          `json:"maxSurge"`
@@ -52,7 +52,7 @@ type scriptStep struct {
 	} `json:"pause"`
 	Analysis       *scriptAnalysis      `json:"analysis"`
 	SetCanaryScale *rollout.CanaryScale `json:"setCanaryScale"`
-	Match          *bool                `json:"match"` // false ends the match
+	Match          *bool                `json:"match"` // false removes the match
 	Experiment     *scriptExperiment    `json:"experiment"`
 }
 

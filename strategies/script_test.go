@@ -23,8 +23,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected texts of the scripts in testdata")
 
 // TestScripts plays each release in testdata/*.txtar against the model of Kubernetes. A script has a comment, one file per workload (its
-// spec), and a timeline. Lines of a timeline that are not indented are actions of users and of the cluster. The indented lines below are
-// the resulting commits of the state branch and the state in which the app comes to rest. testdata/README.md lists the commands.
+// spec), and a timeline. A timeline's lines without an indent are actions of users or of the cluster. The indented lines below are the
+// resulting commits of the state branch and the app's final state. testdata/README.md lists the commands.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// script is a simulated world in which the commands of a timeline run.
+// script is a simulated cluster with an app, in which the commands of a timeline run.
 type script struct {
 	*loop
 	life   map[string]kube.Lifetime
@@ -107,7 +107,7 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 	return s, timeline
 }
 
-// scriptOf returns a script of one workload, without a timeline.
+// scriptOf returns a script without a timeline, for an app with one workload.
 func scriptOf(t *testing.T, spec string) *script {
 	t.Helper()
 	s, _ := readScript(t, txtar.Parse([]byte("-- web.yaml --\n"+spec+"\n-- timeline --\n")))
@@ -228,7 +228,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	switch verb {
 	case "start", "crash":
 		s.settled, s.pending, s.runs, s.health, s.routing = false, nil, nil, Health{}, ""
-	case "measure": // measure web/step-2/errors Failed [why]: a metric of a run, or of an experiment's run
+	case "measure": // measure web/step-2/errors Failed [why]: sets the result of a metric of a run or of an experiment's run
 		name := arg(0)[strings.LastIndex(arg(0), "/")+1:]
 		for _, r := range s.state.Analyses {
 			if r.Name == arg(0) || r.Name+"/"+name == arg(0) {
@@ -257,7 +257,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 			t.Fatal(err)
 		}
 		s.edit(arg(0), func(w *staged) { w.editCanary(func(c *rollout.Canary) { c.Steps = readSteps(t, steps) }) })
-	case "spec": // spec web {replicas: 10, scaling: surge, ...}: the whole document, and the Deployment's own fields
+	case "spec": // spec web {replicas: 10, scaling: surge, ...}: replaces the whole document and the Deployment's own fields
 		spec := readSpec(t, []byte(strings.Join(args[1:], " ")), arg(0))
 		s.edit(arg(0), func(w *staged) { w.spec = spec })
 	case "replicas": // replicas web 5
@@ -294,7 +294,7 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 			"completes": {Complete: true}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},
 			"hangs": {Stuck: "ImagePullBackOff", Idle: true},
 		}[arg(1)]
-	case "unmake": // deletes the Jobs of a hook by hand
+	case "unmake": // deletes the Jobs of a hook, as a user would
 		for key := range s.jobs {
 			if strings.HasPrefix(key, testApp.Namespace+"/"+arg(0)+"-") {
 				delete(s.jobs, key)
@@ -321,7 +321,7 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 		s.pods(arg(0), func(p *kube.Pod) bool { left--; p.Terminating = true; return left > 0 })
 	case "reject": // reject on: the API server refuses one object
 		s.rejects = arg(0) == "on"
-	case "scale": // as by an autoscaler: scale web 20
+	case "scale": // sets the replicas, as an autoscaler would: scale web 20
 		d := s.kube.Deployments[rollout.Workload{Namespace: testApp.Namespace, Name: arg(0)}]
 		d.Replicas = readInt(t, arg(1))
 		d.Generation++
@@ -344,7 +344,7 @@ func (s *script) hook(arg func(int) string) {
 	annotations, version := map[string]any{cmp.Or(arg(2), hook.Annotation): arg(1)}, ""
 	for i := 3; arg(i) != ""; i++ {
 		key, value, _ := strings.Cut(arg(i), "=")
-		if annotations[key] = value; key == "version" { // the key version sets the workloads' version as well
+		if annotations[key] = value; key == "version" { // the key "version" also sets the workloads' version
 			version = value
 		}
 	}
@@ -364,7 +364,7 @@ func (s *script) hook(arg func(int) string) {
 	})
 }
 
-// wait advances the clock, and lets the world come to rest at each due event.
+// wait advances the clock to each due event, and runs all events that are due at that time.
 func (s *script) wait(d time.Duration) {
 	end := s.kube.Now.Add(d)
 	for {
@@ -396,7 +396,7 @@ func (s *script) push(args []string) {
 	})
 }
 
-// revert pushes the newest content whose version differs from the head's.
+// revert pushes the newest content whose version differs from the head's version.
 func (s *script) revert() {
 	head := s.git.at(s.git.headID()).Release()
 	for i := len(s.git.commits) - 1; i >= 0; i-- {
@@ -411,11 +411,11 @@ func (s *script) edit(name string, change func(*staged)) {
 	s.git.push(func(x *source) { change(x.named(name)) })
 }
 
-// decide merges a promotion file for the head's version. "stale" names a release that is not in flight.
+// decide merges a promotion file for the head's version. With the argument "stale", the file names a release that is not in flight.
 func (s *script) decide(verb rollout.Verb, through string) {
 	release := s.git.at(s.git.headID()).Release()
 	if release == "" && s.state.Release != nil {
-		release = s.state.Release.Hash // the release's Rollout document was removed
+		release = s.state.Release.Hash // without a Rollout document, the head has no release hash
 	}
 	if through == "stale" {
 		release, through = "h1-stale", rollout.Full

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestWaitsAreNotCutShort checks that a wait that begins late in a second lasts its full time. If the record cut times to whole seconds, a
-// settle of 1s would leave proxies almost no time.
+// TestWaitsAreNotCutShort checks that a wait that begins late in a second lasts its full time. If recorded times had no fractions of
+// seconds, a settle time of 1s would leave proxies almost no time.
 func TestWaitsAreNotCutShort(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.AbortScaleDownDelaySeconds = 0 })
 	h.push(version("v2"))

@@ -11,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A release becomes stable, or a rollback ends, when its version has serving pods and no other version has pods. Up to
-// maxUnavailable pods may be missing, because of a hundred pods the last one may never become available.
+// A release becomes stable, or a rollback ends, when its version has available pods and no other version has pods. Up
+// to maxUnavailable pods may be missing, because the last of a hundred pods may never become available.
 
-// servesAll reports whether all users are on the release in flight. The parameter serves decides for each workload.
+// servesAll reports whether all users are on the release in flight. The function serves decides for each workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
 	if isContent(release) {
 		why, _ := unready(in, release.Since)
 		return why == ""
 	}
-	if specs == nil { // its commit cannot be read, so only the pods count
+	if specs == nil { // the release's commit cannot be read, so only the pods count
 		for w := range release.Templates {
 			specs = append(specs, rollout.Spec{Workload: w})
 		}
@@ -32,7 +32,7 @@ func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bo
 	})
 }
 
-// serves reports whether a workload runs only one version, with as many serving pods as maxUnavailable requires.
+// serves reports whether a workload runs only one version, with as many available pods as maxUnavailable requires.
 func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
@@ -40,20 +40,20 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && serving >= available(spec, workloads.Replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether all pods of a workload have one version and at least one is ready. The status may still lag.
+// isAllOn reports whether all pods of a workload have one version and at least one pod is ready. It ignores the status.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
 	return isAlone(live, hash) && fresh.Ready() >= min(workloads.Replicas(in.State, spec, live), 1)
 }
 
-// available returns how many of n pods must always be available. At least one pod must be, even if maxUnavailable is n.
+// available returns how many of n pods must be available: at least one, even if maxUnavailable is n.
 func available(spec rollout.Spec, n int) int {
 	return min(n, max(1, n-spec.MaxUnavailable.RoundDown(n)))
 }
 
-// runsOnly reports whether a workload runs only one version. It counts by ReplicaSet, because the Deployment's status
-// lags. A ReplicaSet that was scaled down may have pods that its status does not report yet.
+// runsOnly reports whether a workload runs only one version. It counts the pods of ReplicaSets, because the
+// Deployment's status lags. After a scale-down, a ReplicaSet may have pods that its status does not report yet.
 func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Synced && isAlone(live, hash)
 }
@@ -70,7 +70,7 @@ func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }
 
-// rollingBack describes the workloads that do not run only the stable version. It also returns their first deadline.
+// rollingBack describes the workloads that do not run only the stable version. It also returns the earliest deadline.
 func rollingBack(in Input) (texts []string, late deadline) {
 	if in.Source == nil || in.State.Source != in.State.Rollback.To {
 		return []string{"all pods to have the stable version"}, late
@@ -131,7 +131,7 @@ func OrdersNodes(in Input) bool {
 }
 
 // lessRouted returns why missing pods reduce the new version's requests, and when the reduction may end. The new pods
-// must first be ready for wellFor, so that a crash loop makes only one transition.
+// must first be ready for the time wellFor, so that a crash loop causes only one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range stagedIn(in) {
 		t := m.Routing

@@ -15,7 +15,7 @@ func serviceRef(name string) rollout.Ref {
 }
 
 // TestServiceThatLostItsRole checks that a Service that has lost its role selects the same version as the main Service. This applies only
-// if its selector in Git matches the workload's pods.
+// if the Service's selector in Git matches the workload's pods.
 func TestServiceThatLostItsRole(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -46,8 +46,8 @@ func TestServiceThatLostItsRole(t *testing.T) {
 	}
 }
 
-// TestServiceSelectsNoPodsThatGo checks an edit to a smaller weight after a step without stable pods. The stable pods that are still ready
-// are being deleted, so no Service may select them alone.
+// TestServiceSelectsNoPodsThatGo checks an edit that lowers the weight after a step without stable pods. The stable pods that are still
+// ready are being deleted, so no Service may select only stable pods.
 func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 	cases := map[string]struct {
 		reason        string
@@ -78,7 +78,7 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 }
 
 // TestServiceOfPodsThatComeAgain checks an edit that removes all steps after a step without new pods. The Deployment still has the stable
-// template, so the remaining new pods go. No Service may select them alone until the Deployment has the new template.
+// template, so the remaining new pods are being deleted. No Service may select only new pods until the Deployment has the new template.
 func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.Steps = nil })
 	h.push(version("v2"))
@@ -92,8 +92,8 @@ func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	}
 }
 
-// TestServiceAfterAnotherProcess checks a record that another process wrote, before the controller has seen the stable template. The new
-// pods will go, and proxies may still use the last route. So the canary Service must select stable pods.
+// TestServiceAfterAnotherProcess checks a state that another process recorded, before the controller has seen the stable template. The new
+// pods will be deleted, and proxies may still use the last route. So the canary Service must select stable pods.
 func TestServiceAfterAnotherProcess(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) {
 		s.Scaling, s.Canary.Steps = rollout.InPlace, []rollout.Step{weight(50), weight(0), aPause}
@@ -101,7 +101,7 @@ func TestServiceAfterAnotherProcess(t *testing.T) {
 	h.push(version("v2"))
 	in := inFlight(h, 1, set(h, commitID(1), 5, 5), set(h, commitID(0), 5, 5))
 	changeLive(&in, web, func(live *rollout.ObservedWorkload) { live.Hash, live.Synced = in.State.StableHash(web), false })
-	for _, weight := range []int{0, 50} { // 50: Git refused the record of a rollback, and a new process starts
+	for _, weight := range []int{0, 50} { // 50: the push of a rollback was refused, and the process restarts
 		in.State.Progress[0].Routed = &rollout.Routing{Weight: weight, At: in.Now}
 		pin := routes.Pins(in.State, viewOf(in, h))[serviceRef("web-canary")]
 		compare.CheckNamed(t, fmt.Sprintf("at weight %d", weight), rollout.PodHash(commitID(0)), pin)
@@ -109,7 +109,7 @@ func TestServiceAfterAnotherProcess(t *testing.T) {
 }
 
 // TestServiceOfAWayBackFromNoWeight checks a rollback to a commit whose step keeps no stable pod. After a step of weight 0, the Service
-// selects only stable pods. After a step of weight 100, it does not.
+// selects only stable pods. After a step of weight 100, the Service must not select only stable pods.
 func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
 	for name, steps := range map[string][]rollout.Step{
 		"AnotherList": {weight(0), weight(50), aPause}, "SameList": {weight(100), aPause},

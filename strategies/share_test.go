@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestTheShareIsWhatTheStepAsksFor scales workloads at a step by Git and by an autoscaler, also from and to zero. It also changes their
-// strategy by hand and their steps in Git. Within three seconds the pods must match tableOf for the current replicas. Replay a failure with
-// -seed N.
+// TestTheShareIsWhatTheStepAsksFor scales workloads at a step by Git and by an autoscaler, also from and to zero. It also changes the
+// Deployment's update strategy manually and the steps in Git. Within three seconds, the pods must match tableOf for the current replicas.
+// Replay a failure with -seed N.
 func TestTheShareIsWhatTheStepAsksFor(t *testing.T) {
 	seeds := 400
 	if testing.Short() {
@@ -57,7 +57,7 @@ func shareSeed(seed uint64, verbose bool) *sim {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	s := newSim(seed, chaos{scales: true}, historyOf(shareSpec(rng)).head(), verbose)
 	s.rng = rng
-	// Pods are ready immediately, so only gitrollout takes time.
+	// Pods are ready immediately, so each delay comes from gitrollout.
 	s.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
 	s.rest()
 	s.resize()
@@ -112,7 +112,7 @@ func (s *sim) meddle() {
 				o = o.Copy()
 				o.Set(int64(d.Replicas), "spec", "replicas")
 				o.Set(map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}, "spec", "strategy", "rollingUpdate")
-				if s.rng.IntN(2) == 0 { // pods of the new version become available now
+				if s.rng.IntN(2) == 0 { // the manual change also makes ready new pods available
 					o.Set(int64(0), "spec", "minReadySeconds")
 				}
 				if err := s.kube.Apply(o); err != nil {
@@ -125,13 +125,13 @@ func (s *sim) meddle() {
 		}
 	default:
 		s.resize()
-		for range s.rng.IntN(20) { // the workload is scaled again before it has settled
+		for range s.rng.IntN(20) { // the workload is scaled again before the pods match tableOf
 			s.kube.Micro()
 		}
 	}
 }
 
-// comeToRest lets the world come to rest four times, one second apart.
+// comeToRest runs all due events four times, one second apart.
 func (s *sim) comeToRest() {
 	for range 4 {
 		if !s.rest() {
@@ -149,7 +149,7 @@ func (s *sim) checkShare() {
 	pr, moves := s.state.ProgressOf(web)
 	spec, _ := s.specOf(web)
 	if moves && pr.Step > 1 || s.state.Release == nil {
-		return // the edited steps continue at another step
+		return // after the edit of the steps, the release is at another step
 	}
 	if !moves || !workloads.IsHeld(s.state) {
 		s.fail("the release does not wait at a step: %s %s", s.state.Phase, s.state.Reason)
@@ -185,8 +185,8 @@ func text(spec rollout.Spec) string {
 		spec.Canary.DynamicStableScale)
 }
 
-// tableOf returns the documented counts for a weight. With a surge, the new pods are their share of n, rounded up, beside all stable pods
-// or, with dynamicStableScale, beside the rest. In place, the counts are the same as in Argo Rollouts.
+// tableOf returns the documented counts for a weight. With a surge, the weight's share of n, rounded up, is new. All stable pods stay or,
+// with dynamicStableScale, only the rest of n. With in-place scaling, the counts are the same as in Argo Rollouts.
 func tableOf(spec rollout.Spec, weight, n int) plan.Counts {
 	up := func(share int) int { return (n*share + 99) / 100 }
 	c := plan.Counts{Canary: up(weight), Stable: n}

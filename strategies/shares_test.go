@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kindOf is one kind of release. A fifth of the requests goes to its new version.
+// kindOf is one kind of release. A fifth of the requests goes to the new version.
 type kindOf struct {
 	rate   float64    // requests per second to the new version
-	shares [2]float64 // shares of failed requests: of the new version, and of stable
+	shares [2]float64 // the shares of failed requests of the new version and of the stable version
 }
 
-// worldOf counts the requests and failures of two versions over time, up to each measurement.
+// worldOf counts the requests and failures of two versions between measurements.
 type worldOf struct {
 	kindOf
 	rng  *rand.Rand
@@ -27,7 +27,7 @@ type worldOf struct {
 	sums [][2][2]float64 // for each time and version: failed and all requests
 }
 
-// ask adds the requests since the previous measurement.
+// ask simulates the requests since the previous measurement and adds them to the sums.
 func (w *worldOf) ask(now time.Time) {
 	if len(w.at) == 0 {
 		w.at, w.sums = []time.Time{now}, [][2][2]float64{{}}
@@ -56,8 +56,8 @@ func (w *worldOf) poisson(mean float64) float64 {
 	return n
 }
 
-// compared returns the result of the query for a comparison in docs/analysis.md. It covers all requests, because all were sent within the
-// query's ten minutes.
+// compared returns the result of the query that compares two versions in docs/analysis.md. It covers all requests, because all requests
+// were sent within the query's ten minutes.
 func (w *worldOf) compared() Result {
 	sums := w.sums[len(w.sums)-1]
 	pair := func(v [2]float64) any { return []any{v[0], v[1]} }
@@ -78,7 +78,7 @@ func (w *worldOf) share() Result {
 // verdicts holds the results of many releases.
 type verdicts struct {
 	back             int
-	requests, failed []float64 // of the new version, until it was rolled back
+	requests, failed []float64 // requests of the new version until the end of its release
 }
 
 func median(all []float64) float64 {
@@ -117,8 +117,8 @@ func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result 
 	return v
 }
 
-// TestSharesOfFailures runs 200 releases of each kind and compares the results with the table in docs/analysis.md. A comparison must roll
-// no good version back. The number of bad versions that pass, and the time to notice a bad version, must match the page.
+// TestSharesOfFailures runs 200 releases of each kind and compares the results with the table in docs/analysis.md. A comparison of versions
+// must not roll back a good one. The number of bad versions that pass, and the time to notice a bad version, must match the page.
 func TestSharesOfFailures(t *testing.T) {
 	releases := uint64(200)
 	if testing.Short() {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// decideFirst decides about an app without a record: it deploys the app, or adopts the running workloads.
+// decideFirst decides about an app without a recorded state. It deploys the app or adopts the running workloads.
 func decideFirst(in Input) Decision {
 	in = withRetry(in)
 	release := newRelease(in)
@@ -40,7 +40,7 @@ func decideFirst(in Input) Decision {
 	return d
 }
 
-// inOtherHands returns the first sign of another manager. Signs that prevent the adoption come before mere warnings.
+// inOtherHands returns the first sign of another manager. Signs that prevent the adoption precede warnings.
 func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	if in.Answers.Foreign == nil {
 		return sign, false
@@ -51,7 +51,7 @@ func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	return rollout.Find(*in.Answers.Foreign, func(rollout.Foreign) bool { return true })
 }
 
-// adoption adopts workloads that run Git's templates. Only a full promotion replaces other templates.
+// adoption adopts workloads that run Git's templates. Other templates are replaced only after a full promotion.
 func adoption(in Input, release rollout.Release) (Decision, bool) {
 	s, head := in.State, in.Head.Render
 	running := 0
@@ -117,7 +117,7 @@ func startFirst(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
 }
 
-// halfway reports whether a version other than the given template's has pods.
+// halfway reports whether a workload has pods of versions with another pod template than the given one.
 func halfway(live rollout.ObservedWorkload, template rollout.Hash) bool {
 	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
 		return r.Hash != "" && r.Hash != template && r.Desired > 0
@@ -163,12 +163,12 @@ func newestStable(in Input) *rollout.Release {
 	return &stable
 }
 
-// notRejected returns all rejections except the rejections of version h, because this version is tried again.
+// notRejected returns all rejections except the rejections of version h, because version h is released again.
 func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
 	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }
 
-// firstProgress returns the first step of each workload whose template changes. Other workloads have no steps.
+// firstProgress returns the first step of each workload whose template changes. The release omits other workloads.
 func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	var all []rollout.Progress
 	for _, spec := range in.Head.Render.Specs {
@@ -193,7 +193,7 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	return all
 }
 
-// phaseOf returns Promoting if all workloads have passed their steps, and Paused if the others wait for users or time.
+// phaseOf returns Promoting if all workloads have passed their steps, and Paused if the rest wait for users or time.
 func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	phase := rollout.Promoting
 	for _, pr := range all {
@@ -209,7 +209,7 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	return phase
 }
 
-// isFast reports whether version h was verified and is within each rollbackWindow. Stable or rejected versions are not.
+// isFast reports whether version h was verified and is in each rollbackWindow, and is neither stable nor rejected.
 func isFast(in Input, h rollout.Hash) bool {
 	i := slices.Index(in.State.Verified, h)
 	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {
@@ -220,7 +220,7 @@ func isFast(in Input, h rollout.Hash) bool {
 	})
 }
 
-// remember puts a version first in the list of verified hashes. If the version was listed, newer versions are dropped.
+// remember puts a version first in the list of verified hashes. If the list had the version, it drops newer versions.
 func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	if i := slices.Index(list, h); i >= 0 {
 		return slices.Clone(list[i:])
@@ -229,15 +229,15 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	return out[:min(len(out), rollout.MaxHistory)]
 }
 
-// StartOver returns an app's record for a new cluster without workloads. The record is a rollback to the stable
-// version, after which Git's version starts at its first step. Without a stable version, StartOver returns false.
+// StartOver returns an app's state for a new cluster without workloads. The state is a rollback to the stable version,
+// after which Git's version starts at its first step. Without a stable version, StartOver returns false.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false
 	}
 	to := s.Stable.Commit
 	if s.Release == nil && s.Source != "" && s.Phase == rollout.Healthy {
-		to = s.Source // a later commit without a new version
+		to = s.Source // a later commit that has the stable version
 	}
 	stable := *s.Stable
 	s.Phase, s.Reason = rollout.Aborting, "this cluster is new: stable first"

@@ -22,7 +22,7 @@ func ofSet(steps ...rollout.Step) rollout.Spec {
 	return rollout.Spec{Name: "web", Workload: db, Scaling: rollout.InPlace, Canary: &rollout.Canary{Steps: steps}}
 }
 
-// TestStatefulSetNumbers checks the documented table: how many of n pods are new for a weight or a batch.
+// TestStatefulSetNumbers checks the documented table: how many of n pods are new for a weight or a setCanaryScale.
 func TestStatefulSetNumbers(t *testing.T) {
 	batch := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
 	for name, tc := range map[string]struct {
@@ -54,7 +54,7 @@ func TestStatefulSetNumbers(t *testing.T) {
 	}
 }
 
-// TestDeploymentBatchesInPlace checks setCanaryScale in place by number and by share, with and without surge.
+// TestDeploymentBatchesInPlace checks setCanaryScale of an in-place release, as a number and as a percentage, with and without surge.
 func TestDeploymentBatchesInPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		scale rollout.CanaryScale
@@ -75,7 +75,7 @@ func TestDeploymentBatchesInPlace(t *testing.T) {
 	}
 }
 
-// setAt returns a StatefulSet of n ready pods at its first step (default: setWeight 30). Of these pods, the given number fresh is new.
+// setAt returns a StatefulSet of n ready pods at its first step (default: setWeight 30). The parameter fresh counts the new pods.
 func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) {
 	t.Helper()
 	if steps == nil {
@@ -92,8 +92,8 @@ func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (Input, *history) 
 	return in, h
 }
 
-// setGoingBack returns the rollback of setAt's release, once the controller has seen the stable template. The pods in left have the new
-// version.
+// setGoingBack returns the rollback of setAt's release, once the controller has seen the stable template. The pods in the parameter left
+// have the new version.
 func setGoingBack(t *testing.T, n, fresh int, left ...rollout.Pod) Input {
 	t.Helper()
 	in, h := setAt(t, n, fresh)
@@ -115,7 +115,7 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 		return r
 	}
 	old, next := of(commitID(0), stable), of(commitID(1), fresh)
-	// The adopted base version has no hash.
+	// The adopted base version has no hash annotation.
 	old.Base, next.Current, next.Hash = true, true, h.at(commitID(1)).Templates[db]
 	live := rollout.ObservedWorkload{Replicas: n, Hash: next.Hash, Synced: true, Floor: stable, Revisions: []rollout.Revision{next, old}}
 	if fresh == 0 {
@@ -125,8 +125,8 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 	return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}
 }
 
-// TestStatefulSetSurplus checks new pods that a scale-up creates beyond the step's number. The step does not wait until the surplus pods
-// are gone, and asks for no more new pods.
+// TestStatefulSetSurplus checks new pods that a scale-up creates beyond the number of the step. The step ends without a wait for the
+// removal of surplus pods, and starts no more new pods.
 func TestStatefulSetSurplus(t *testing.T) {
 	for fresh, done := range map[int]bool{1: false, 3: true, 8: true} {
 		in, h := setAt(t, 10, fresh)
@@ -141,8 +141,8 @@ func TestStatefulSetSurplus(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller uses the release's version for all pods that it
-// creates. Otherwise the next release could run beside two other versions.
+// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller uses the release's version for all created pods.
+// Otherwise the next release could run beside two other versions.
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
 	in, _ := setAt(t, 3, 3)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of
@@ -164,8 +164,8 @@ func TestEvictions(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change func(s *rollout.State, live *rollout.ObservedWorkload)
-		left   []rollout.Pod // by default web-9, which is not ready
-		want   string        // the evicted pod's name, "" for none
+		left   []rollout.Pod // pods of the new version; default: web-9, which is not ready
+		want   string        // the name of the evicted pod, "" if no pod is evicted
 	}{
 		"the highest, by its number": {left: []rollout.Pod{pod("web-9", false, false), pod("web-10", false, false)}, want: "web-10"},
 		"none that is ready":         {left: []rollout.Pod{pod("web-9", true, false)}},
@@ -202,8 +202,8 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
-// TestRetreatEvictsOfWhatIsStagedNow checks that a rollback includes a workload that had no document when the release began. The rollback
-// names the pod that gitrollout deletes.
+// TestRetreatEvictsOfWhatIsStagedNow checks that a rollback includes a workload that got its Rollout document during the release. The text
+// of the rollback names the pod that gitrollout deletes.
 func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	in := setGoingBack(t, 3, 1, rollout.Pod{Name: "web-2"})
 	want := "; pod " + db.Namespace + "/web-2, which is not ready, to be deleted"
@@ -217,8 +217,8 @@ func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 }
 
 // TestStatefulSetTakenForAll checks a StatefulSet that had no pods. Kubernetes then uses the new version for all pods, whatever the
-// partition is. Unless a step asks for all pods, all pods first return to the stable version, with a message. Even with rebalance, none of
-// them is deleted.
+// partition is. Unless a step asks for all pods, all pods first return to the stable version, with a message. Even with rebalance,
+// gitrollout deletes no pod.
 func TestStatefulSetTakenForAll(t *testing.T) {
 	waits := []rollout.Step{weight(30), aPause}
 	const allNew = "10 of 10 new, 3 asked: "
@@ -227,7 +227,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 		at      int
 		back    bool // the controller has seen the stable template
 		base    bool
-		pods    int // pods of the new version, of 10
+		pods    int // how many of the 10 pods have the new version
 		surplus string
 		want    any // the partition; nil for the stable template
 	}{
@@ -279,15 +279,15 @@ const (
 )
 
 // TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout replaces no pod while another pod is not ready. With Parallel, the
-// controller itself replaces pods above the partition regardless of lower pods.
+// controller itself replaces pods from the partition on, even if a lower pod is not ready.
 func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	const none = -1
 	for name, tc := range map[string]struct {
-		fresh int // new pods, of 5
+		fresh int // how many of the 5 pods are new
 		down  int // the index of a stable pod that is not ready
 		late  bool
-		told  int  // the cluster's partition minus the first ordinal; 0 if it matches the pods
-		back  bool // the new pods are the lowest pods, such as after a rollback of the other pods
+		told  int  // the partition in the cluster minus the first ordinal; 0 for the partition that matches the pods
+		back  bool // the new pods have the lowest ordinals, for example after a rollback of the other pods
 		want  any  // the partition; nil for the stable template
 	}{
 		"all serve":                         {1, none, false, 0, false, int64(3)},
@@ -330,8 +330,8 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	}
 }
 
-// TestDeadlineOfTheNewVersionOnly checks that no deadline rejects a version whose pods wait for a stable pod that is not ready. The
-// deadline of a new pod counts from its creation.
+// TestDeadlineOfTheNewVersionOnly checks that no deadline rejects a version if its pods wait for a stable pod that is not ready. A new
+// pod's deadline begins with the creation of the pod.
 func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 	in, h := setAt(t, 5, 0)
 	for _, r := range []*rollout.Render{in.Source, h.at(commitID(0))} {
@@ -364,13 +364,13 @@ func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 	}
 }
 
-// TestStatefulSetOfAThirdTemplate checks that a manually set template is undone at and above the partition, where the controller replaces
+// TestStatefulSetOfAThirdTemplate checks a manually set template. It is undone on pods from the partition on, where the controller replaces
 // pods. Pods below the partition become stable first. The third ControllerRevision has the release's hash.
 func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	for name, tc := range map[string]struct {
-		by      map[int]bool // ordinals of the third template's pods
+		by      map[int]bool // ordinals of the pods with the third template
 		unseen  bool         // the controller has not seen the last write
-		current bool         // the third template is the current template
+		current bool         // the object still has the third template
 		want    any
 	}{
 		"none any more":                 {nil, false, false, int64(3)},
@@ -408,8 +408,8 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	}
 }
 
-// TestRebalance checks that new pods below the partition are deleted one at a time, the lowest first, while all others are ready. The step
-// waits until no such pod is left, unless an earlier step asked for all pods.
+// TestRebalance checks that new pods below the partition are deleted one at a time, the lowest first, while all other pods are ready. The
+// step waits until no new pod is below the partition, unless an earlier step asked for all pods.
 func TestRebalance(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(in *Input, live *rollout.ObservedWorkload)
@@ -466,7 +466,7 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// TestSurplusIsExplained checks the text that explains why more pods are new than the step asks for. The text names surplus pods that are
+// TestSurplusIsExplained checks the text that explains why more pods are new than the step requests. The text names surplus pods that are
 // not ready.
 func TestSurplusIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -494,8 +494,8 @@ func TestSurplusIsExplained(t *testing.T) {
 	}
 }
 
-// TestWhatStandsStillIsSaid checks a first version that never becomes ready and so blocks the next version. gitrollout deletes no pod,
-// names the pod that is not ready, and calls no version stable. A controller that does not run is reported as well.
+// TestWhatStandsStillIsSaid checks a first version that never becomes ready and therefore blocks the next version. gitrollout deletes no
+// pod, names the pod that is not ready, and records no version as stable. A controller that does not run must be reported as well.
 func TestWhatStandsStillIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*rollout.ObservedWorkload)
@@ -527,7 +527,7 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 	}
 }
 
-// TestDeploymentsAreNotEvictedFrom checks that no pod of a Deployment is evicted, because its controller replaces pods that are not ready.
+// TestDeploymentsAreNotEvictedFrom checks that no pod of a Deployment is evicted: its controller replaces pods that are not ready.
 func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 	s := rollout.State{Phase: rollout.Aborting, Source: "a", Rollback: &rollout.Rollback{To: "a"},
 		Stable:  &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{web: "h1-a"}},
@@ -571,7 +571,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		phase      rollout.Phase
 		step       int
-		fresh      int    // ready pods of 10
+		fresh      int    // how many of the 10 ready pods are new
 		main, side string // the versions that the Services select, "" for all pods
 		matched    bool
 	}{

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// halves is a strategy known only to Table: half of the pods, a promotion, then the user's own rolling update.
+// halves is a strategy that only Table names. It releases half of the pods, waits for a promotion, then uses the user's rolling update.
 type halves struct{}
 
 func (halves) Compiles(spec rollout.Spec) bool { return spec.Canary == nil && spec.BlueGreen == nil }

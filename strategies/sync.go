@@ -12,7 +12,7 @@ import (
 )
 
 // adopt applies a commit that has no new version. After a change of steps, the release continues at the first changed
-// step or its present step, whichever is earlier. Another strategy or routed Service first rolls the release back.
+// step or its present step, whichever is earlier. A change of the strategy or a routed Service rolls it back.
 func adopt(in Input) Decision {
 	if endsByOldList(in) {
 		if in.Head.Render = followed(in); workloads.IsPromoting(in.State) {
@@ -25,12 +25,12 @@ func adopt(in Input) Decision {
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
 	raises := false
-	for _, m := range stagedIn(in) { // the promotion removes workloads that left the app
+	for _, m := range stagedIn(in) { // the promotion then removes workloads that are no longer in Git
 		c := changeOf(m, in)
 		switch {
 		case c.restarts == "" || s.Stable == nil:
 		case workloads.IsPromoting(s):
-			// Kubernetes is replacing the pods, so a Service switch would send all users to the first new pod.
+			// Kubernetes is already replacing all pods, so a Service switch now would send all users to the first new pod.
 			in.Head.Render = in.Source
 			return decidePromoting(in)
 		default:
@@ -51,7 +51,7 @@ func adopt(in Input) Decision {
 	}
 	if raises && s.Stable != nil && !s.Release.Fast {
 		if d, shut := waitForWindow(in, "the new list of steps"); shut {
-			d.Requeue = rollout.Soonest(d.Requeue, heldUntil(in)) // the old list of steps continues to move pods
+			d.Requeue = rollout.Soonest(d.Requeue, heldUntil(in)) // the pods continue to change as in the old list of steps
 			return d
 		}
 	}
@@ -64,15 +64,15 @@ func adopt(in Input) Decision {
 // change is the difference between the old and the new plan of a workload in a release.
 type change struct {
 	old      *plan.Compiled // nil if the old commit cannot be read
-	same     int            // how many stages at the start are unchanged
-	changes  bool           // some later stage differs
-	restarts string         // the change that forces a rollback to stable, "" if none
+	same     int            // how many of the first stages are unchanged
+	changes  bool           // one of the later stages differs
+	restarts string         // the change that requires a rollback to the stable version, "" without such a change
 }
 
-// changeOf compares two plans: of the applied commit and of the head. This version of gitrollout compiles both plans.
+// changeOf compares the plans of the applied commit and of the head. This version of gitrollout compiles both plans.
 func changeOf(m workloads.Staged, in Input) change {
 	spec, known := in.Source.Spec(m.Workload)
-	if !known { // without the commit, the digest shows only that stages changed
+	if !known { // without the commit, the recorded digest shows only whether stages changed
 		if m.Digest() != m.Plan {
 			return change{changes: true}
 		}
@@ -99,8 +99,8 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// endsByOldList reports whether a release ends with the source's steps although the head has other steps. This
-// happens if the source's steps have moved all users and the head's steps have no switch. The head's steps would send
+// endsByOldList reports whether a release ends with the source's steps although the head has other steps. It returns
+// true if the source's steps have moved all users and the head's steps have no switch. The head's steps would send
 // users to all pods. A source from local files has no commit.
 func endsByOldList(in Input) bool {
 	s, source := in.State, in.Source
@@ -115,7 +115,7 @@ func endsByOldList(in Input) bool {
 	})
 }
 
-// spends reports whether the promotion file is used up, because it now opens a changed or, by its name, another step.
+// spends reports whether the promotion file would now open a changed or another step, and so loses its effect.
 func (c change) spends(in Input, m workloads.Staged) bool {
 	if workloads.IsPromoting(in.State) || isOpenFully(m, in) {
 		return false
@@ -129,14 +129,14 @@ func (c change) spends(in Input, m workloads.Staged) bool {
 }
 
 // resumed returns where a workload continues after a change of its plan. An unchanged stage continues, and a changed
-// stage begins anew. Users are not moved back. A release that is past its steps or verified gets no new steps.
+// stage begins anew. Users do not return to stable. A verified or promoted release gets no new steps.
 func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
 	case workloads.IsPromoting(in.State):
 		step = len(m.Stages)
 	case !c.changes:
-	case in.State.Draining != nil: // the release is stable, so its analyses are over
+	case in.State.Draining != nil: // the release is recorded as stable, so its analyses have ended
 		at, _ := m.MovedAt()
 		step = max(step, at)
 	case in.State.Release.Fast:
@@ -150,7 +150,7 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
 	}
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
-		// The routes of the new step apply, and the routed weight stays until the next change.
+		// The matches of the new step apply, and the routed weight stays until its next change.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
 		if c.old == nil || !reflect.DeepEqual(c.old.RoutesAt(m.Routed.Step), m.RoutesAt(next.Step)) {
 			next.Routed.At = rollout.Second(in.Now) // old matches apply until proxies have learnt the change

@@ -10,7 +10,7 @@ import (
 )
 
 // TestResumed checks where a release continues after a change of steps: at the first changed step, or at its present step if that is
-// earlier. Moved users are not moved back.
+// earlier. Users on the new version stay on this version.
 func TestResumed(t *testing.T) {
 	const gate = -1
 	steps := func(weights ...int) []rollout.Step {
@@ -26,7 +26,7 @@ func TestResumed(t *testing.T) {
 		old, now []rollout.Step
 		step     int
 		want     int
-		kept     bool // the step keeps its clock
+		kept     bool // the time at which the step began does not change
 	}{
 		"Same":         {"goes on where it is", steps(20, gate, 40), steps(20, gate, 40), 2, 2, true},
 		"Behind":       {"a later step does not matter", steps(20, gate, 40), steps(20, gate, 60, gate), 1, 1, true},
@@ -50,7 +50,7 @@ func TestResumed(t *testing.T) {
 		if got.Step != tc.want || got.Entered.Equal(noon) != tc.kept {
 			t.Errorf("%s, %s: got step %d since %s, want %d", name, tc.reason, got.Step, got.Entered, tc.want)
 		}
-		// The old list is lost from Git, or another version of gitrollout has compiled it.
+		// The commit with the old list is lost, or another version of gitrollout has compiled the list.
 		in.Source.Specs = nil
 		if got := resumed(m, in, changeOf(m, in)); got.Step > tc.want {
 			t.Errorf("%s: without the old list it goes on at step %d", name, got.Step)

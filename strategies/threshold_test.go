@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestEnough checks how many of a step's new pods must serve. By default, a step has 10 replicas, of which 2 may be missing.
+// TestEnough checks how many of a step's new pods must be available. By default, the workload has 10 replicas, and 2 pods may be missing.
 func TestEnough(t *testing.T) {
 	of := func(kind string, value int) *rollout.ProgressThreshold {
 		return &rollout.ProgressThreshold{Type: kind, Value: value}
@@ -22,7 +22,7 @@ func TestEnough(t *testing.T) {
 		threshold *rollout.ProgressThreshold
 		weight    int
 		change    func(*rollout.Spec)
-		pods      int // the step's new pods
+		pods      int // the number of the step's new pods
 		want      int
 	}{
 		"all by default":                         {nil, 50, nil, 5, 5},
@@ -57,7 +57,7 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// TestThreshold checks that a step is done with enough pods, and that the release then completes as without a threshold.
+// TestThreshold checks that a step ends when enough pods are ready, and that the release then completes as without a threshold.
 func TestThreshold(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.Canary.Steps[0] = weight(50)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// waitForPods waits until enough pods are ready for minReadySeconds, proxies know them, and no surplus pod is left.
+// waitForPods waits until enough new pods are available, proxies know these pods, and no surplus pod is left.
 func waitForPods(in Input, m workloads.Staged) verdict {
 	want := m.Kind().Reached(m, m.Want())
 	ready := plan.MinReady(m.Spec)
@@ -47,8 +47,8 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	}
 }
 
-// enough returns how many of a step's new pods must serve: all, or the share in replicaProgressThreshold. At least one
-// must serve. If all users get new pods, at most maxUnavailable pods may be missing, and the same share at any weight.
+// enough returns how many of a step's new pods must be available: all, or the share in replicaProgressThreshold. At
+// least one must be. At the full weight, at most maxUnavailable pods may be missing. At others, the same share.
 func enough(m workloads.Staged, pods int) int {
 	if m.Spec.Canary == nil || m.Spec.Canary.ReplicaProgressThreshold == nil {
 		return pods
@@ -83,7 +83,7 @@ func waitForEndpoints(in Input, m workloads.Staged) verdict {
 	return verdict{route: true}
 }
 
-// promotionOrTimeout waits for a promotion of the step, or for the step's timeout.
+// promotionOrTimeout waits for a promotion of the step, or until the step's timeout.
 func promotionOrTimeout(w plan.PromotionWait, in Input, m workloads.Staged) verdict {
 	v := waitForPromotion(in, m)
 	if v.done || w.Timeout == 0 {
@@ -116,7 +116,7 @@ func waitForPromotion(in Input, m workloads.Staged) verdict {
 	}
 }
 
-// waitForPeople waits for a promotion of the step, or for the step's timeout if there is one.
+// waitForPeople waits for a promotion of the step. If the step has a timeout, the wait ends at the timeout.
 func waitForPeople(in Input, m workloads.Staged) verdict {
 	if w, is := m.Stage().Wait.(plan.PromotionWait); is {
 		return promotionOrTimeout(w, in, m)
@@ -154,8 +154,8 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 		return verdict{text: withProblem("a pod of the new version to serve", m.Problem())}
 	}
 	if m.Fresh.Ready() > 0 && m.Want().Canary > 0 {
-		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod has been ready since the pause began
-			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most twice the pause, as all pods may be replaced
+		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod was ready during the whole pause
+			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most twice, as pods may be replaced often
 		}
 	}
 	return waitUntil(in, m, due)
@@ -182,7 +182,7 @@ func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	return next.Entered
 }
 
-// lacksPods reports whether a timed pause is over but cannot end because no new pod is ready. It also returns the end.
+// lacksPods reports whether a timed pause is over but cannot end without a ready new pod. It also returns its due end.
 func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) {
 	w, is := m.Stage().Wait.(plan.TimerWait)
 	if !is || m.N == 0 || m.Want().Canary == 0 || m.Fresh.Ready() > 0 {
@@ -192,7 +192,7 @@ func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) 
 	return since, !since.IsZero() && !now.Before(since)
 }
 
-// waitUntil waits for a recorded time, which a restart does not change. If the clock is set back, the wait is longer.
+// waitUntil waits for a recorded time, which a restart does not change. If the clock is set back, it waits longer.
 func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}
@@ -201,7 +201,7 @@ func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", text, due.Format(time.RFC3339))}
 }
 
-// waitForAnalysis waits for the step's analysis or a promotion. It leaves inconclusive runs to gateInconclusive.
+// waitForAnalysis waits for the step's analysis or a promotion. It ignores inconclusive runs (see gateInconclusive).
 func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}
@@ -225,7 +225,7 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	}
 }
 
-// withoutPods waits for the new pod that an analysis needs. If no step so far starts such a pod, the wait cannot end.
+// withoutPods waits for the new pod that an analysis needs. If no step up to now starts one, the wait cannot end.
 func withoutPods(m workloads.Staged, who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.Want().Canary == 0 && m.N > 0 {
@@ -235,7 +235,7 @@ func withoutPods(m workloads.Staged, who string) verdict {
 	return v
 }
 
-// waitForExperiment waits for the experiment's pods, its duration and its required analyses, or for a promotion.
+// waitForExperiment waits for the experiment's pods, duration and required analyses. A promotion ends the wait early.
 func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOlderByOne checks that a record is stale as soon as the cluster is one transition ahead.
+// TestOlderByOne checks that a recorded state is stale as soon as the objects in the cluster are one transition newer.
 func TestOlderByOne(t *testing.T) {
 	_, in := atStep(nil, 1)
 	for serial, stale := range map[int]bool{in.State.Serial: false, in.State.Serial + 1: true} {
@@ -39,7 +39,7 @@ func TestFullPromotionWhilePaused(t *testing.T) {
 }
 
 // TestNobodyOvertakesWithWhatWasRejected checks that a full promotion of another version ends a rollback, and that a full promotion of the
-// rejected version does not.
+// rejected version does not end it.
 func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	h, in := atStep(nil, 1)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "1"}
@@ -56,7 +56,7 @@ func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 }
 
 // TestWhatHasBegunIsFinished checks that the first stage after the decision to promote ignores windows. The last stage before the decision
-// waits for a window.
+// waits until a window opens.
 func TestWhatHasBegunIsFinished(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Scaling, s.Canary, s.BlueGreen = rollout.Surge, nil, &rollout.BlueGreen{ActiveService: "web"}
@@ -71,7 +71,7 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 	}
 }
 
-// TestRejectedIsBounded checks that the record keeps only the newest rejections.
+// TestRejectedIsBounded checks that the recorded state has a limited number of rejections, the newest ones.
 func TestRejectedIsBounded(t *testing.T) {
 	_, in := atStep(nil, 1)
 	for i := range rollout.MaxHistory {
@@ -106,7 +106,7 @@ func TestEachReadyPodIsProgress(t *testing.T) {
 	}
 }
 
-// TestOtherStepsKeepTheRoutes checks that a change of the steps keeps the last routes on record, so that requests do not jump.
+// TestOtherStepsKeepTheRoutes checks that a change of the steps does not change the recorded routes, so that weights do not jump.
 func TestOtherStepsKeepTheRoutes(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) {
 		s.Scaling = rollout.Surge
@@ -146,11 +146,11 @@ func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestSupersededWithoutItsCommit checks a push during a promotion. The branch was rewritten, so a new process cannot fetch the promoted
-// commit. The promoted version becomes stable only if all users are on it.
+// TestSupersededWithoutItsCommit checks a push during a promotion. The branch was rewritten, so a restarted process cannot fetch the
+// promoted commit. The promoted version becomes stable only if all users are on it.
 func TestSupersededWithoutItsCommit(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fresh, ready, stable int // pods
+		fresh, ready, stable int // number of pods
 		want                 rollout.Phase
 	}{
 		"NoPodIsReady": {1, 0, 10, rollout.Aborting},

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// calendarOf returns the calendar of windows in the form of the configuration.
+// calendarOf parses a list of windows in the form of the configuration.
 func calendarOf(windows string) rollout.Calendar {
 	config, err := rollout.ParseConfig(rollout.ConfigPath("test"),
 		[]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: a}]\nwindows: "+windows+"\n"))
@@ -20,7 +20,7 @@ func calendarOf(windows string) rollout.Calendar {
 	return config.CalendarOf(testApp.Name, nil)
 }
 
-// randomCalendar returns mostly an empty calendar, else a calendar with windows of some minutes or with a freeze.
+// randomCalendar usually returns an empty calendar. Otherwise the calendar has windows of some minutes or a freeze.
 func randomCalendar(rng *rand.Rand) rollout.Calendar {
 	switch rng.IntN(8) {
 	case 0:
@@ -40,7 +40,7 @@ var officeHours = calendarOf("[{kind: allow, schedule: '0 9 * * *', duration: 1h
 // nextMorning is the next time at which officeHours opens.
 var nextMorning = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// TestWindows checks which changes wait while the calendar is closed.
+// TestWindows checks which changes are delayed while the calendar is closed.
 func TestWindows(t *testing.T) {
 	rests := func(push func(*source)) Input {
 		h := oneWeb(nil)
@@ -106,8 +106,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestStepsThatWaitLetPodsCome checks a new list of steps that waits for a window. Pods still follow the old list, so the app is requeued
-// for the time when the next pod becomes available.
+// TestStepsThatWaitLetPodsCome checks an edit of the steps while the calendar is closed. Pods still follow the old steps, so the app is
+// requeued for the time when the next pod becomes available.
 func TestStepsThatWaitLetPodsCome(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) { s.MinReadySeconds = 30 })
 	fresh := set(h, commitID(1), 1, 1)
@@ -148,8 +148,8 @@ func TestPauseUntil(t *testing.T) {
 	}
 }
 
-// TestWindowsKeepHooks checks that no hook begins while the calendar is closed. This applies to a release, and to a commit that changes
-// only the hook.
+// TestWindowsKeepHooks checks that no hook begins while the calendar is closed. It checks a release, and a commit that changes only the
+// hook.
 func TestWindowsKeepHooks(t *testing.T) {
 	changed := beforeHook("migrate")
 	changed.Map("spec")["completions"] = int64(2)

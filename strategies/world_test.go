@@ -22,7 +22,7 @@ import (
 // source is the content of the users' branch at one commit.
 type source struct {
 	workloads []staged
-	config    int                // data outside of templates: the content of a ConfigMap
+	config    int                // the content of a ConfigMap, which is not part of a pod template
 	broken    bool               // the commit cannot be rendered
 	promotion *rollout.Promotion // the promotion file
 	hooks     []rollout.Object   // Jobs around releases, with their objects
@@ -32,7 +32,7 @@ type source struct {
 type staged struct {
 	spec    rollout.Spec
 	version string
-	plain   bool // there is no Rollout document
+	plain   bool // the Deployment has no Rollout document
 	gone    bool // the Deployment does not exist either
 
 	services []string // Services that exist even if no document names them
@@ -104,7 +104,7 @@ func (h *history) at(id string) *rollout.Render {
 	return r
 }
 
-// releaseAt returns the release of a commit, which began at noon.
+// releaseAt returns a release with the version of a commit. The release began at noon.
 func (h *history) releaseAt(id string) rollout.Release {
 	r := h.at(id)
 	return rollout.Release{Commit: id, Hash: r.Release(), Author: "Ann", Since: noon, Templates: r.Staged()}
@@ -136,7 +136,7 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 		}
 		hash, err := rollout.HashTemplate(map[string]any{"version": w.version})
 		if err != nil {
-			panic(err) // a map of strings always has a JSON form
+			panic(err) // json.Marshal accepts each map of strings
 		}
 		r.Templates[w.spec.Workload] = hash
 		if !w.plain {
@@ -148,7 +148,7 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 		Specs   []rollout.Spec
 	}{r.Objects, r.Specs})
 	if err != nil {
-		panic(err) // test objects always have a JSON form
+		panic(err) // json.Marshal accepts all test objects
 	}
 	sum := sha256.Sum256(raw)
 	r.Digest, r.Hooked = hex.EncodeToString(sum[:]), slices.ContainsFunc(r.Objects, hook.Is)
@@ -210,7 +210,7 @@ func mustDesired(s rollout.State, v workloads.View) []rollout.Object {
 	return objects
 }
 
-// desiredOf returns the desired object of a workload, nil if there is none.
+// desiredOf returns the desired object of a workload, or nil if the object is not desired.
 func desiredOf(in Input, h *history, w rollout.Workload) rollout.Object {
 	o, _ := rollout.Find(mustDesired(in.State, viewOf(in, h)), func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 	return o
@@ -257,17 +257,17 @@ func amountValue(a rollout.Amount) any {
 	return int64(a.Value)
 }
 
-// loop is a minimal reconciler in the order of the real reconciler: apply the state, observe, decide. A rollback is applied and then
-// recorded. Other transitions are recorded and then applied.
+// loop is a minimal reconciler with the real reconciler's order of actions: apply the state, observe, decide. A rollback is applied and
+// then recorded. Other transitions are recorded and then applied.
 type loop struct {
 	git     *history
 	kube    *kube.Cluster
-	state   rollout.State         // the state branch
+	state   rollout.State         // the state on the state branch
 	pending *Decision             // in memory: a rollback that is not recorded yet
-	settled bool                  // whether the last pass applied everything
+	settled bool                  // the cluster accepted all objects in the last pass
 	runs    []rollout.AnalysisRun // in memory: State.Analyses with later measurements
 	health  Health                // in memory
-	routing string                // in memory: the value of Routing that was applied, since applyAt
+	routing string                // in memory: the value of Routing that was first applied at applyAt
 	applyAt time.Time
 	watches bool // the process watches routes and knows since when they are applied
 	noisy   bool
@@ -283,14 +283,14 @@ type loop struct {
 
 	between func()                                      // runs between two writes
 	decided func(Input, Decision)                       // called for each decision
-	mutate  func(*Input, *Decision)                     // breaks each decision on purpose; nil if unset
+	mutate  func(*Input, *Decision)                     // makes each decision wrong on purpose; nil for correct decisions
 	wrote   func(rollout.State, []rollout.Object)       // called before each apply
 	applied func(rollout.State, []rollout.Object)       // called after each apply
 	commits func(was, is rollout.State, subject string) // called for each commit of the state branch
-	fails   func(what string) bool                      // "git": each push fails; "crash": the process stops here
+	fails   func(what string) bool                      // whether an action fails: "git", a push; "delete", a deletion; "crash", the process
 	refuses func(commit string) bool                    // the API server refuses the objects of a commit
 	madeJob func(HookJob)                               // called for each created Job
-	misses  func() bool                                 // whether the API server refuses an object that is no Deployment
+	misses  func() bool                                 // whether the API server refuses an object other than a Deployment
 }
 
 func newLoop(git *history, k *kube.Cluster) *loop {
@@ -335,7 +335,7 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 	return in
 }
 
-// answer answers a decision's question. The cluster accepts a commit unless the function refuses returns true for it.
+// answer answers a decision's question. The cluster accepts a commit unless the function refuses returns true.
 func (l *loop) answer(in Input, ask Ask) Input {
 	switch {
 	case ask.Heal:
@@ -379,7 +379,7 @@ func (l *loop) answer(in Input, ask Ask) Input {
 type liveJob struct {
 	id    string
 	state rollout.JobState
-	anew  bool // an earlier Job of this name was deleted
+	anew  bool // the Job replaces a deleted Job with the same name
 	made  time.Time
 }
 
@@ -406,7 +406,7 @@ func (l *loop) job(ask HookJob) rollout.JobState {
 		live.state = l.fate(key)
 		live.state.Started = live.made
 	}
-	live.state.Anew, live.anew = live.anew, false // reported once
+	live.state.Anew, live.anew = live.anew, false // reported only once
 	return live.state
 }
 
@@ -473,7 +473,7 @@ func (l *loop) pass() Decision {
 	return d
 }
 
-// apply applies the objects of a state. It returns false when the cluster refuses an object.
+// apply applies the objects of a state. It returns false if the cluster refuses an object.
 func (l *loop) apply(s rollout.State) bool {
 	objects := l.desired(s)
 	l.wrote(s, objects)
@@ -490,7 +490,7 @@ func (l *loop) apply(s rollout.State) bool {
 	return !l.misses()
 }
 
-// routedSince returns the time since which this process knows that the cluster has a state's routes. The time is zero if unknown.
+// routedSince returns when this process first saw a state's routes in the cluster, or zero if this time is unknown.
 func (l *loop) routedSince(s rollout.State) time.Time {
 	source := l.git.at(s.Source)
 	if source == nil || !l.watches {
@@ -523,7 +523,7 @@ func (l *loop) prune(d *Decision) {
 	}
 }
 
-// rest runs all events that are due now. It returns false if the events do not end.
+// rest runs events until no event is due. It returns false if new events are due again and again.
 func (l *loop) rest() bool {
 	for range 200 {
 		for moves := 0; l.kube.Micro(); moves++ {
@@ -539,7 +539,7 @@ func (l *loop) rest() bool {
 	return false
 }
 
-// fingerprint returns a text that changes with everything that a pass may change.
+// fingerprint returns a text that differs after each change that a pass may make.
 func (l *loop) fingerprint() string {
 	all := dump(l.state) + fmt.Sprint(l.kube.Pins, dump(slices.Collect(maps.Values(l.kube.Routes))), l.pending != nil)
 	for _, w := range sortedWorkloads(l.kube.Deployments) {
@@ -552,7 +552,7 @@ func (l *loop) fingerprint() string {
 	return all
 }
 
-// nextDue returns the time of the cluster's next event or of the next requeue, zero if there is none.
+// nextDue returns the time of the cluster's next event or of the next requeue, or zero if there is no event or requeue.
 func (l *loop) nextDue() time.Time {
 	return rollout.Soonest(l.kube.NextDue(), Decide(l.input(l.state, l.settled)).Requeue)
 }

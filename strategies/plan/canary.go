@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// canary moves the pods or requests to the new version step by step. Without steps it is the user's own rolling update.
+// canary moves the pods or requests to the new version step by step. Without steps, it uses the user's rolling update.
 type canary struct{}
 
 func (canary) Compiles(spec rollout.Spec) bool { return spec.Canary != nil }
@@ -38,8 +38,8 @@ func (canary) Compile(spec rollout.Spec) Compiled {
 	return p
 }
 
-// canaryStages returns one stage for each step, in order, and then the stages of canaryHandover. As in Argo Rollouts,
-// the weight is 0 before the first setWeight.
+// canaryStages returns one stage for each step, in order, followed by the stages of canaryHandover. As in Argo
+// Rollouts, the weight is 0 before the first setWeight.
 func canaryStages(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	var stages []Stage
@@ -76,7 +76,7 @@ func canaryStages(spec rollout.Spec) []Stage {
 		s.Scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
 		s.Counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		if c.Traffic != nil && taken && s.Counts(100).Canary == 0 {
-			s.Weight, s.Routes = 0, nil // no canary pod can get requests; a later setWeight waits forever
+			s.Weight, s.Routes = 0, nil // no canary pod can get requests; a later setWeight never completes
 		}
 		stages = append(stages, s)
 	}
@@ -165,8 +165,8 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-// canaryCounts returns the pods of a canary step for n replicas. In place, new pods replace stable pods. Otherwise n
-// stable pods stay, or fewer with dynamicStableScale. Matched requests need a canary pod, even at weight 0.
+// canaryCounts returns the pods of a canary step for n replicas. With in-place scaling, new pods replace stable pods.
+// Otherwise n stable pods stay, or fewer with dynamicStableScale. Matched requests need a canary pod, even at weight 0.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) Counts {
 	c := spec.Canary
 	full := 100
@@ -209,9 +209,9 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// inPlace returns counts that the controller can keep. A Deployment's maxUnavailable must be a percentage, because
-// an integer would remove too many pods when an autoscaler halves n. So a Deployment may keep more stable pods: 53 % of
-// 147 removes 77 pods, and no percentage removes 78. Other kinds keep one stable pod unless all pods become new.
+// inPlace returns counts that the controller can keep. A Deployment's maxUnavailable must be a percentage, because an
+// integer would remove too many pods when an autoscaler halves n. So a Deployment may keep more stable pods: 53 % of
+// 147 removes 77 pods, and no percentage removes 78. Other kinds keep one stable pod unless all become new.
 func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	switch kind := spec.Workload.Ref().Kind; {
 	case spec.Partition == nil && kind == rollout.WorkloadKinds[0].Kind:
@@ -250,7 +250,7 @@ func WholePercent(m, n int) int {
 	return ((m+1)*100 - 1) / n * n / 100
 }
 
-// atLeast raises the number of pods of each version to floor or n, whichever is less. A version without pods gets none.
+// atLeast raises the number of pods of each version to floor or n, whichever is less. A version with 0 pods keeps 0.
 func atLeast(c Counts, floor, n int) Counts {
 	floor = min(floor, n)
 	if c.Canary > 0 {
@@ -265,8 +265,8 @@ func atLeast(c Counts, floor, n int) Counts {
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // Approximate splits n pods, or n+1 with a surge, as close to the weight as possible, like Argo Rollouts'
-// CalculateReplicaCountsForBasicCanary. For example, 3 pods at 10 % are 1 new and 2 old, or with a surge 1 and 3. If no
-// split fits, as for 5 pods at 90 % without a surge, Argo Rollouts gives no canary pod, and Approximate gives n-1.
+// CalculateReplicaCountsForBasicCanary. For example, 3 pods at 10 % are 1 new, 2 old, or with a surge 1 new, 3 old. If
+// no split fits, as for 5 pods at 90 % without a surge, Argo Rollouts gives no canary pod, and Approximate gives n-1.
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}

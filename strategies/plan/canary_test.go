@@ -124,7 +124,7 @@ func TestCanaryCounts(t *testing.T) {
 type row struct {
 	Name, Text     string
 	Weight         int
-	Canary, Stable int // for 10 replicas
+	Canary, Stable int // pods for 10 replicas
 	Wait           Wait
 	Switched       bool
 }
@@ -245,7 +245,7 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 }
 
 // TestCanaryScaleCountsDown checks that a smaller setCanaryScale removes pods. If weights are shares of pods, setCanaryScale applies until
-// the next setWeight. With a router, it applies until matchTrafficWeight, as in Argo Rollouts.
+// the next setWeight. With a router, setCanaryScale applies until matchTrafficWeight, as in Argo Rollouts.
 func TestCanaryScaleCountsDown(t *testing.T) {
 	steps := []rollout.Step{
 		{SetWeight: new(40)}, {SetCanaryScale: &rollout.CanaryScale{Replicas: new(2)}}, {SetWeight: new(60)},

@@ -23,14 +23,14 @@ var Table = []strategy{canary{}, blueGreen{}}
 // Strategy is the name of a strategy in texts and output.
 type Strategy string
 
-// The strategies. A canary without steps is the user's own rolling update.
+// The strategies. A canary without steps is the rolling update that the user's workload configures.
 const (
 	StrategyCanary        Strategy = "canary"
 	StrategyBlueGreen     Strategy = "blueGreen"
 	StrategyRollingUpdate Strategy = "rollingUpdate"
 )
 
-// Role is the role of a version for the app's users.
+// Role is the role of a version in a release, for texts and output.
 type Role string
 
 // The roles. ReplicaSets of older releases have no role.
@@ -46,12 +46,12 @@ type Compiled struct {
 	Spec       rollout.Spec
 	Strategy   Strategy
 	Stages     []Stage
-	Passed     int           // how many stages a full promotion or an already verified version skips
-	Main, Side string        // the Service of users and the Service of the new version; "" for none
+	Passed     int           // how many stages a full promotion skips, or a release of an already verified version
+	Main, Side string        // the users' Service and the new version's Service; "" without such a Service
 	pingPong   bool          // both Services swap roles with each release
 	Routing    *Routing      // nil if no router splits requests
 	AbortDelay time.Duration // how long the new pods stay without requests after an abort
-	AtOnce     bool          // after an abort, new pods get requests until they stop: both versions share a Service
+	AtOnce     bool          // after an abort, new pods get requests until they stop, as both versions share a Service
 	Background *rollout.Analysis
 	OldRole    Role // the role of the stable version
 	FreshRole  Role
@@ -59,7 +59,7 @@ type Compiled struct {
 	key        string // the cached digest
 }
 
-// Pins is the way in which the users' Service and the new version's Service select pods.
+// Pins determines how the users' Service and the new version's Service select pods.
 type Pins int
 
 // The ways to select pods.
@@ -73,7 +73,7 @@ const (
 // Routing describes how routers split a release's requests. Without it, Services spread the requests across pods.
 type Routing struct {
 	*rollout.Traffic
-	dynamic bool // dynamicStableScale: the stable version has fewer pods as its traffic decreases
+	dynamic bool // dynamicStableScale: the stable version's pods decrease with its traffic
 }
 
 // Stage is one entry of a plan. Its weight, routes and counts apply until the next stage.
@@ -86,7 +86,7 @@ type Stage struct {
 	Scaled   bool // the counts come from setCanaryScale, not from the weight
 	Wait     Wait
 	Switched bool // the stable or active Service selects the new version
-	keeps    bool // all users are on the new version; the old version's pods are kept
+	keeps    bool // all users are on the new version, and the old version's pods are kept
 	final    bool // the stage follows the decision to promote, so no window or freeze delays it
 }
 
@@ -212,7 +212,7 @@ func (p *Compiled) RoutesAt(step int) []rollout.ManagedRoute {
 	return s.Routes
 }
 
-// CountsAt returns the pods at the end of a step. After the last stage, its pods stay. Without stages, no pod is new.
+// CountsAt returns the pods at the end of a step. After the last stage, they stay. Without stages, no pod is new.
 func (p *Compiled) CountsAt(step, n int) Counts {
 	if len(p.Stages) == 0 {
 		return Counts{Stable: n}
@@ -228,11 +228,11 @@ func (p *Compiled) Full() int {
 	return 100
 }
 
-// IsDynamic reports whether the stable version has fewer pods as its traffic decreases (dynamicStableScale).
+// IsDynamic reports whether the stable version's pods decrease with its traffic (dynamicStableScale).
 func (p *Compiled) IsDynamic() bool { return p.Routing != nil && p.Routing.dynamic }
 
-// SharesPods reports whether routers send only matched requests to the new version. Updates in place allow no split by
-// weight, because the remaining stable pods could not serve all other requests.
+// SharesPods reports whether routers send only matched requests to the new version. With in-place scaling, routers do
+// not split requests by weight, because the remaining stable pods could not serve the other requests.
 func (p *Compiled) SharesPods() bool { return p.Routing != nil && p.Spec.Scaling == rollout.InPlace }
 
 // RoutedWeight returns the weight that routers apply at a stage. It is 0 if routers send only matched requests.
@@ -251,7 +251,7 @@ func (p *Compiled) Services(s rollout.State) (main, side string) {
 	return p.Main, p.Side
 }
 
-// MinReady returns how long a pod must be ready before it is available.
+// MinReady returns the time for which a pod must be ready before the pod is available.
 func MinReady(spec rollout.Spec) time.Duration {
 	return time.Duration(spec.MinReadySeconds) * time.Second
 }
@@ -289,8 +289,8 @@ func (s Stage) AsksAs(o Stage) bool {
 // Swaps reports whether a release of this plan swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services that have no role any more: the Services in known and in the old plan, without this
-// plan's Services. Without a router, the users' former Service is included even if it is the new version's Service now.
+// LeftServices returns the Services without a role in this plan, from the Services in known and in the old plan.
+// Without a router, it includes the users' former Service even if this Service is now the new version's Service.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known

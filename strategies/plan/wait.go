@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Wait is the condition that keeps a workload at a stage. Each kind of wait is one type.
+// Wait is the condition that keeps a workload at a stage. Each kind of wait has its own type.
 type Wait interface{ Traits() traits }
 
-// traits holds the properties of a wait, and its part of the plan's digest.
+// traits holds the properties of a wait, and the lines that the wait adds to the plan's digest.
 type traits struct {
 	Number   int // identifies the kind of wait in the digest
 	duration time.Duration
@@ -20,17 +20,17 @@ type traits struct {
 	Early    bool
 }
 
-// NoWait does not wait. The stage ends in the pass after the apply of its objects.
+// NoWait does not wait. The stage ends in the first pass after the stage's objects were applied.
 type NoWait struct{}
 
 func (NoWait) Traits() traits { return traits{Number: 4} }
 
-// PodsWait waits until enough new pods are ready for minReadySeconds, proxies know them, and no surplus pod is left.
+// PodsWait waits until enough new pods are available, proxies know these pods, and no surplus pod is left.
 type PodsWait struct{}
 
 func (PodsWait) Traits() traits { return traits{} }
 
-// PromotionWait waits for a promotion, or for a timeout.
+// PromotionWait waits for a promotion, or until its timeout ends.
 type PromotionWait struct {
 	Timeout   time.Duration // the longest wait; 0 for no limit
 	OnTimeout string        // rollout.TimeoutAbort or TimeoutPromote
@@ -55,7 +55,7 @@ func (w TimerWait) Traits() traits {
 	return traits{Number: 2, duration: w.Duration, Pauses: true, Early: true}
 }
 
-// End returns when a pause that began at "entered" ends. It is zero if the schedule has no next time.
+// End returns when a pause that began at "entered" ends. It returns the zero time if the schedule has no next time.
 func (w TimerWait) End(entered time.Time) time.Time {
 	if w.Until == "" {
 		return entered.Add(w.Duration)
@@ -78,17 +78,17 @@ type DelayWait struct{ Duration time.Duration }
 
 func (w DelayWait) Traits() traits { return traits{Number: 3, duration: w.Duration, Pauses: true} }
 
-// AnalysisWait waits for the stage's analysis, or for a promotion.
+// AnalysisWait waits for the stage's analysis, or until a promotion skips the analysis.
 type AnalysisWait struct{ *rollout.Analysis }
 
 func (w AnalysisWait) Traits() traits {
 	return traits{Number: 5, more: encoded(w.Analysis) + "|0s|\n", Early: true}
 }
 
-// ExperimentWait waits for the experiment's pods, duration and required analyses. A promotion ends the wait early.
+// ExperimentWait waits for the experiment's pods, duration and required analyses. A promotion ends this wait early.
 type ExperimentWait struct{ *rollout.Experiment }
 
-// The digest of an experiment keeps the field names of the first documents, although documents have other names now.
+// The digest of an experiment uses the first field names of the documents, although documents have other names now.
 type (
 	experimentMark struct {
 		Templates               []templateMark

@@ -27,8 +27,8 @@ const (
 	shared                 // at a step where unmatched requests go to all pods
 	switched               // all users were moved by a Service switch, at a step or after the last step
 	promoting              // after the last step, if no step has moved all users
-	leaving                // in a rollback that keeps the new version's pods
-	left                   // in a rollback that removes the new version's pods
+	leaving                // in a rollback, while the new version's pods are kept
+	left                   // in a rollback, while the new version's pods are removed
 )
 
 // readiness says whether a version has no, some or enough usable pods.
@@ -48,7 +48,7 @@ var pinRows = map[plan.Pins][]pinRow{
 // pinRow sets the pods of the users' Service (main) and of the new version's Service (side). The first match applies.
 type pinRow struct {
 	at            []trafficPhase
-	fresh, stable []readiness // nil: any
+	fresh, stable []readiness // nil: any readiness
 	main, side    selector
 }
 
@@ -120,7 +120,7 @@ func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	return pins
 }
 
-// reaches reports whether a Service selects a workload's pods. An earlier release's Service may select other pods now.
+// reaches reports whether a Service selects a workload's pods. An older Service may now select another workload's pods.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
 	deployment, found := workloads.WorkloadOf(r, w)
@@ -146,14 +146,14 @@ type pinning struct {
 // Pinned returns the labels that the two Services of a workload select. The zero value selects all pods.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// A manual image change creates a second ReplicaSet of the release, which counts if the first has no ready pods.
+	// A manual image change creates a second ReplicaSet of the release. If the first has no ready pods, use the second.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]
 	}
 	at := m.phase()
 	if (at == atSteps || at == shared) && m.HasStrangers(m.Want()) && m.Fresh.Ready() == 0 {
-		return main, m.Stable.Pin // users reach pods of a third version until stable pods serve
+		return main, m.Stable.Pin // users reach pods of a third version until stable pods are ready
 	}
 	rows := pinRows[m.Pins]
 	i := firstFit(rows, at, m.freshReadiness(at), m.stableReadiness(at))
@@ -182,10 +182,10 @@ func (m pinning) phase() trafficPhase {
 	}
 }
 
-// isShared reports whether users reach both versions' pods at the present step.
+// isShared reports whether requests go to the pods of both versions at the present step.
 func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0 }
 
-// freshReadiness returns the new version's readiness. At a step, one ready pod that may get requests is enough.
+// freshReadiness returns the new version's readiness. At a step, one ready pod that may get requests counts as enough.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
 	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has not seen the stable template yet
 	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || going || m.Want().Canary == 0 && !m.StillRouted(m.view)
@@ -199,8 +199,8 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 	}
 }
 
-// stableReadiness returns the stable version's readiness. At a step, one ready pod that stays is enough. A rollback
-// needs as many ready pods as neededStable returns. Pods that are about to be removed are ignored.
+// stableReadiness returns the stable version's readiness. Pods that are about to be removed do not count. At a step,
+// one ready pod is enough. A rollback needs as many ready pods as neededStable returns.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
 	ready, want := min(m.Stable.Ready(), m.Stable.Desired), m.Want()
 	stays := want.Stable
@@ -226,8 +226,8 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 	}
 }
 
-// draining reports whether the controller may still remove the last stable pods. This can happen if the rollback began
-// during the promotion or at a step without stable pods. It ends once the controller has seen the stable template.
+// draining reports whether the controller may still remove the last stable pods. This can happen after a rollback from
+// the promotion or from a step without stable pods, until the controller has seen the stable template.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false
@@ -248,7 +248,7 @@ func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():
 		return 1
-	case m.isShared(): // users reach both versions until at most one stable pod is missing
+	case m.isShared(): // the Service selects both versions until at most one stable pod is missing
 		return max(1, m.N-1)
 	case m.IsDynamic(): // the stable version has only the pods that its share of traffic needed
 		return max(1, m.N-m.Spec.MaxUnavailable.RoundDown(m.N))

@@ -9,7 +9,7 @@ import (
 )
 
 // TestPinRows checks which pods the main and the side Service select in each phase, written as "main/side". The columns are the readiness
-// of the stable version: none, some, enough. The lines are the readiness of the new version, and equal lines are merged.
+// of the stable version: none, some, enough. Each line is a readiness of the new version, and equal lines are merged.
 func TestPinRows(t *testing.T) {
 	places := map[trafficPhase]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}

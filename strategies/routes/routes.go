@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Requests and pods change in the same order everywhere:
+// Requests and pods change in this order in each release and rollback:
 //
 //	advance   pods ready → known to the proxies → recorded → routed → known → old pods go
 //	rollback  routed → known to the proxies → new pods go

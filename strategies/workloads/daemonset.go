@@ -53,8 +53,8 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	return within(spare, w, first[:min(len(first), max(0, m.Want().Canary-m.Fresh.Desired))])
 }
 
-// inNodeOrder sorts pods by the first selector that matches their node. A digest of release and node orders the rest,
-// so that each release begins on other nodes. Nodes without a match come last. If broken is true, ready pods come last.
+// inNodeOrder sorts pods by the first selector that matches their node. Equal nodes are sorted by a digest of release
+// and node, so that each release begins elsewhere. Unmatched pods come last. If broken is true, ready pods come last.
 func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting, broken bool) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		if broken && p.Ready {

@@ -7,7 +7,7 @@ import (
 
 // With HoldMinReadySeconds, no pod ever becomes available. So a Deployment of N replicas with maxSurge s and
 // maxUnavailable m stops at exactly N-m old and s+m new pods (k8s.io/kubernetes pkg/controller/deployment, rolling.go).
-// The progress deadline must exceed minReadySeconds. The largest int32 disables the deadline.
+// Kubernetes requires a progress deadline above minReadySeconds. The largest int32 disables the deadline.
 const (
 	HoldMinReadySeconds  = 2147483646
 	HoldProgressDeadline = 2147483647
@@ -34,7 +34,7 @@ func (f Limits) limit(o rollout.Object) {
 // turn pauses the Deployment in a rollback while the stable ReplicaSet reports more available pods than replicas.
 // Otherwise the controller could stop too many new pods. For example, 5 stable pods are scaled to 2 beside 6 new pods,
 // and 6 must be available. The controller counts 2-5 = -3 unavailable stable pods (NewRSUnavailablePodCount). So it may
-// stop 2+6-6-(-3) = 5 new pods. The surge covers pods that start before the controller sees the pause.
+// stop 2+6-6-(-3) = 5 new pods. The object's surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
@@ -80,8 +80,8 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 
 func (deployment) Reached(_ Staged, want plan.Counts) plan.Counts { return want }
 
-// surgeValue returns a percentage that Kubernetes rounds up to f.Surge, such as 33 % for 1 of 3 pods. It stays right if
-// an autoscaler changes n. If no percentage fits, such as for 10 of 150 pods, surgeValue returns an integer.
+// surgeValue returns a percentage that Kubernetes rounds up to f.Surge, such as 33 % for 1 of 3 pods. It stays correct
+// if an autoscaler changes n. If no percentage fits, as for 10 of 150 pods, surgeValue returns an integer.
 func (f Limits) surgeValue() any {
 	return exactly(f.Surge, 100*f.Surge/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 }
@@ -104,8 +104,8 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // template while the release stays at its step (Limits.Back).
 //
 // The controller removes all new pods if it sees available stable pods. So the stable template first has paused limits
-// (Limits.still) until no stable pod is available. If all N new pods are available, one is removed first, because N
-// pods look like a complete release. If only some are available, as after a manual change, no pod moves.
+// (Limits.still) until no stable pod is available. If all N new pods are available, one is removed first: N new pods
+// look like a complete release. If only some new pods are available, as after a manual change, no pod moves.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N
@@ -166,7 +166,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 func (m Staged) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (Limits, bool) {
 	unavailable := m.Spec.MaxUnavailable.RoundDown(m.N)
 	if surge == 0 && unavailable == 0 {
-		unavailable = 1 // as Kubernetes does if both are 0
+		unavailable = 1 // Kubernetes also uses 1 if surge and maxUnavailable are 0
 	}
 	restM := m.N - want.Stable
 	restS := want.Canary - restM

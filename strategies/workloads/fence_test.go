@@ -14,7 +14,7 @@ import (
 
 func to(canary, stable int) plan.Counts { return plan.Counts{Canary: canary, Stable: stable} }
 
-// read returns the number of pods that Kubernetes computes from an amount in the manifest.
+// read returns the number of pods that Kubernetes computes from a field's number or percentage in the object.
 func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 	t.Helper()
 	if n, is := written.(int64); is {
@@ -28,8 +28,8 @@ func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 	return resolve(rollout.Amount{Value: n, Percent: true})
 }
 
-// TestFenceResolvesBackExactly checks that Kubernetes computes the intended number of pods from each written amount. The amount must be a
-// percentage for up to 100 replicas, and for more replicas wherever a whole percentage is exact.
+// TestFenceResolvesBackExactly checks that Kubernetes computes the intended number of pods from each written amount. For up to 100
+// replicas, the amount must be a percentage. For more replicas, it must be a percentage if a whole percentage is exact.
 func TestFenceResolvesBackExactly(t *testing.T) {
 	for n := 1; n <= 400; n++ {
 		for k := 0; k <= n; k++ {
@@ -72,7 +72,7 @@ func TestWalk(t *testing.T) {
 		n                  int
 		want               plan.Counts
 		stable, canary     rollout.Revision
-		next               Limits // the limits for n replicas
+		next               Limits // the next limits for n replicas
 	}{
 		"the user's own room":                       {"3", "2", 10, to(5, 5), pods(10, 10), pods(0, 0), limits(3, 2)},
 		"nothing is ready yet: nothing more may go": {"3", "2", 10, to(5, 5), pods(8, 8), pods(5, 0), limits(3, 2)},

@@ -34,27 +34,27 @@ type turner interface {
 	turn(m Staged, o rollout.Object) rollout.Object
 }
 
-// Kinds has the implementation of each kind of workload that has no rollout.Partitioned.
+// Kinds has an implementation for each kind of workload without a rollout.Partitioned.
 var Kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
 
-// Eviction is a pod to delete. It does not apply to a newer pod with the same name.
+// Eviction is a pod to delete. A newer pod with the same name is not deleted.
 type Eviction struct {
 	Namespace string
 	Pod       rollout.Pod
 }
 
-// Evicting is the input of Evictions. The field State must have a release.
+// Evicting is the input of Evictions. Its State must have a release in flight.
 type Evicting struct {
 	View
 	State   rollout.State
-	Release *rollout.Render // the render of the release; nil if unreadable
+	Release *rollout.Render // the render of the release; nil if its commit cannot be read
 }
 
 // Evictions returns the pods that gitrollout must delete now.
 func Evictions(in Evicting) (all []Eviction) {
 	s := in.State
 	workloads := slices.Collect(maps.Keys(s.Release.Templates))
-	if s.Phase == rollout.Aborting && in.Source != nil { // a rollback may also concern workloads outside the release
+	if s.Phase == rollout.Aborting && in.Source != nil { // a rollback may also change workloads outside the release
 		staged := func(s rollout.Spec) rollout.Workload { return s.Workload }
 		workloads = append(workloads, rollout.Mapped(in.Source.Specs, staged)...)
 	}
@@ -69,7 +69,7 @@ func Evictions(in Evicting) (all []Eviction) {
 	return all
 }
 
-// kindFor returns the kind of a workload. It is nil if the spec has no Partition and Kinds has no entry.
+// kindFor returns the kind of a workload, or nil if the spec has no Partition and Kinds has no entry.
 func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 	if spec.Partition != nil {
 		return partitioned{Partitioned: *spec.Partition}
@@ -80,10 +80,10 @@ func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 // Kind returns the workload's kind.
 func (m Staged) Kind() kind { return kindFor(m.Workload, m.Spec) }
 
-// inTurn has the common methods of kinds whose controller replaces pods in place.
+// inTurn has the methods that all kinds share whose controller replaces pods in place.
 type inTurn struct{}
 
-// Reached accepts surplus new pods, such as after a scale-up or on a new node, because the controller keeps them.
+// Reached adds surplus new pods, such as after a scale-up or on a new node, because the controller keeps these pods.
 func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 	if want.Canary == 0 || m.Fresh.Desired <= want.Canary || m.IsTakenForAll() {
 		return want
@@ -94,7 +94,7 @@ func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 // Limits holds the surge and unavailable pods for a number of replicas.
 type Limits struct {
 	Surge, Unavailable, Replicas int
-	Back                         bool // in reverse: new pods stop, and stable pods start
+	Back                         bool // the step removes new pods and starts stable pods
 	still                        bool // no pod starts or stops
 	asIs                         bool // the object stays unchanged until the controller has seen the last write
 }
@@ -105,7 +105,7 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 	known := m.Stable.Hash != ""
 	switch {
 	case want.Canary == 0 || !known && m.Fresh.Pods == 0:
-		// The stable ReplicaSet has no hash yet, so the number of old pods and the Services' selector are unknown.
+		// The stable ReplicaSet has no hash annotation yet, so the number of old pods and the Services' selector are unknown.
 		return Limits{}, false
 	case want.Stable > 0 && m.Stable.Desired == 0 && m.Fresh.Ready() == 0:
 		// The workload scales up from 0. The limits would make all its pods new pods.
@@ -119,8 +119,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit of the template may create a
-// second ReplicaSet with the new version's hash. If neither is current, the older ReplicaSet counts if its revision
-// number is higher and the other one has no pods. Of ordered kinds, only pods below the partition are checked.
+// second ReplicaSet with the new version's hash. If neither is current, the older one is the new version if its
+// revision number is higher and the other has no pods. For ordered kinds, only pods below the partition are checked.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
@@ -133,7 +133,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 			return false
 		case isOrdered(m.Spec):
 			return r.Pin != m.Fresh.Pin && slices.ContainsFunc(r.Members, isBelow)
-		case m.Kind() == (daemonSet{}): // only gitrollout replaces its pods at a step
+		case m.Kind() == (daemonSet{}): // at a step, only gitrollout replaces a DaemonSet's pods
 			return r.Hash != m.Fresh.Hash
 		case r.Pin == m.Fresh.Pin:
 			return !r.Current && slices.ContainsFunc(m.Live.Revisions, isTwin)
@@ -143,7 +143,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 	})
 }
 
-// resting returns the counts at the stage's end, plus the new pods that must stay because proxies may still reach them.
+// resting returns the counts at the stage's end, plus the new pods to which proxies may still send requests.
 func (m Staged) resting(v View) plan.Counts {
 	want := m.Want()
 	if m.N == 0 || !m.StillRouted(v) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Desired returns a workload's object as the state requires it, or nil if the object in the cluster must not change.
+// Desired returns a workload's object as the state requires it, or nil to leave the object in the cluster unchanged.
 func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
 	hash := v.Source.Templates[w]
 	o = WithSize(s, o)
@@ -45,7 +45,7 @@ func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) roll
 	return o
 }
 
-// stableWorkload returns the workload's object of the stable commit with the replicas of o, which no rollback changes.
+// stableWorkload returns the workload's object from the stable commit with the replicas of o: rollbacks keep replicas.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := WorkloadOf(v.Stable, w)
 	if !found {
@@ -56,7 +56,7 @@ func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Objec
 	return stable
 }
 
-// sizes returns the names of the fields in spec that hold the number of replicas and its minimum.
+// sizes returns the names of the fields in spec for the number of replicas and the minimum number of replicas.
 func sizes(ref rollout.Ref) (count, least string) {
 	switch {
 	case ref.Group == "keda.sh" && ref.Autoscales():
@@ -116,7 +116,7 @@ func WorkloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 }
 
-// Stamp returns a copy with gitrollout's annotations and label. The pod template gets none: a commit restarts no pod.
+// Stamp returns a copy with gitrollout's annotations and label. It omits the pod template: commits must restart no pod.
 func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
 	w, _ := rollout.WorkloadOf(o.Ref())
@@ -129,7 +129,7 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 		k.Own(o)
 	}
 	o.Set(string(hash), "metadata", "annotations", rollout.AnnotationHash)
-	delete(o.Map("metadata", "annotations"), rollout.AnnotationBreakGlass) // only the cluster has requests to abort
+	delete(o.Map("metadata", "annotations"), rollout.AnnotationBreakGlass) // requests to abort are only in the cluster
 	o.Set(fmt.Sprint(serial), "metadata", "labels", rollout.LabelSerial)
 	if commit != "" {
 		o.Set(commit, "metadata", "annotations", rollout.AnnotationCommit)
@@ -141,13 +141,13 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 }
 
 // roomy is a kind whose objects limit missing and extra pods. For a workload with a Rollout document, room sets the
-// default limits if Git sets none. Otherwise a manual change could set how many pods a promotion replaces at a time.
+// default limits if Git sets none. Otherwise a manual change could limit how many pods a promotion replaces.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
 
-// onNodes sets maxSurge and maxUnavailable for a kind with one pod on each node. It sets nothing if a node may have two
-// pods, as with Kruise's type Surging, because maxUnavailable must then be 0.
+// onNodes sets maxSurge and maxUnavailable for a kind with one pod on each node. It sets neither field if Git sets
+// maxSurge or Kruise's type Surging: if a node may have two pods, maxUnavailable must be 0.
 func onNodes(o rollout.Object, at string, unavailable any) {
 	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
 		orElse(o, at+".maxSurge", int64(0))
@@ -161,7 +161,7 @@ func orElse(o rollout.Object, field string, value any) {
 	}
 }
 
-// Asked returns a workload's replicas in Git, for a spec of State.Source. It is nil if an autoscaler sets the replicas.
+// Asked returns a workload's replicas in Git, for a spec of State.Source, or nil if an autoscaler sets the replicas.
 func Asked(s rollout.State, spec rollout.Spec) *int {
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == spec.Workload }); is {
 		return r.Count
@@ -183,12 +183,12 @@ func growth(m Staged) int {
 }
 
 // countInTurn keeps the old number of replicas while both versions together have too many pods for the new number. If
-// one write changes template and replicas, the controller removes surplus pods of all versions in proportion
+// one write changes both template and replicas, the controller removes surplus pods of all versions in proportion
 // (k8s.io/kubernetes pkg/controller/deployment, sync.go). A rollback from v2 with 6 replicas and maxSurge 1 would cut 5
 // pods of v1 and 5 of v2 to 4 and 4. If the template changes first, the surplus is v2's pods.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := Asked(s, spec), v.Observed.Workloads[spec.Workload]
-	if n == nil || *n == live.Replicas || s.Stable == nil || IsPromoting(s) { // there is no version to protect
+	if n == nil || *n == live.Replicas || s.Stable == nil || IsPromoting(s) { // no stable version needs protection
 		return o
 	}
 	pods, versions := 0, 0
@@ -196,7 +196,7 @@ func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) r
 		pods += r.Desired
 		versions += min(r.Desired, 1)
 	}
-	grows := s.Phase == rollout.Aborting && *n > live.Replicas // else new pods would start, too
+	grows := s.Phase == rollout.Aborting && *n > live.Replicas // otherwise new pods would start as well
 	if versions < 2 || !grows && pods <= *n+spec.MaxSurge.RoundUp(*n) {
 		return o
 	}

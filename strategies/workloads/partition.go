@@ -8,14 +8,14 @@ import (
 )
 
 // partitioned moves the pods of a kind with a rollout.Partitioned. Each pass computes the partition again, because an
-// autoscaler may change n. Before the controller replaces a pod, it counts all pods that are not ready.
+// autoscaler may change n. The controller counts all pods that are not ready before it replaces a pod.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
 // Limits returns the number of new pods at the stage. With one pod per node, it adds only as many nodes as may lack a
-// ready pod. The controller ignores failed pods on other nodes. It adds no node until all earlier nodes have new pods.
+// ready pod, as the controller ignores failed pods elsewhere. It adds no node until all earlier nodes have new pods.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -34,8 +34,8 @@ func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// Hold writes the partition. If an autoscaler sets the replicas, the partition is a percentage where the kind allows
-// one, so that the share survives scaling. At 66 %, 2 of 3 pods stay old, because the controller rounds up.
+// Hold writes the partition. If an autoscaler sets the replicas, it writes a percentage if the kind allows percentages,
+// so that the share stays the same. At 66 %, 2 of 3 pods stay old, because the controller rounds up.
 func (p partitioned) Hold(o rollout.Object, f Limits) {
 	old := f.Replicas - f.Unavailable
 	var value any = int64(old)
@@ -55,7 +55,7 @@ func (p partitioned) Own(o rollout.Object) {
 	}
 }
 
-// room sets the default limits of missing and extra pods beside the partition, for the built-in Kruise kinds only.
+// room sets the default limits for missing and extra pods next to the partition, only for built-in Kruise kinds.
 func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	at := p.Partition[:max(0, strings.LastIndex(p.Partition, "."))]
 	switch {

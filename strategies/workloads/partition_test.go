@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// oldPods returns how many old pods Kruise keeps at a partition (v1.8, pkg/util/tools.go: CalculatePartitionReplicas).
+// oldPods returns how many old pods Kruise keeps for a partition (v1.8, pkg/util/tools.go: CalculatePartitionReplicas).
 func oldPods(t *testing.T, partition any, n int) int {
 	t.Helper()
 	var a rollout.Amount
@@ -24,7 +24,7 @@ func oldPods(t *testing.T, partition any, n int) int {
 }
 
 // TestPercentIsAsManyPods checks that Kruise keeps the intended number of old pods if an autoscaler sets the replicas. It tries each number
-// of replicas and of new pods. The partition must be a percentage wherever a whole percentage is exact.
+// of replicas and of new pods. If a whole percentage is exact, the partition must be a percentage.
 func TestPercentIsAsManyPods(t *testing.T) {
 	p := partitioned{Partitioned: *ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")}
 	for n := 1; n <= 400; n++ {
@@ -46,7 +46,7 @@ func TestPercentIsAsManyPods(t *testing.T) {
 	}
 }
 
-// TestPartitionOfEachKind checks into which field each kind's partition is written, and whether it counts old or new pods.
+// TestPartitionOfEachKind checks which field of each kind gets the partition, and whether the partition counts old or new pods.
 func TestPartitionOfEachKind(t *testing.T) {
 	counting := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "Set", Partition: "spec.rollout.canaries", CountsNew: true}
 	update := []string{"spec", "updateStrategy"}
@@ -76,13 +76,13 @@ func TestPartitionOfEachKind(t *testing.T) {
 	}
 }
 
-// TestPartitionOnNodes checks that the partition gives the new version only to as many nodes as may be without a ready pod. A node that has
-// got it keeps it until the controller has reported its pods.
+// TestPartitionOnNodes checks that the partition adds only as many nodes as may lack a ready pod. A node with the new version keeps this
+// version until the controller has reported the node's pods.
 func TestPartitionOnNodes(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "DaemonSet")
 	for name, tc := range map[string]struct {
-		ask, may            int // nodes that the step asks for; nodes that may be without a ready pod
-		fresh, old          int // pods
+		ask, may            int // nodes that the step requests; nodes that may lack a ready pod
+		fresh, old          int // number of pods
 		freshReady, oldDown int
 		told                int // nodes that get the new version by the current partition; -1 if the object has the stable template
 		want                int // nodes that must get the new version; 0 if the stable template must be applied

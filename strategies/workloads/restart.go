@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// apart is the largest difference between the clocks of gitrollout and the API server with which no pod restarts twice.
-// A new pod's creation time is from the API server's clock, and must not be before the restart.
+// apart is the largest allowed difference between the clocks of gitrollout and the API server. A larger difference
+// could restart a pod twice, because a new pod's creation time from the API server could be before the restart.
 const apart = 5 * time.Second
 
-// Restart returns the pods that were created before a restart, the pods to delete now, and when the next pod may be
-// deleted, or zero if that depends on other pods. Ready pods go within maxUnavailable, and at least one at a time.
+// Restart returns the pods from before a restart and the pods to delete now. It also returns when the next pod may be
+// deleted, or zero if this pod must wait for others. It limits unavailable pods to maxUnavailable or 1.
 func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
 	old := outdated(live, at)
 	if due := at.Add(apart); now.Before(due) {
@@ -43,7 +43,7 @@ func outdated(live rollout.ObservedWorkload, restart time.Time) (pods []rollout.
 	return pods
 }
 
-// within returns the pods to delete now: pods that are not ready, and as many ready pods as there is room for.
+// within returns the pods to delete now: pods that are not ready, and as many ready pods as the parameter room allows.
 func within(room int, w rollout.Workload, pods []rollout.Pod) (all []Eviction) {
 	for _, p := range pods {
 		if p.Ready {
@@ -56,8 +56,8 @@ func within(room int, w rollout.Workload, pods []rollout.Pod) (all []Eviction) {
 	return all
 }
 
-// room returns how many more pods may be unavailable, as if maxUnavailable was at least 1. It is negative if too many
-// pods are unavailable.
+// room returns how many more pods may be unavailable, as if maxUnavailable was at least 1. The result is negative if
+// too many pods are unavailable.
 func room(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
 	most := spec.MaxUnavailable.RoundDown(live.Replicas)
 	if spec.OnNodes() {

@@ -14,8 +14,8 @@ import (
 
 var restartAt = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// podsOf returns a workload's pods, by their ordinals: o is older than the restart, n is newer, and t is terminating. Upper case letters
-// are pods that are not ready. A pod is ready since its creation; y is a new pod that became ready just now.
+// podsOf returns a workload's pods, by their ordinals: o is older than the restart, n is newer, t is terminating, and y became ready just
+// now. Upper case letters are pods that are not ready. All other pods have been ready since their creation.
 func podsOf(text string, n int) rollout.ObservedWorkload {
 	r := rollout.Revision{Current: true, Desired: n}
 	for i, c := range text {
@@ -78,7 +78,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartKeepsItsLimit checks random workloads: enough pods serve after the deletions, unless fewer served before.
+// TestRestartKeepsItsLimit checks random workloads: enough pods are available after the deletions, unless there were fewer before.
 func TestRestartKeepsItsLimit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// SettledAt returns when all proxies know a route: the settle time after its record or its apply, whichever is later.
+// SettledAt returns when all proxies know a route: the settle time after its record or apply, whichever is later.
 func SettledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 	return rollout.Later(recorded, applied).Add(settle)
 }
@@ -19,7 +19,7 @@ func KnownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
 	return min(r.Serving(now, Learnt(t)), r.Desired)
 }
 
-// Learnt returns how long a pod must be ready to be known to all proxies. It adds 1s: ready times are whole seconds.
+// Learnt returns how long a pod must be ready to be known to all proxies. It adds 1s, as ready times are whole seconds.
 func Learnt(t *plan.Routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
@@ -36,7 +36,7 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns how many new pods the routed weight needs. After a user's edit of the step, it may need more pods.
+// borne returns how many new pods the routed weight needs. After an edit of the step, this may exceed the step's pods.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if s, _ := m.At(m.Routed.Step); m.RoutedWeight(s) != m.Routed.Weight {
@@ -75,8 +75,8 @@ func (m Staged) isSettled(v View) bool {
 	return !v.Now.Before(SettledAt(m.Routed.At, v.Applied, m.Routing.Settle))
 }
 
-// Drained returns how many stable pods may be missing. Until all proxies know the step's weight, no further pod may
-// stop. Then the step's surplus stable pods may stop, but at most the number of serving new pods plus maxUnavailable.
+// Drained returns how many stable pods may be missing. Until all proxies know the step's weight, no further stable pod
+// may stop. Then at most the number of available new pods plus maxUnavailable may stop.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)

@@ -10,13 +10,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// statefulSet moves a StatefulSet by its partition, an ordinal. Pods from this ordinal on get the new template. The
-// controller replaces one pod at a time, the highest ordinal first, and waits until the new pod is available.
+// statefulSet moves a StatefulSet by its partition. Pods whose ordinal is at least the partition get the new template.
+// The controller replaces one pod at a time, the highest ordinal first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
-// Limits returns the number of new pods at the stage. Each pass computes it again, because an autoscaler may change n.
-// New pods stay new. No stable pod is replaced while another is not ready, because the controller does not wait with
-// podManagementPolicy: Parallel.
+// Limits returns the number of new pods at the stage. Each pass computes the number again, because an autoscaler may
+// change n. New pods stay new. With podManagementPolicy: Parallel, the controller does not wait for unready pods, so
+// Limits replaces no stable pod while another pod is not ready.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -44,9 +44,9 @@ func onTop(m Staged) (n int) {
 	return n
 }
 
-// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that. This can
-// happen because a partition has no effect while no pod exists. The stable template is then applied, and steps wait,
-// until Kubernetes uses the stable version again.
+// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step requests all pods. This
+// can happen because a partition has no effect while no pod exists. The stable template is then applied, and no step
+// begins until Kubernetes uses the stable version again.
 func (m Staged) IsTakenForAll() bool {
 	isByPartition := m.Kind() == (statefulSet{}) || m.Spec.Partition != nil
 	return isByPartition && m.N > 0 && m.Fresh.Base && m.Fresh.Hash != m.Stable.Hash && !m.hasAsked(m.N)
@@ -61,7 +61,7 @@ func (m Staged) hasAsked(pods int) bool {
 	return false
 }
 
-// isNextDown reports whether the next stable pod to be replaced is not ready. Its replacement then costs no capacity.
+// isNextDown reports whether the next stable pod to be replaced is not ready. If so, replacing it costs no capacity.
 func (m Staged) isNextDown() bool {
 	if len(m.Stable.Members) == 0 {
 		return false
@@ -75,7 +75,7 @@ func (statefulSet) Hold(o rollout.Object, f Limits) {
 	o.Set(int64(f.Replicas-f.Unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room sets maxUnavailable if the cluster knows the field. An unknown field would make each apply seem incomplete.
+// room sets maxUnavailable if the API server has this field. Without the field, each apply would seem incomplete.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
@@ -83,7 +83,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached lets the stage wait until "rebalance" has evicted surplus new pods, unless they would return as new pods.
+// Reached omits surplus new pods if "rebalance" evicts them, unless evicted pods would return as new pods.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -91,7 +91,7 @@ func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	return k.inTurn.Reached(m, want)
 }
 
-// Surplus returns why more new pods exist than the step asks for. It is "" if there are no such pods.
+// Surplus returns why more new pods exist than the step requests. It returns "" without surplus pods.
 func (m Staged) Surplus() string {
 	asked, n := m.Want().Canary, m.Fresh.Desired
 	if m.Kind() == (deployment{}) || asked == 0 || n <= asked {
@@ -139,7 +139,7 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 // the controller replaces no pod while another pod is not ready (kubernetes#67250).
 //
 // In a rollback, and at a step without new pods, the pod has the release's version. It is evicted only once the cluster
-// has the stable template, or it would return unchanged. Other steps evict only pods from the partition on.
+// has the stable template, as it would otherwise return unchanged. Other steps evict only pods from the partition on.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
@@ -153,7 +153,7 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	}
 }
 
-// stuck returns the highest pod that is not ready and lacks the current template, or none while a pod terminates.
+// stuck returns the highest pod that is not ready and lacks the current template. It waits while a pod terminates.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -168,7 +168,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the new pod below the partition that "rebalance" evicts: an unready pod or, if all serve, the lowest.
+// above returns the new pod below the partition that "rebalance" evicts: an unready pod, else the lowest ready pod.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
@@ -190,13 +190,13 @@ func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one [
 	return one
 }
 
-// isOrdered reports whether pods are replaced in the order of their ordinals and may wait for each other.
+// isOrdered reports whether a controller replaces pods in the order of their ordinals, so that a pod may block others.
 func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// StandsStill returns why a workload may never get all its new pods, or "" if no reason is known. Either its controller
-// does not observe it, or the controller waits for an old pod that only a user may delete.
+// StandsStill returns why a workload may never get all its new pods, or "" if no reason is known. Either no controller
+// observes the workload, or the controller waits for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {

@@ -12,11 +12,11 @@ import (
 type Staged struct {
 	*plan.Compiled
 	rollout.Progress
-	Label  string // the prefix of its analysis runs' names
+	Label  string // the prefix of the names of the workload's analysis runs
 	Live   rollout.ObservedWorkload
 	Exists bool // the workload exists in the cluster
-	N      int  // its desired replicas
-	leaves bool // the release is rolled back, so no new pod starts
+	N      int  // the workload's desired replicas
+	leaves bool // the release is being rolled back, so no new pod starts
 	Stable rollout.Revision
 	Fresh  rollout.Revision // the new version; the zero value if it has no ReplicaSet yet
 }
@@ -59,7 +59,7 @@ func (v View) Workloads(s rollout.State) []Staged {
 	return All(s, v.Source.Specs, v.Observed, v.Plans)
 }
 
-// Problem returns why new pods are not ready or, in place and without such a reason, why stable pods are not ready.
+// Problem returns why new pods are not ready. Without such a reason, in-place scaling returns why stable pods are not.
 func (m Staged) Problem() string {
 	if m.Fresh.Problem != "" || m.Stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
 		return m.Fresh.Problem
@@ -87,7 +87,7 @@ func (m Staged) Stage() plan.Stage {
 	return s
 }
 
-// Want returns the counts at the step's end. A rollback adds no new pod, even if the replicas grow.
+// Want returns the counts at the step's end. During a rollback, the number of new pods does not grow with the replicas.
 func (m Staged) Want() plan.Counts {
 	c := m.CountsAt(m.Step, m.N)
 	if m.leaves && m.Fresh.Desired > 0 {
@@ -110,7 +110,7 @@ func labelOf(s rollout.State, w rollout.Workload) string {
 
 // View holds the input of Desired besides the state.
 type View struct {
-	Applied  time.Time        // see strategies.Input
+	Applied  time.Time        // as in strategies.Input
 	Now      time.Time        // for minReadySeconds
 	Source   *rollout.Render  // the render at State.Source
 	Stable   *rollout.Render  // the render at State.Stable.Commit; set only if NeedsStable
@@ -118,7 +118,7 @@ type View struct {
 	Plans    plan.Cache       `json:"-"` // the decision's cache
 }
 
-// servingOf returns how many pods of a ReplicaSet serve and are not about to be removed.
+// servingOf returns how many pods of a ReplicaSet are available and not about to be removed.
 func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
 	return min(r.Serving(now, plan.MinReady(spec)), r.Desired)
 }
@@ -131,7 +131,7 @@ func Replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload)
 	return live.Replicas
 }
 
-// ServesNext returns when the next ready pod will have been ready for minReady. It is zero if there is no such pod.
+// ServesNext returns when the next ready pod will have been ready for minReady, or zero without such a pod.
 func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
 	for _, v := range versions {
 		for _, since := range v.ReadySince {
@@ -143,7 +143,7 @@ func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revis
 	return due
 }
 
-// IsHeld reports whether gitrollout limits the pods: at a release's steps, or in a rollback that keeps the new pods.
+// IsHeld reports whether gitrollout limits new pods: at a release's steps, or in a rollback that keeps the new pods.
 func IsHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
@@ -155,7 +155,7 @@ func IsHeld(s rollout.State) bool {
 	}
 }
 
-// commitOf returns the commit of the release with the template hash, or "": a push must not change other objects.
+// commitOf returns the commit of the release with the template hash, or "", so that a push changes no object.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
