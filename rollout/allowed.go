@@ -9,7 +9,7 @@ import (
 // OwnNamespace is the namespace in which gitrollout itself runs by default.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace: its own, or a namespace that the field Namespaces
+// MayWriteIn reports whether the app may have objects in a namespace: the app's own, or one that the field Namespaces
 // matches. The namespace kube-system must be listed by name, and gitrollout's namespace (own) is never allowed.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)

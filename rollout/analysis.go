@@ -21,7 +21,7 @@ const (
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of an analysis, with defaults. Arguments are filled in, except for those in Secrets and Pods.
+// Metric is one metric of an analysis, with defaults. All arguments except Secrets and Pods have their values.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // time from the start of the run to the first measurement
@@ -38,16 +38,16 @@ type Metric struct {
 
 	// Argo Rollouts does not have these fields:
 	OnNoData   NoData   // how an empty result counts; default NoDataError
-	MinSamples int      // with fewer samples, OnNoData decides or, by default, there is no verdict yet; 0: any number
-	StartWhen  string   // results are ignored until this condition holds once; "": no result is ignored
+	MinSamples int      // with fewer samples, OnNoData applies (default: no verdict yet); 0: no minimum
+	StartWhen  string   // results are ignored until this condition is true once; "": no result is ignored
 	Compare    *Compare // set if the metric compares both versions; nil: the conditions decide
 
 	Provider string               // the kind of provider: prometheus, web, job …
 	Config   map[string]any       // settings of the provider, as in the manifest
 	Secrets  map[string]SecretRef // arguments whose values are read from Secrets at each measurement
 
-	// Pods are arguments that each measurement fills in. The value Latest or Stable stands for the pod-template-hash of
-	// this version. Other values have variables, such as "{{templates.NAME.podTemplateHash}}".
+	// Pods has arguments whose values each measurement computes. Latest and Stable stand for the pod-template-hash of the
+	// new and the stable version. Other values have variables, such as "{{templates.NAME.podTemplateHash}}".
 	Pods map[string]string
 }
 
@@ -111,7 +111,7 @@ func (p MetricProgress) Last() (Measurement, bool) {
 
 // AnalysisRun is one run of an analysis for a release: at a step, in the background, or around a blue-green switch.
 type AnalysisRun struct {
-	// Name is web/step-2, web/background, or web/step-2/errors in an experiment. A step named soak has web/soak.
+	// Name is web/step-2, web/background or, in an experiment, web/step-2/errors. For a step named soak, it is web/soak.
 	Name     string           `json:"name"`
 	Release  Hash             `json:"release"`
 	Started  time.Time        `json:"started"`

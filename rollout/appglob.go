@@ -101,7 +101,7 @@ func (v *helmValues) ReadValue(raw any) error {
 // Shape returns the JSON Schema of a chart's values.
 func (helmValues) Shape() map[string]any { return map[string]any{"type": "object"} }
 
-// linkTemplate allows placeholders only behind the host, so that a link leads to the host in the configuration.
+// linkTemplate allows placeholders only after the host, so that a link leads to the host in the configuration.
 var linkTemplate = regexp.MustCompile(
 	`^https?://[^\s{}/?#@]+([/?#][^\s{}]*(\{(app|namespace|query)\}[^\s{}]*)*)?$`)
 
@@ -181,7 +181,7 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 // IsGlob reports whether a path or path segment has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a matching folder. Its name joins the folder names at the wildcard segments of Path by "-".
+// App returns the app in a matching folder. Its name has the folder names at Path's wildcard segments, joined by "-".
 // Without wildcards, the name is the field Name or the last folder's name. An invalid name is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
@@ -224,7 +224,7 @@ func (c *Config) EntryOf(app App) *AppGlob {
 	return nil
 }
 
-// MatchesAny reports whether a pattern matches a path or its last element. A text "{a,b}" has the patterns a and b.
+// MatchesAny reports whether a pattern matches a path or its last element. The text "{a,b}" means the patterns a and b.
 func MatchesAny(pattern, name string) (is bool, err error) {
 	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
 		if pattern, opened = strings.CutSuffix(inner, "}"); !opened {

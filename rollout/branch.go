@@ -73,8 +73,8 @@ type Update struct {
 	Delete  bool      // remove the branch
 }
 
-// Merge has the edits of a commit for a merge into a target commit: contents by path, with nil for a deleted file.
-// Clean means that the target descends from the commit's parent, and has the parent's files at these paths.
+// Merge has the edits that a commit makes when it is merged into a target commit: contents by path, nil for a deleted
+// file. Clean means that the target descends from the commit's parent, and has the parent's files at these paths.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool

@@ -12,7 +12,7 @@ import (
 // Users with the right to patch the workload can therefore abort its release while Git is unreachable.
 const AnnotationBreakGlass = "gitrollout.dev/break-glass"
 
-// BreakGlass is a user's request in the cluster to roll back a release. It applies to one attempt at one version.
+// BreakGlass is a user's request in the cluster to roll back a release. It applies to one attempt of a release.
 type BreakGlass struct {
 	Release Hash      `json:"release"` // the release's hash, or the template hash of the annotated workload
 	Serial  int       `json:"serial"`  // the workload's LabelSerial at the time of the request
@@ -30,8 +30,8 @@ func (b BreakGlass) Encode() string {
 	return strings.TrimSuffix(value.String(), "\n")
 }
 
-// ParseBreakGlass reads a value that Encode wrote, and makes its texts printable. It refuses all other forms. In a
-// value with a duplicate field, a policy would check the first text, and this function would read the last.
+// ParseBreakGlass reads a value that Encode wrote, and makes its texts printable. It refuses all other forms. From a
+// duplicate field, a policy might check the first text, while ParseBreakGlass would read the last.
 func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	if err := json.Unmarshal([]byte(value), &b); err != nil {
 		return b, fmt.Errorf("is not valid: %w", err)

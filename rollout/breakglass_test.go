@@ -30,7 +30,7 @@ func TestParseBreakGlass(t *testing.T) {
 	}
 }
 
-// TestBreakGlassText checks the text for a rollback's reason. It has no control characters, even if the annotation has some.
+// TestBreakGlassText checks the text for a rollback's reason. The text must have no control characters, even if the annotation has.
 func TestBreakGlassText(t *testing.T) {
 	for _, c := range []struct{ by, reason, want string }{
 		{"ann", "v2 burns", "aborted by break glass of ann: v2 burns"}, {"", "", "aborted by break glass"},

@@ -12,7 +12,7 @@ import (
 type Config struct {
 	File     string        // the file's path, for error messages
 	Interval time.Duration // time between polls of the users' branch; default 30s, at least 1s
-	// PushInterval is the minimum time between two pushes to the state branch; default 1s. Rollbacks do not wait.
+	// PushInterval is the minimum time between two pushes to the state branch; default 1s. Rollbacks ignore it.
 	PushInterval time.Duration
 	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
 	Apps         []AppGlob     // at least one entry
@@ -30,7 +30,7 @@ type AutoRevert string
 // The actions. A revert makes Git agree with the cluster after a rollback.
 const (
 	AutoRevertPropose AutoRevert = "propose" // push a branch that reverts the release, and open a pull request
-	AutoRevertPush    AutoRevert = "push"    // push the revert to the users' branch; propose it if it affects more
+	AutoRevertPush    AutoRevert = "push"    // push the revert to the users' branch; only propose a risky revert
 	AutoRevertOff     AutoRevert = "off"     // do nothing in Git
 )
 
@@ -58,7 +58,7 @@ const (
 
 	defaultPushInterval = time.Second
 
-	// DefaultKubernetes is the Kubernetes version for charts, if none is set. Another version changes the charts' objects.
+	// DefaultKubernetes is the Kubernetes version for charts if users set none. A change would change the charts' objects.
 	DefaultKubernetes = "1.36.0"
 )
 

@@ -163,8 +163,8 @@ func TestAppNames(t *testing.T) {
 	}
 }
 
-// TestAppsHaveTheLimitsOfTheirConfiguration checks that an app gets the limits of its configuration, or empty limits if these are the
-// defaults.
+// TestAppsHaveTheLimitsOfTheirConfiguration checks that an app gets the limits of its configuration, or empty limits if the configuration
+// has the defaults.
 func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 	for text, want := range map[string]Limits{
 		"":                                  {},

@@ -31,7 +31,7 @@ const (
 	EventRecovered EventKind = "recovered" // a problem of the app has ended
 )
 
-// EventKinds lists all kinds, most important first. Receivers get the first requested kind of an event.
+// EventKinds lists all kinds, most important first. Of an event's kinds, a receiver gets the first requested.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,

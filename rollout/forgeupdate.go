@@ -33,7 +33,7 @@ type Proposal struct {
 	Standing []Standing // one for each workload that the release changes
 	Changes  []Change   // promotion: from stable version to release; revert: from newest commit to stable version
 	Sharers  []string   // other apps that use the files that the merge changes
-	Retries  bool       // only for a revert: users may instead retry the rejected release unchanged
+	Retries  bool       // only for a revert: instead of a merge, users may retry the rejected release
 }
 
 // Standing has the progress and the pods of one workload in a release.

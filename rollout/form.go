@@ -24,7 +24,7 @@ import (
 //	refused:"fix"   the field does not belong in this place: refused
 //	ignored:"why"   the field has no effect: accepted with a warning
 //
-// A struct field _ with field:"name" is a field that is not read. Without this tag, _ has rules for the whole mapping:
+// A struct field _ with field:"name" is a field that is not read. Otherwise, _ has rules for the whole mapping:
 //
 //	one:"a b" none:"fix" many:"fix"   exactly one field in the list a, b must be given
 //	some:"fix"                        the mapping must not be empty
@@ -57,7 +57,7 @@ func Fields(t reflect.Type) []Field {
 			all = append(all, Field{Name: name, Type: f.Type, Tag: f.Tag, index: []int{i}})
 		}
 	}
-	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, an outer field hides an embedded field of its name
+	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, an outer field hides an embedded field with its name
 		return f.Name != "" && slices.ContainsFunc(all,
 			func(o Field) bool { return o.Name == f.Name && len(o.index) < len(f.index) })
 	})
@@ -157,7 +157,7 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest returns the fix for an unknown field: the most similar known field or, if there are few, all known fields.
+// suggest returns the fix for an unknown field: the most similar known field or, if few are known, all known fields.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {

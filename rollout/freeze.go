@@ -49,7 +49,7 @@ func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	return f, nil
 }
 
-// Unreadable returns a freeze of all apps, for a freeze.yaml with the error err.
+// Unreadable returns a freeze of all apps, for a freeze.yaml that ParseFreeze refuses.
 func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
 
 // At reports whether the freeze is in force at a time. The freeze may be nil.

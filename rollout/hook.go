@@ -62,6 +62,6 @@ type JobState struct {
 	Anew     bool   // the Job replaces an earlier Job that was deleted before its end
 	Taken    bool   // another run has created the existing Job of this name
 
-	Started   time.Time // the Job's status.startTime or, before it is set, its creation; the deadline begins then
+	Started   time.Time // the Job's status.startTime, else its creation time; the deadline begins then
 	Suspended bool      // spec.suspend is true, so the deadline begins only when the Job resumes
 }

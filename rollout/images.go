@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxImages is the maximum number of images that a record has for one version.
+// maxImages is the maximum number of images that a state file has for one version.
 const maxImages = 20
 
 // Images returns at most maxImages images of a release's pods, without repetitions, in the order of the objects.
@@ -27,7 +27,7 @@ func (r *Render) Images() []string {
 	return all[:min(len(all), maxImages)]
 }
 
-// Labels returns the labels of the workloads of Images. If they differ in a label, the first workload's value counts.
+// Labels returns the labels of the workloads from Images. If they differ in a label, the first workload's value counts.
 func (r *Render) Labels() map[string]string {
 	labels := map[string]string{}
 	for _, w := range r.versioned() {

@@ -18,7 +18,7 @@ type Limits struct {
 const (
 	defaultMemory     Bytes = 512 << 20
 	defaultRenderTime       = 30 * time.Second
-	leastMemory       Bytes = 128 << 20 // the least allowed value; an app with one object needs less than half
+	leastMemory       Bytes = 128 << 20 // the least allowed value; an app with one object needs less than half of this
 )
 
 // OrDefault returns the limits with the defaults in place of zero fields.

@@ -19,7 +19,7 @@ type Cursor struct {
 	Claimed string `json:"claimed,omitempty"` // the last state commit whose events a process has claimed
 }
 
-// NotifiedPath is the path of the file on its branch.
+// NotifiedPath is the path of notified.yaml on its branch.
 const NotifiedPath = "notified.yaml"
 
 // NotifiedBranch returns a cluster's branch for notified.yaml. Pushes to it do not delay pushes to the state branch.

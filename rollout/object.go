@@ -12,7 +12,7 @@ import (
 type Object map[string]any
 
 // Ref names an object in one cluster, without an API version. A cluster-scoped object has an empty Namespace. The text
-// form is group/Kind/namespace/name: core/Service/shop/checkout. It has core for no group, and - for no namespace.
+// form is group/Kind/namespace/name: core/Service/shop/checkout. It has core without group, - without namespace.
 type Ref struct {
 	Group     string
 	Kind      string

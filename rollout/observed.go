@@ -29,7 +29,7 @@ type ObservedRoute struct {
 	Status     map[string]any // the status that a router has written; nil without a status
 }
 
-// Read reports whether a workload was observed, even if it does not exist.
+// Read reports whether a workload's state is known, which may be that the workload does not exist.
 func (o Observed) Read(w Workload) bool { return o.Workloads != nil && !slices.Contains(o.Unread, w) }
 
 // Serial returns the highest value of LabelSerial on the app's workloads.
@@ -63,7 +63,7 @@ type Revision struct {
 	Hash       Hash        // AnnotationHash, "" if unknown
 	Pin        Pin         // the label that only this revision's pods have; zero if unknown
 	Current    bool        // the revision has the workload's live template
-	Base       bool        // the status names it as currentRevision; DaemonSets: has pods, but no known hash
+	Base       bool        // the status has it as currentRevision; DaemonSets: it has pods, but no known hash
 	Number     int         // deployment.kubernetes.io/revision of a ReplicaSet, or the revision of a ControllerRevision
 	Created    time.Time   // creation time, in whole seconds
 	Desired    int         // spec.replicas of a ReplicaSet; for other kinds, how many pods should have the revision
@@ -113,7 +113,7 @@ func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	return n
 }
 
-// Current returns the revision with the live template, or the zero value if the controller has made none yet.
+// Current returns the revision with the live template, or the zero value until the controller creates it.
 func (w ObservedWorkload) Current() Revision {
 	current, _ := Find(w.Revisions, func(r Revision) bool { return r.Current })
 	return current

@@ -9,7 +9,7 @@ import (
 )
 
 // Partitioned describes a built-in or configured kind of workload with a partition: a field that sets how many pods
-// keep the old version. Its objects must have spec.template and, unless Nodes is set, spec.replicas. A pod's
+// keep the old version. Objects of the kind must have spec.template and, unless Nodes is set, spec.replicas. A pod's
 // LabelRevision must be the LabelRevision of its ControllerRevision or, without it, the ControllerRevision's name.
 type Partitioned struct {
 	APIVersion string
@@ -17,7 +17,7 @@ type Partitioned struct {
 	Partition  string // the path of the partition field
 	CountsNew  bool   // the field counts the pods of the new version instead
 	Percent    bool   // the field may also be a percentage, which the controller rounds up
-	Ordered    bool   // pods update in the order of ordinals; a rollback waits until broken pods are evicted
+	Ordered    bool   // pods update in the order of ordinals; in a rollback, broken pods must be evicted
 	MinReady   string // the path of the field minReadySeconds
 	Nodes      string // the path of the number of nodes that need a pod; "" if spec.replicas is the number of pods
 	Only       string // the path of a field that restricts updates to selected pods, "" if there is none
@@ -137,7 +137,7 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	return all, nil
 }
 
-// isTaken reports whether a field is a reserved field or below it. The parameter "more" adds reserved fields.
+// isTaken reports whether a field is, or is below, a reserved field. The parameter "more" adds reserved fields.
 func isTaken(field string, more ...string) bool {
 	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
 		return field == of || strings.HasPrefix(field, of+".")

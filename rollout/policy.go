@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Policy has the cluster operators' rules for apps. The right to push to the users' branch is no right to change them.
+// Policy has the cluster operators' rules for apps. Users who push to the users' branch cannot change these.
 type Policy struct {
 	File      string // path of the file, for error messages
 	Unmatched string // PolicyDeny or PolicyAllow, for apps without a project; default PolicyDeny

@@ -10,7 +10,7 @@ import (
 
 const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
 
-// project returns the part of a policy with its only project. The text more has further fields of the project.
+// project returns a policy's field projects with one project. The parameter more has further fields of the project.
 func project(more string) string {
 	return "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
 }

@@ -25,7 +25,7 @@ type Reader struct {
 	Place func(*InvalidError) // adds the file and line to each error; nil to leave both out
 
 	failed   []string // paths of the fields with an error
-	misnamed bool     // a field is unknown, so a missing field may only be misspelt
+	misnamed bool     // a field is unknown, so it may be the misspelt name of a missing field
 	forms    map[reflect.Type][]Field
 }
 
@@ -36,7 +36,7 @@ func Read(at string, raw, into any) *InvalidError {
 	return r.Err
 }
 
-// Read is like the function Read, but it collects errors and warnings in the Reader.
+// Read reads JSON values as the function Read does, but it collects errors and warnings in the Reader.
 func (r *Reader) Read(at string, raw, into any) {
 	v := value{r: r, path: at, raw: raw}
 	v.into(reflect.ValueOf(into).Elem(), Field{})

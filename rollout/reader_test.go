@@ -191,7 +191,7 @@ func checkTags(t *testing.T, path string, of reflect.Type) {
 		return
 	}
 	r := &Reader{}
-	r.Read(path, map[string]any{}, reflect.New(of).Interface()) // it panics if a default is invalid
+	r.Read(path, map[string]any{}, reflect.New(of).Interface()) // Read panics if a default is invalid
 	for _, f := range Fields(of) {
 		for _, key := range []string{"is", "like"} {
 			if _, known := formats[f.Tag.Get(key)]; f.Has(key) && !known {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// App is one folder of manifests for one cluster, usually a kustomization. It is the unit of release.
+// App is one folder of manifests for one cluster, usually a kustomization. An app is the unit of release.
 type App struct {
 	Name      string // a DNS label, unique in the cluster; see AppGlob.App
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
@@ -112,7 +112,7 @@ func (c Commit) Short() string { return ShortID(c.ID) }
 // ShortID returns a commit id's first seven digits.
 func ShortID(id string) string { return id[:min(7, len(id))] }
 
-// Render is the result of rendering one app at one commit. It never changes.
+// Render is the result of rendering one app at one commit. It is immutable.
 type Render struct {
 	App       App
 	Commit    Commit
@@ -240,7 +240,7 @@ func Invalidf(file, field, format string, args ...any) *InvalidError {
 	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// place is a field of a file. Errors about the fields below it have its path as a prefix.
+// place is a field of a file. Its path is the prefix of errors about nested fields.
 type place struct{ file, field string }
 
 func (p place) invalid(field, fix, format string, args ...any) error {

@@ -27,7 +27,7 @@ type Spec struct {
 	// how many versions before the stable version skip their steps when they are released again; nil: all
 	RollbackWindow *int
 	Paused         bool      `json:"paused"`             // spec.paused of the document: while true, no step ends
-	RestartAt      time.Time `json:"restartAt,omitzero"` // pods created before are deleted; zero: none
+	RestartAt      time.Time `json:"restartAt,omitzero"` // pods created before this time are deleted; zero: none
 	Scaling        Scaling   // where the capacity for canary pods comes from
 }
 
@@ -50,12 +50,12 @@ type Canary struct {
 	Traffic                    *Traffic       // nil: weights are shares of pods, not of requests
 	Analysis                   *Analysis      // analysis in the background of the release; nil for none
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable pods decrease with their traffic share
-	Rebalance                  bool           `json:"rebalance" own:""`   // StatefulSets: evict new pods beyond the step
+	Rebalance                  bool           `json:"rebalance" own:""`   // StatefulSets: evict surplus new pods
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets: order in which nodes update
 	MinPodsPerReplicaSet       int            // minimum number of pods for each version that has pods; 0 or 1: no minimum
 	AbortScaleDownDelaySeconds int            // with Surge: seconds that canary pods stay after all traffic is on stable
 	ScaleDownDelaySeconds      int            // with Surge and Services: seconds that old pods stay after the promotion
-	// how many of a step's new pods must serve; nil: all
+	// how many of a step's new pods must be available; nil: all
 	ReplicaProgressThreshold *ProgressThreshold `json:"replicaProgressThreshold"`
 }
 

@@ -13,8 +13,8 @@ const APIVersion = "gitrollout.dev/v1alpha1"
 // Phase is the state of an app's release.
 type Phase string
 
-// A release alternates between Progressing and Paused. After the last step it is Promoting, and then Healthy. A
-// rollback is Aborting. Then the app is Healthy or, while the newest commit has the rejected version, Degraded.
+// A release alternates between Progressing and Paused. After the last step it is Promoting, and then Healthy. During a
+// rollback it is Aborting. Then the app is Healthy or, while the newest commit has the rejected version, Degraded.
 const (
 	Pending     Phase = "Pending"     // no version is deployed yet
 	Progressing Phase = "Progressing" // pods are moving to the numbers of a step
@@ -41,7 +41,7 @@ type State struct {
 	Path       string        `json:"path" serial:"no"`
 	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names of the app, newest first
 	Serial     int           `json:"serial" serial:"no"`              // number of transitions so far (IsTransition)
-	Written    int           `json:"written,omitempty" serial:"no"`   // Serial in the workloads' labels, if it is older; else 0
+	Written    int           `json:"written,omitempty" serial:"no"`   // Serial in the workloads' labels, if lower; else 0
 	Seal       string        `json:"seal,omitempty" serial:"no"`      // reveals edits by hand; set only in the file
 	Phase      Phase         `json:"phase" serial:"yes"`
 	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, as one sentence
@@ -58,7 +58,7 @@ type State struct {
 	Rollback   *Rollback     `json:"retreat,omitempty" serial:"yes"`  // the present rollback; set only while Aborting
 	Rejected   []Rejection   `json:"rejected,omitempty" serial:"yes"` // rejected versions, newest first, at most MaxHistory
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // versions that were stable, newest first, at most MaxHistory
-	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version at which another controller's app is adopted
+	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version to adopt from another controller
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is now the pong Service
 	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // replicas of the head, where Source has other replicas
 	// digest of the promotion file, if it has no effect now: it is for an earlier attempt or for other steps
@@ -86,7 +86,7 @@ func (s State) AtRest(phase Phase, reason string) State {
 // MaxHistory is the maximum length of the lists Rejected and Verified.
 const MaxHistory = 10
 
-// Held is why an app is not updated to the newest commit: an error, a closed window, a freeze, a user's hold or a Job.
+// Held says why the newest commit is not applied: an error, a closed window, a freeze, a user's hold or a running Job.
 type Held struct {
 	Reason  HeldReason `json:"reason"`
 	Message string     `json:"message"`          // one sentence, for an error with file, field, value and fix
@@ -130,7 +130,7 @@ type Release struct {
 	Fast      bool              `json:"fast,omitempty"` // the version was verified before, so its steps are skipped
 	Templates map[Workload]Hash `json:"templates"`
 	Serial    int               `json:"serial,omitempty"` // lowest Serial of a record with this release; 0 in older records
-	Images    []string          `json:"images,omitempty"` // see Render.Images; not in records of older programs
+	Images    []string          `json:"images,omitempty"` // see Render.Images; absent in older states
 }
 
 // Same reports whether two releases are the same attempt at the same version. Each of them may be nil.
@@ -232,7 +232,7 @@ func (s *State) StableHash(w Workload) Hash {
 	return s.Stable.Templates[w]
 }
 
-// Workloads returns Inventory's objects that are of the WorkloadKinds or have a template in Stable or Release.
+// Workloads returns the objects in Inventory whose kind is in WorkloadKinds or whose template is in Stable or Release.
 func (s *State) Workloads() []Workload {
 	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
 	var all []Workload

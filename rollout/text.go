@@ -70,7 +70,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns the last lines of a text that fit into a number of bytes. Of a longer last line, it returns the end.
+// Tail returns the last lines of a text that fit into a number of bytes. It returns the end of a longer last line.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {

@@ -16,7 +16,7 @@ type Traffic struct {
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is the block of one router in trafficRouting, with object names as Kustomize changed them. See traffic.Parse.
+// Router is the block of one router in trafficRouting, with object names from Kustomize's output. See traffic.Parse.
 type Router struct {
 	Kind   string // the name of a router in package traffic: gatewayAPI, nginx, istio …
 	Config any    // the settings, in a type of package traffic for this kind; immutable

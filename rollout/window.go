@@ -137,12 +137,12 @@ func (c Calendar) Equal(o Calendar) bool {
 	return slices.EqualFunc(c.Windows, o.Windows, same) && c.Freeze.Equal(o.Freeze)
 }
 
-// Shut is the reason why releases do not advance, and the time until which they do not.
+// Shut says why releases do not advance, and until when.
 type Shut struct {
 	Freeze *Freeze   // nil if a window is the cause
 	Window *Window   // the denying window; nil for a freeze, or if only an allowing window is missing
 	Until  time.Time // releases do not advance before this time; zero if unknown
-	Exact  bool      // true: releases may advance at Until; false: they may still be shut then
+	Exact  bool      // true: releases may advance at Until; false: the calendar may still be closed
 }
 
 // ShutAt returns why releases may not advance at a time, or false if they may.
@@ -197,7 +197,7 @@ func ShortSpan(d time.Duration) string {
 	return text
 }
 
-// When returns the time Until as text, for the end of a sentence. It is "" if the time is unknown.
+// When returns the time Until as text, for the end of a sentence. It returns "" if the time is unknown.
 func (s Shut) When() string {
 	switch {
 	case s.Until.IsZero():

@@ -20,7 +20,7 @@ type Template struct {
 	Spec    rollout.Spec
 	Release rollout.Hash
 	Step    int              // index of the experiment's step
-	From    rollout.Object   // the Deployment in the version of the pods
+	From    rollout.Object   // the Deployment of the version that the pods run
 	Others  []rollout.Object // the app's objects in both versions; their selectors must not match the pods
 }
 

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The annotations of each tool. If an object has annotations of several tools, only the first tool here counts.
+// The annotations of each tool. If an object has annotations of several tools, only the first tool in this list counts.
 const (
 	Annotation     = "gitrollout.dev/hook"
 	annotationArgo = "argocd.argoproj.io/hook"
@@ -117,7 +117,7 @@ func Without(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), Is)
 }
 
-// Of reads an object's hook annotations, and reports whether it has any. Errors contain the annotation and the fix.
+// Of reads an object's hook annotations, and reports whether there are any. Errors contain the annotation and the fix.
 func Of(o rollout.Object) (h Hook, is bool, err error) {
 	for _, d := range dialects {
 		text := o.Annotation(d.annotation)
@@ -151,7 +151,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses an object with hook settings but without the annotation for its time, because no hook would run.
+// stray returns an error for an object with hook settings but without a time, because such a hook would never run.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -220,7 +220,7 @@ func (h *Hook) read(d dialect) error {
 // ours are gitrollout's annotations for hooks. Other annotations with their prefix are errors.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName is the maximum length of a hook's name. A Job's name adds the release and the attempt, and must fit a label.
+// maxName is the maximum length of a hook's name. A Job's name appends release and attempt, and must be a label.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {
@@ -255,7 +255,7 @@ type Release struct {
 	Fast  bool // the version was verified before, and its steps are skipped
 }
 
-// At returns a release's hooks at a time, sorted by order and name. It skips hooks that package render refuses.
+// At returns the hooks for a time of a release, sorted by order and name. It skips hooks that package render refuses.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)

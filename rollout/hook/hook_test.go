@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// object returns an object with annotations. These are given as key, value, key, value.
+// object returns an object with annotations. The parameter annotations lists key, value, key, value.
 func object(kind, name string, annotations ...string) rollout.Object {
 	all := map[string]any{}
 	for i := 0; i < len(annotations); i += 2 {

@@ -8,7 +8,7 @@ import (
 )
 
 // Needs returns the objects to create before a hook's Job. These are objects that the Job references, except objects in
-// the map had, and hook objects of the same time that are no Jobs.
+// the parameter had, and hook objects of the same time that are no Jobs.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -34,7 +34,7 @@ func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook for the given time, but no Job. It is then applied before Jobs.
+// GoesWith reports whether an object is a hook for the given time, but no Job. Such an object is applied first.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }

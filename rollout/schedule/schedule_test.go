@@ -102,8 +102,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// zones are time zones without clock changes, and with changes of an hour, half an hour or a whole day. Some change at midnight, or have
-// changed their rules.
+// zones are time zones without clock changes, and with changes of an hour, half an hour or a whole day. Some zones change at midnight, or
+// have changed their rules.
 var zones = []string{
 	"", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana", "Asia/Kolkata", "Africa/Casablanca",
 	"Pacific/Apia", "Asia/Pyongyang", "Europe/Istanbul", "America/Sao_Paulo", "Africa/Cairo", "Antarctica/Troll",
@@ -229,7 +229,7 @@ func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone
 		if open[i] {
 			next = m
 		}
-		if i%11 != 0 && i > 120 { // check few minutes, because nearly all have the result of the minute before
+		if i%11 != 0 && i > 120 { // skip most minutes, because nearly all have the same result as the minute before
 			continue
 		}
 		got := At(windows, m)

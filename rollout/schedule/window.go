@@ -20,7 +20,7 @@ type Answer struct {
 // maxLooks bounds the number of times at which At looks for an opening. With daily windows, these cover three years.
 const maxLooks = 1000
 
-// At reports whether windows are open at t: no denying window covers t and, if there are allowing windows, one does.
+// At reports whether windows are open at t. No denying window may cover t. If there are allowing windows, one must.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {
