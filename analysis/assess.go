@@ -144,7 +144,7 @@ func conditionOf(m Metric) string {
 	}
 }
 
-// severity lists phases from best to worst. A run has the worst phase of its metrics.
+// severity lists phases from best to worst. A run gets the worst phase among its metrics.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
 // assessRun returns a run's phase. It ignores the verdicts of metrics with dryRun, as in Argo Rollouts. But a run

@@ -15,7 +15,7 @@ var phases = map[rune]Phase{'s': Successful, 'f': Failed, 'i': Inconclusive, 'e'
 // begin starts a run at noon.
 func begin(metrics ...Metric) Run { return Start("web/step-1", "h1-x", metrics, noon) }
 
-// measured records one measurement of the metric m per minute from noon on. Each letter of took is the phase of one measurement.
+// measured records one measurement of the metric m per minute from noon on. Each letter of the parameter took is one phase.
 func measured(r Run, m Metric, took string) Run {
 	for i, c := range took {
 		r = Record(r, m, Measurement{At: noon.Add(time.Duration(i) * time.Minute), Phase: phases[c], Value: "1"})
@@ -150,7 +150,7 @@ func TestConditionOf(t *testing.T) {
 	}
 }
 
-// TestFirstOfTheWorst checks that, if several metrics have the worst phase, the run's message names the first of them.
+// TestFirstOfTheWorst checks that, if several metrics have the worst phase, the run's message names the first of these.
 func TestFirstOfTheWorst(t *testing.T) {
 	run := Run{Metrics: []Progress{
 		{Metric: "good", Phase: Successful}, {Metric: "one", Phase: Failed, Message: "1"}, {Metric: "two", Phase: Failed, Message: "2"},

@@ -12,7 +12,7 @@ const defaultConfidence = 0.999
 
 // JudgeComparison compares the new version with stable. Each result is [bad, all]: failed requests and all requests of
 // one period. The k-th measurement wrongly fails a good version with a probability of at most (1-confidence)/(k(k+1)),
-// in total 1-confidence. k counts all measurements due since the time began, because a crash may lose records.
+// in total 1-confidence. k counts all measurements due since the parameter began, because a crash may lose records.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData[m.OnNoData]; ok && (isEmpty(canary) || isEmpty(stable)) {

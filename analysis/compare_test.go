@@ -149,7 +149,7 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 }
 
 // TestComparisonOfReleases checks that good releases pass, and that releases with five more errors per hundred requests fail. If 10 % of
-// stable's requests fail, the bad release has ten more errors, because five more would take more measurements to find.
+// stable's requests fail, the bad release has ten more errors, because detecting five more would take more measurements.
 func TestComparisonOfReleases(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	alarms, misses := 0, 0

@@ -23,7 +23,7 @@ func TestComplete(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pods    map[string]string
 		secrets map[string]SecretRef
-		want    string // a value or, after "error: ", a part of the error
+		want    string // a value or, after "error: ", a substring of the error
 	}{
 		"versions": {map[string]string{"x": "Latest", "y": "Stable"}, nil, "new/old"},
 		"an experiment": {map[string]string{"x": "{{templates.a.podTemplateHash}}",

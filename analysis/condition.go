@@ -68,7 +68,7 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	return got
 }
 
-// withoutData maps a metric's onNoData to the phase of an empty result. Without onNoData, the conditions judge it.
+// withoutData maps a metric's onNoData to the phase of an empty result. Without onNoData, the conditions decide.
 var withoutData = map[NoData]Phase{NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed}
 
 // evaluate checks failureCondition before successCondition, as Argo Rollouts does. If only one condition is set, it

@@ -142,7 +142,7 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules applies each rule to the metrics whose names match. As in Argo Rollouts, no match is an error.
+// ApplyRules applies each rule to the metrics whose names match. As in Argo Rollouts, a rule must match.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -176,7 +176,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect appends referenced templates to all, once each. It refuses cycles: path is the chain of references to here.
+// collect appends referenced templates to all, once each. It refuses cycles. The parameter path is the chain so far.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {

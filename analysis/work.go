@@ -10,7 +10,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// These limits bound the cost of any condition. An iteration costs the constant turn plus the result's size, because it
+// These limits bound the cost of any condition. An iteration costs the result's size plus the constant turn, because it
 // may read the whole result. maxWork allows a nested loop of 300 × 300 iterations, or one loop over 9,000 values.
 const (
 	maxCondition = 4000        // bytes
@@ -20,7 +20,7 @@ const (
 	made         = 8 // the cost of each created byte or value, which takes memory until the end
 )
 
-// work holds the remaining budget of an evaluation (left) and the cost of an iteration (each).
+// work holds the remaining budget of an evaluation (left) and the cost of each iteration (each).
 type work struct{ left, each int }
 
 var errTooMuch = errors.New("needs too many operations for this result: loop over fewer or smaller values")

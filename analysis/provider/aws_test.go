@@ -134,7 +134,7 @@ func TestSignedHosts(t *testing.T) {
 	b.wantError("is not an AWS server")
 }
 
-// TestAWSFaults checks that Prometheus gets no request without credentials, and that the error says why there are none.
+// TestAWSFaults checks that Prometheus gets no request without credentials, and that the error says why none were found.
 func TestAWSFaults(t *testing.T) {
 	sts := func(answer string) server {
 		return func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
@@ -209,7 +209,7 @@ func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("not by this one")
 }
 
-// serveSTS follows the documentation of AssumeRole and AssumeRoleWithWebIdentity (https://docs.aws.amazon.com/STS/latest/APIReference/).
+// serveSTS responds as documented for AssumeRole and AssumeRoleWithWebIdentity (https://docs.aws.amazon.com/STS/latest/APIReference/).
 func serveSTS(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 	f.want(r, "POST /sts/")
 	action, id := "AssumeRole", "AKIDROLE"

@@ -28,10 +28,10 @@ import (
 // and refuses everything undocumented.
 type contract struct {
 	kind   string
-	name   string // distinguishes a second way to query the same kind
+	name   string // distinguishes contracts of the same kind
 	doc    string // the URL of the API's documentation
 	config string // YAML, with ADDRESS for the server's URL and HOST for the URL without its scheme
-	// secrets are gitrollout's Secrets, and env is its environment. ADDRESS means the server's URL in both.
+	// secrets are gitrollout's Secrets, and env is gitrollout's environment. ADDRESS means the server's URL in both.
 	secrets map[string]map[string]string
 	env     map[string]string
 	serve   server
@@ -73,7 +73,7 @@ type canned struct {
 	name, reply string
 	want        any            // Result.Value
 	phase       analysis.Phase // Result.Phase
-	err         string         // a part of the error, "" if there is none
+	err         string         // a substring of the error, "" without an error
 }
 
 // token is the secret part of the credentials in each contract: a password, an API key or a token.
@@ -126,7 +126,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mode, left := f.mode, f.left
 	f.left--
 	f.mu.Unlock()
-	// The worst that a server can do with a credential is to send it back.
+	// A hostile server may send the credentials back in its response.
 	echo := fmt.Sprintf("refused: %s %v %s", r.URL, r.Header, data)
 	switch {
 	case mode == "slow":
