@@ -32,7 +32,7 @@ func serve(t *testing.T, answer http.HandlerFunc) string {
 	return server.URL
 }
 
-// scripted starts a server that responds with the given statuses in order, and then repeats the last one. It returns a request to the
+// scripted starts a server that responds with the given statuses in order, and then repeats the last status. It returns a request to the
 // server, and a counter of received requests.
 func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int64) {
 	t.Helper()
@@ -89,7 +89,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyListens checks that the error of a refused connection is transient and undone, so that Do may retry even a request with Once.
+// TestNobodyListens checks that the error of a refused connection is transient and undone, so that Do may retry even requests with Once.
 func TestNobodyListens(t *testing.T) {
 	var failed *Error
 	_, err := newCaller().Do(t.Context(), Request{Method: http.MethodPost, Base: "http://127.0.0.1:1", Once: true})

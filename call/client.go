@@ -14,7 +14,7 @@ func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{})
 }
 
-// ClientsWithin is like Clients, but its clients refuse connections that r forbids. Use it for URLs from app owners.
+// ClientsWithin returns clients like Clients, but they refuse connections that r forbids. Use them for users' URLs.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Control: r.control})
 }
@@ -41,8 +41,8 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 // errRedirect reports a forbidden redirect.
 var errRedirect = errors.New("it redirects")
 
-// redirects returns a CheckRedirect that follows a redirect only if it keeps the method and the host, so that no other
-// host gets credentials. A GET without headers, signature and userinfo may also be redirected to another host.
+// redirects returns a CheckRedirect that follows a redirect only to the same host with the same method, so that no
+// other host gets credentials. A GET without headers, signature and userinfo may also be redirected to another host.
 func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
 	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
 	return func(next *http.Request, via []*http.Request) error {

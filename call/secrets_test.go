@@ -86,7 +86,7 @@ func TestHide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var s Secrets
 			s.Hide(c.hide)
-			s.Hide(c.hide) // hiding it twice changes nothing
+			s.Hide(c.hide) // hiding a text twice has no effect
 			compare.Check(t, c.want, s.Scrub(c.text))
 		})
 	}
