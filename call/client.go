@@ -14,7 +14,7 @@ func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{})
 }
 
-// ClientsWithin returns clients like Clients, but they refuse connections that r forbids. Use them for users' URLs.
+// ClientsWithin returns a function as Clients does, for users' URLs. The clients refuse connections that r forbids.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Control: r.control})
 }
