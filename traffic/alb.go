@@ -104,7 +104,7 @@ func (c *albConfig) valid(r Route) error {
 
 func albDuration(seconds int64) bool { return seconds >= 1 && seconds <= 604800 }
 
-// action returns the name of the ALB action. Ingress paths whose traffic is split name it as their backend Service.
+// action returns the name of the ALB action. An Ingress path with this backend name has split traffic.
 func (c *albConfig) action(r Route) string { return cmp.Or(c.RootService, r.Stable) }
 
 func (c *albConfig) key(what, action string) string {
@@ -150,7 +150,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns the name of a target group with a weight that is neither the stable nor the canary one, or "".
+// albOther returns the name of a weighted target group that is neither the stable nor the canary Service, or "".
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {

@@ -90,7 +90,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	return both, len(sources) > 0, nil
 }
 
-// apisixExpr returns the expression for one part of a request. RegexMatch searches anywhere, so patterns are anchored.
+// apisixExpr returns the expression for one part of a request. RegexMatch searches the text, so patterns are anchored.
 func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	if m.Exact != "" {
 		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}
@@ -98,7 +98,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources returns the addresses that are in the list "own" and in the network. An empty list has all addresses.
+// apisixSources returns the addresses that are in the list "own" and in the network. An empty list means all.
 func apisixSources(own []any, network string) ([]any, error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayManaged copies a rule for matched requests. It combines each match of the rule with each match of managed.
+// gatewayManaged copies a rule for matched requests. It combines each match of the rule with each managed match.
 func gatewayManaged(
 	ref rollout.Ref, place string, object rollout.Object, rule map[string]any, managed rollout.ManagedRoute, r Route,
 ) ([]any, error) {
@@ -164,7 +164,7 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-// repeated returns a header name that occurs twice, or "". It compares the results of form for the names.
+// repeated returns a header name that occurs twice, or "". It applies the function form before it compares names.
 func repeated(headers []any, form func(string) string) string {
 	seen := map[string]bool{}
 	for _, h := range headers {

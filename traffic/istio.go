@@ -33,7 +33,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil if the versions are Services
 }
 
-// istioVirtualService is a VirtualService and its routes to split. If it has only one route, no list is needed.
+// istioVirtualService is a VirtualService and its routes to split. The list may be empty if there is only one route.
 type istioVirtualService struct {
 	Name      string       `json:"name" object:"VirtualService"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`

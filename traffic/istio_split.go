@@ -128,7 +128,7 @@ func (t istioTarget) destination(route map[string]any) map[string]any {
 	return out
 }
 
-// sticks reports whether users get a cookie. Its value is the pod hash, so that cookies of older releases do not match.
+// sticks reports whether users get a cookie. The cookie has the pod hash, so that older cookies do not match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }

@@ -69,7 +69,7 @@ func checkLaid(t *testing.T, router routerOf, written, fields, want string) {
 }
 
 // TestMatches checks how a user's rule is combined with a step's match. It also checks the limits of routers: a value at the limit, and a
-// value beyond.
+// value beyond the limit.
 func TestMatches(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	gateway := func(rule string) string { return manifest(routeKind, "rules: ["+rule+"]") }
@@ -97,7 +97,7 @@ func TestMatches(t *testing.T) {
 	const noRule = "rules:\n  - backendRefs:\n    - name: shop\n      weight: 95\n" // no rule is added for the match
 	for name, c := range map[string]struct {
 		router              routerOf
-		object, match, want string // want is as for checkLaid
+		object, match, want string // want has the form that checkLaid expects
 	}{
 		"GRPCHeader": {grpcRoute, grpc, header, "kind: GRPCRoute"},
 		"GRPCPath":   {grpcRoute, grpc, "path: {prefix: /a}", "!belongs to a GRPCRoute, which can only match headers and cookies"},

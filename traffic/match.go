@@ -198,6 +198,6 @@ func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 			routes = append(routes, *step.Route)
 		}
 	}
-	rank := func(r rollout.ManagedRoute) int { return slices.Index(order, r.Name) } // -1: other names come first
+	rank := func(r rollout.ManagedRoute) int { return slices.Index(order, r.Name) } // -1: names not in order come first
 	return slices.SortedStableFunc(slices.Values(routes), func(a, b rollout.ManagedRoute) int { return rank(a) - rank(b) })
 }

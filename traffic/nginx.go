@@ -138,7 +138,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	}, nil
 }
 
-// annotations returns the canary Ingress's annotations. The release's own annotations override the configured ones.
+// annotations returns the canary Ingress's annotations. The release's annotations override users' annotations.
 func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
 	out := map[string]any{}
 	if class := stable.Annotation(ingressClass); class != "" {

@@ -82,7 +82,7 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	return nil
 }
 
-// set is like Object.Set, but for any mapping within an object.
+// set sets the value at a path of keys in a mapping, as Object.Set does in an object.
 func set(m map[string]any, value any, path ...string) { rollout.Object(m).Set(value, path...) }
 
 // mapping, list and text return v if v has their type, and otherwise the zero value.

@@ -193,7 +193,7 @@ var own = map[string]string{
 	"gatewayAPI": `^spec\.rules\[\d+\]\.backendRefs(\[\d+\])?(\.weight)?$`,
 	"nginx":      `^metadata\.annotations\.[^/]+/(affinity|session-cookie-[a-z-]+)$`,
 	"alb":        `^metadata\.annotations\.[^/]+/actions\.[a-z-]+$`,
-	// At weight 0, the canary's entry is removed, so that the index of a later entry changes.
+	// At weight 0, the canary's entry is removed, so the index of each later entry changes.
 	"traefik":    `^spec\.weighted\.services(\[\d+\])?(\.(weight|name|port))?$`,
 	"istio":      `^spec\.(http|tls|tcp)\[\d+\]\.route(\[\d+\])?(\.weight)?$|^spec\.subsets\[\d+\]\.labels(\.pod-template-hash)?$`,
 	"smi":        `^spec\.backends(\[\d+\])?(\.weight)?$`,
@@ -305,7 +305,7 @@ func withoutZeros(v any) any {
 	}
 }
 
-// TestOverlaysCanBeRepeated checks that an overlay's result is the same after earlier overlays. Between releases, objects must contain
+// TestOverlaysCanBeRepeated checks that an overlay's result does not depend on earlier overlays. Between releases, objects must contain
 // nothing from a release.
 func TestOverlaysCanBeRepeated(t *testing.T) {
 	for _, e := range accepted(t) {

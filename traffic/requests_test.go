@@ -165,8 +165,8 @@ func anyIstioRoutes(random *rand.Rand) (routes []any, split []string) {
 }
 
 // TestIstioServesUsersAsTheStepsSay compares the destinations of random requests before and after the overlay. A request that went to the
-// stable Service must go to the canary if a step matches it, and otherwise be split by the weights. The destination of other requests must
-// not change.
+// stable Service must go to the canary if a step matches it, and otherwise be split by weight. The destination of other
+// requests must not change.
 func TestIstioServesUsersAsTheStepsSay(t *testing.T) {
 	toCanary, byWeight, elsewhere := 0, 0, 0
 	for seed := range uint64(400) {

@@ -19,7 +19,7 @@ const smiGroup = "split.smi-spec.io"
 
 // smiConfig is Argo Rollouts' trafficRouting.smi. Argo Rollouts does not have the field apiVersion.
 type smiConfig struct {
-	RootService      string `json:"rootService,omitempty" object:"Service"`           // which clients call; default: stable
+	RootService      string `json:"rootService,omitempty" object:"Service"`           // clients call it; default: stable
 	TrafficSplitName string `json:"trafficSplitName,omitempty" object:"TrafficSplit"` // default: the Rollout's name
 	APIVersion       string `json:"apiVersion,omitempty"`                             // default: split.smi-spec.io/v1alpha2
 }

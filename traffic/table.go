@@ -27,7 +27,7 @@ func (r router) name() string {
 }
 
 // editor is one router's configuration. The method overlay applies the configuration to objects. The tag object:"Kind"
-// marks a field, or a list, that names objects: kustomize's new names replace them.
+// marks a field or list with names of objects: kustomize's new names replace these.
 type editor interface {
 	overlay(*Objects, Route) error
 }

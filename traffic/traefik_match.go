@@ -37,7 +37,7 @@ func traefikPriority(route map[string]any) int64 {
 	return int64(len(text(route["match"])))
 }
 
-// traefikRule returns a rule that matches if any of the matches does
+// traefikRule returns a rule for the requests that at least one match accepts
 // (https://doc.traefik.io/traefik/reference/routing-configuration/http/routing/rules-and-priority/).
 func traefikRule(matches []rollout.Match) string {
 	all := rollout.Mapped(matches, func(m rollout.Match) string {
