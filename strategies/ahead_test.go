@@ -8,7 +8,7 @@ import (
 )
 
 // TestTheNewTemplateIsAskedAboutAhead checks that the API server validates the new template before its commit is applied. A first step
-// without new pods applies the stable template, so this apply does not validate the new template.
+// without new pods applies only the stable template, so the API server would not see the new template.
 func TestTheNewTemplateIsAskedAboutAhead(t *testing.T) {
 	for name, first := range map[string]rollout.Step{
 		"Weight": {SetWeight: new(20)}, "NoWeight": {SetWeight: new(0)}, "Pause": {Pause: &rollout.Pause{}},

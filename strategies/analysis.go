@@ -131,7 +131,7 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has changes that must survive a restart: a verdict, a bad measurement, or a new
-// number of consecutive errors. If all is true, good measurements count too, as a restart would repeat them.
+// number of consecutive errors. If the parameter all is true, good measurements count too, as restarts repeat them.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -351,7 +351,7 @@ func asksAbout(m rollout.Metric, version string) bool {
 	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }
 
-// Record adds a measurement to an app's runs. It ignores a measurement for an ended run or for another release.
+// Record adds a measurement to an app's runs. It ignores a measurement of an ended run or another release.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	in = in.prepared()
 	runs := Runs(in)

@@ -95,7 +95,7 @@ func routed() Input {
 	return in
 }
 
-// unmarked returns the input of an app that has no record and whose Deployment lacks gitrollout's hash annotation.
+// unmarked returns the input of an app that has no recorded state and whose Deployment lacks gitrollout's hash annotation.
 func unmarked() Input {
 	in := world(oneWeb(nil))
 	in.State, in.Source = rollout.State{}, nil
@@ -110,8 +110,8 @@ func promotes(in Input, anyway bool) Input {
 	return in
 }
 
-// TestAdoptedAnywayIsOnRecord checks that the record keeps the approval of an adoption after the promotion file has changed. An approval of
-// another version does not count. The commit subject of the adoption names the other manager.
+// TestAdoptedAnywayIsOnRecord checks that the recorded state keeps the approval of an adoption after the promotion file has changed. An
+// approval of another version does not count. The commit subject of the adoption names the other manager.
 func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 	in := promotes(unmarked(), true)
 	in.Promotion.Through = "adoption"

@@ -44,7 +44,7 @@ type AbortRequest struct {
 	Value    string
 }
 
-// requestStays is how long a request that aborts nothing stays in the cluster, so that its user sees the warning.
+// requestStays is how long a request that aborts nothing stays in the cluster, so that users see the warning.
 const requestStays = time.Hour
 
 // FinishedRequests returns the requests that can be removed from the cluster: requests whose rollback is recorded, and

@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app without Rollout documents applies each commit immediately. If the app has hooks, each change of its folder is
-// a release (rollout.Render.Release). Such a release records no templates and has no steps, so it starts as Promoting.
-// The release becomes stable after all workloads have its content and all "after" hooks have succeeded.
+// An app without Rollout documents applies each commit immediately. If the app has hooks, each change of the app's
+// folder is a release (rollout.Render.Release). Such a release records no templates and has no steps, so it starts as
+// Promoting. The release becomes stable after all workloads have its content and all "after" hooks have succeeded.
 
 // isContent reports whether a release belongs to an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
-// isOf reports whether h is the hash of a render. The content hash matches too: served may have recorded it.
+// isOf reports whether h is the hash of a render. The content hash matches too: state files may have it.
 func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }

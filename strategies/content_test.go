@@ -60,8 +60,8 @@ func content(config int, version string) func(*source) {
 	return func(s *source) { s.config, s.workloads[0].version = config, version }
 }
 
-// push pushes a change to Git and advances the clock by a minute. It returns the new Jobs. The prefix of each Job is the content of the
-// ConfigMap when the Job was created.
+// push pushes a change to Git and advances the clock by a minute. It returns the new Jobs' names. Each name is prefixed with the
+// ConfigMap's content at the creation of the Job.
 func (w *contentWorld) push(change func(*source)) string {
 	w.git.push(change)
 	return w.settle()
@@ -155,8 +155,8 @@ func TestContentHooksFailAtFirst(t *testing.T) {
 	w.is(w.push(content(1, "v1")), ":migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentHooksOfWhatRuns checks that nothing changes if the first hook of a running app fails. Without a record, adopting an app that
-// equals Git runs no hook. Adopting an app that differs from Git runs the hooks of a first deployment.
+// TestContentHooksOfWhatRuns checks that nothing changes if the first hook of a running app fails. Without a recorded state, adopting an
+// app that equals Git runs no hook. Adopting an app that differs from Git runs the hooks of a first deployment.
 func TestContentHooksOfWhatRuns(t *testing.T) {
 	w := newContentWorld(t)
 	w.is(w.settle(), "", rollout.Healthy, "0", "v1")
@@ -166,7 +166,7 @@ func TestContentHooksOfWhatRuns(t *testing.T) {
 	delete(w.fail, "migrate")
 	w.is(w.push(content(2, "v1")), "0:migrate-1", rollout.Healthy, "2", "v1")
 
-	w.state = rollout.State{} // the record is lost, or another tool managed the app until now
+	w.state = rollout.State{} // the recorded state is lost, or another tool managed the app until now
 	w.is(w.settle(), "", rollout.Healthy, "2", "v1")
 	if w.state.Stable == nil || w.state.Stable.Hash != w.git.at(w.git.headID()).Release() {
 		t.Errorf("taken over: stable %+v", w.state.Stable)
@@ -236,7 +236,7 @@ func TestContentWithADocument(t *testing.T) {
 	}
 }
 
-// TestContentWithoutHooks checks that an app without Rollout documents and hooks gets one record for each content. The record has no field
+// TestContentWithoutHooks checks that an app without Rollout documents and hooks records one state for each content. The state has no field
 // that only releases or hooks need.
 func TestContentWithoutHooks(t *testing.T) {
 	w := newContentWorld(t)

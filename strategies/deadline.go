@@ -18,7 +18,7 @@ type deadline struct {
 	aborts bool // the release is rolled back at that time
 	m      workloads.Staged
 	peak   rollout.Peak
-	late   bool // the field peak must be recorded
+	late   bool // the largest number of ready pods must be recorded
 }
 
 func (d deadline) isOver(now time.Time) bool { return !d.at.IsZero() && !now.Before(d.at) }

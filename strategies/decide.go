@@ -23,7 +23,7 @@ type Input struct {
 	Handed    *rollout.State        // the newest decided state whose push has not succeeded yet; nil without such a state
 	Promotion *rollout.Promotion    // nil if there is no promotion file
 	Observed  rollout.Observed      // the state of the cluster
-	Runs      []rollout.AnalysisRun // State.Analyses, with all measurements made since that record
+	Runs      []rollout.AnalysisRun // State.Analyses, with all measurements since State was recorded
 	Ends      bool                  // the process ends after this decision, so all measurements are recorded now
 	Calendar  rollout.Calendar      // when releases of the app may advance
 	Health    Health                // when the app and its objects became healthy or unhealthy
@@ -49,7 +49,7 @@ type Decision struct {
 	Requeue  time.Time // when a timer must start the next decision; zero if no timer is needed
 	Waiting  string    // text for users: the condition that the app waits for; "" if none
 	Measure  []Measure // the measurements that are due
-	Stale    bool      // the cluster has the objects of a newer record, so nothing may be applied
+	Stale    bool      // the cluster has the objects of a newer state, so nothing may be applied
 
 	// Ask is the next question to the cluster; nil if none is left. The answer may change the decision.
 	Ask *Ask
@@ -91,7 +91,7 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withDraining,  // records a release as stable once the release serves all users
 	withIgnored,   // depends on State.Release and State.Stable, which are final here
 	withHealth,    // changes only an app without a release in flight
-	withRestart,   // applies only to an app at rest
+	withRestart,   // applies only to an app without a release in flight
 	withHooks,     // observes a running Job only if the state is unchanged
 	withMark,      // compares the finished state with the recorded state
 	withSubject,   // adds a subject to a transition without a subject
@@ -191,8 +191,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds the app, because its objects in the cluster come from a newer record than State. Either the state branch
-// was rolled back, or this process has not fetched a newer push yet. Applying the old record would undo a transition.
+// stale holds the app, because its objects in the cluster come from a newer state. Either the state branch was rolled
+// back, or this process has not fetched a newer push yet. Applying the old state would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+

@@ -55,7 +55,7 @@ func set(h *history, commit string, desired, ready int) rollout.Revision {
 // healed is the answer to Ask.Heal that the cluster has accepted the objects of the state.
 var healed = Answers{Healed: new(true)}
 
-// world returns the input of an app at rest at the first commit of a history. The newest commit is the head.
+// world returns the input of an app without a release in flight, at the first commit of a history. The newest commit is the head.
 func world(h *history, sets ...rollout.Revision) Input {
 	release := h.releaseAt(commitID(0))
 	if len(sets) == 0 {
@@ -106,14 +106,14 @@ func checkPhase(t *testing.T, when string, in Input, want rollout.Phase) {
 	}
 }
 
-// changeLive changes the observation of a workload.
+// changeLive changes the observed state of a workload.
 func changeLive(in *Input, w rollout.Workload, change func(*rollout.ObservedWorkload)) {
 	live := in.Observed.Workloads[w]
 	change(&live)
 	in.Observed.Workloads[w] = live
 }
 
-// withLive returns a change of web's observation.
+// withLive returns a function that changes web's observed state.
 func withLive(change func(*rollout.ObservedWorkload)) func(*Input) {
 	return func(in *Input) { changeLive(in, web, change) }
 }
@@ -241,8 +241,8 @@ func TestLeavingAFirstDeployment(t *testing.T) {
 	}
 }
 
-// TestRollbackWithoutItsCommit checks a rollback after the release's commit is lost. The new pods stay for the settle time in the head's
-// Rollout document.
+// TestRollbackWithoutItsCommit checks a rollback after the release's commit is lost. The new pods stay for the settle time that the head's
+// Rollout document sets.
 func TestRollbackWithoutItsCommit(t *testing.T) {
 	h, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now}
@@ -585,7 +585,7 @@ func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsIsRemembered checks that a new process takes the author of a hold from the record.
+// TestWhoHoldsIsRemembered checks that a new process takes the author of a hold from the recorded state.
 func TestWhoHoldsIsRemembered(t *testing.T) {
 	byAnn := &rollout.Held{Message: "release h1 waits for the end of decision: hold by Ann"}
 	other := &rollout.Held{Message: "of another kind"}

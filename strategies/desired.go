@@ -150,8 +150,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing returns a text that identifies a state's routes and Service switches. The settle time starts when the objects
-// of a new text are first applied, not when they are recorded: the push may take longer.
+// Routing returns a text that identifies a state's routes and Service switches. The settle time starts when objects
+// with new routes are first applied, not when the state is recorded: the push may be late.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEndedAnalysesAreRecorded checks that the record of a new stable version has the final phase of each of its analyses.
+// TestEndedAnalysesAreRecorded checks that the recorded state of a new stable version has the final phase of each of its analyses.
 func TestEndedAnalysesAreRecorded(t *testing.T) {
 	blueGreen := func(delay int) string {
 		return fmt.Sprintf("blueGreen: {activeService: web, previewService: web-preview, autoPromotionEnabled: true, "+

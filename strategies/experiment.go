@@ -18,7 +18,7 @@ import (
 //
 // A rollback removes the experiment's objects with the first apply.
 
-// experimentAt returns a workload's experiment, and whether its pods must run now: not in a suspended workload.
+// experimentAt returns a workload's experiment, and whether it runs now. In a suspended workload, it does not run.
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	return w.Experiment, is && isTried(s) && !m.Suspended && !isSuspended(m)

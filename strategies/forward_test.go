@@ -133,12 +133,12 @@ func seesOthers(in Input) bool {
 
 // unwell is an invariant: an app that lacks pods is not Healthy for long.
 type unwell struct {
-	since time.Time // when pods were first missing, or the last new ready pod since; zero if none is missing
+	since time.Time // when pods were first missing, or when another pod last became ready; zero if none is missing
 	ready int
-	looks int // the value of sim.crashes at the time since
+	looks int // the value of sim.crashes at that time
 }
 
-// seen resets the time since which pods are missing, once all pods are ready, even if only for a moment.
+// seen resets x when all pods are ready, even if only for a moment.
 func (x *unwell) seen(d *kube.Deployment) {
 	for _, rs := range d.Sets {
 		if rs.Template == d.Template && rs.Ready() >= d.Replicas {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// gate is a reason for a workload to stay at its step.
+// gate is a condition under which a workload stays at its step.
 type gate struct {
 	name    string
 	verdict func(Input, workloads.Staged) verdict
@@ -118,7 +118,7 @@ func gateSuspended(in Input, m workloads.Staged) verdict {
 // isSuspended reports whether a workload has no replicas and has not reached its promotion step.
 func isSuspended(m workloads.Staged) bool { return m.Exists && m.N == 0 && m.Step < m.PromotionStep() }
 
-// ridesAlong reports whether a workload without replicas advances because all others have moved their users.
+// ridesAlong reports whether a workload without replicas advances because all others have moved to the new version.
 func ridesAlong(m workloads.Staged, in Input) bool {
 	others := slices.DeleteFunc(stagedIn(in), func(m workloads.Staged) bool { return m.N == 0 })
 	return isSuspended(m) && len(others) > 0 && isFree(m, in, m.PromotionStep()) &&

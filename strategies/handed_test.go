@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPauseBeginsOnce checks that a pause begins with its first decision, even if Decide repeats the decision because the record is late.
-// If the record is much later, the pause begins anew, because Git did not show the pause before.
+// TestPauseBeginsOnce checks that a pause begins with its first decision, even if Decide repeats the decision because the push is late. If
+// the push is much later, the pause begins anew, because Git did not show the pause before.
 func TestPauseBeginsOnce(t *testing.T) {
 	pause := rollout.Step{Pause: &rollout.Pause{Duration: new(time.Minute)}}
 	at := func() Input {

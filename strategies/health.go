@@ -34,7 +34,7 @@ type Health struct {
 type Unhealthy struct {
 	Since time.Time
 	Ready int // the largest number of ready pods since then; the deadline restarts with each larger number
-	Left  int // pods that a restart has yet to delete; the deadline restarts with each other number
+	Left  int // pods that a restart has yet to delete; the deadline restarts when the number changes
 }
 
 // Seen returns the health after another observation. It returns the zero Health during a release.
@@ -100,7 +100,7 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns the unhealthy objects, sorted. It checks workloads by new pods, as the status counts old pods.
+// unhealthy returns the unhealthy objects, sorted. It counts new pods, as a workload's status also counts old pods.
 func unhealthy(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
 		a := ailment{why: why, deadline: failedDeadline}

@@ -56,7 +56,7 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) string {
 }
 
 // TestHealthIsRecordedOnce checks that a problem is recorded after its deadline and removed after a minute of health. Pods that become
-// ready and unready meanwhile cause no record.
+// ready and unready meanwhile cause no commit.
 func TestHealthIsRecordedOnce(t *testing.T) {
 	at := func(text string, second int) string { return strings.Replace(text, "#", fmt.Sprint(second), 1) }
 	troubled := func(trouble rollout.Trouble) func(int) Input {

@@ -88,7 +88,7 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 const mostLeft = 20
 
 // beginHook records a run of the hook before the Job is created. It first deletes interrupted Jobs and surplus old
-// Jobs, because a Job without a record is never deleted.
+// Jobs, because a Job without a recorded run is never deleted.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {

@@ -35,7 +35,7 @@ const startsWithin = 10 * time.Second
 
 const again = 2 * time.Second // the interval at which a running Job is observed
 
-// started runs the Jobs before a release. When these Jobs have ended, it returns the decision start.
+// started runs the Jobs before a release. When these Jobs have ended, it returns the parameter start.
 func started(in Input, start Decision) Decision {
 	head, release, source := in.Head.Render, *start.State.Release, start.State.Source
 	begun := slices.ContainsFunc(in.State.Hooks, func(r rollout.HookRun) bool {
@@ -208,7 +208,7 @@ func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	return goesWith(false) || goesWith(true)
 }
 
-// withHooks observes a running Job after its release was reverted, so that the end of the Job is recorded.
+// withHooks observes a running Job after its release has ended, such as by a revert, to record the end of the Job.
 func withHooks(in, given Input, d Decision) Decision {
 	i := runningHook(d.State)
 	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || in.Unread || !d.State.Equal(&given.State) {

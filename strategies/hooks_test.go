@@ -72,7 +72,7 @@ func (l *hookLife) isMade(j HookJob) {
 	}
 }
 
-// isCommitted checks the hooks in a new record. Logs are bounded, and only the newest run of a hook has a log. One hook runs at a time, and
+// isCommitted checks the hooks in a new state. Logs are bounded, and only the newest run of a hook has a log. One hook runs at a time, and
 // each result comes from a Job. A release begins once its before hooks have succeeded, and becomes stable once its after hooks have.
 func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	running, logged := 0, map[string]bool{}

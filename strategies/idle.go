@@ -192,7 +192,7 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	if !isOf(in.Source, s.Stable.Hash) {
 		s.Source = s.Stable.Commit
 	}
-	// The text names no commit to revert, because the record does not say which commit brought this version.
+	// The text names no commit to revert, because the recorded state does not say which commit brought this version.
 	retry := "decision: retry"
 	if !CanRetry(in) {
 		retry = "its Rollout document"

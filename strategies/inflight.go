@@ -192,7 +192,7 @@ func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
 	}
-	if m.Routing != nil && m.Routed != nil { // surplus pods may go once no proxy sends them requests
+	if m.Routing != nil && m.Routed != nil { // surplus pods may stop once no proxy sends them requests
 		due = rollout.Soonest(due, laterOnly(workloads.SettledAt(m.Routed.At, in.Applied, m.Routing.Settle), in.Now))
 	}
 	want := m.Want()
@@ -360,7 +360,7 @@ func decidePromoting(in Input) Decision {
 	return d
 }
 
-// toldReason returns the first reason of a stall, if recorded, because messages about pods change with each restart.
+// toldReason returns a stall's recorded reason in place of a new reason, because messages about pods often change.
 func toldReason(s rollout.State, reason string) string {
 	if s.Phase == rollout.Stalled {
 		return s.Reason

@@ -54,7 +54,7 @@ type watched struct {
 	unwell
 
 	release, plan     string // the release and its plan, for which leastOld and mostNew are valid
-	leastOld, mostNew int    // the limits of the steps so far, while the workload is held
+	leastOld, mostNew int    // the fewest stable and the most new pods of the steps so far
 	limited, onHold   bool
 	base              int  // pods of the release's version that started before the release
 	baseStable        int  // pods of stable's version that started before the rollback

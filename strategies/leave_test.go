@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// threeVersions returns a branch that pushes v1, v2 and v3 of a workload.
+// threeVersions returns a history with pushes of v1, v2 and v3 of a workload.
 func threeVersions(spec rollout.Spec) *history {
 	h := historyOf(spec)
 	h.push(version("v2"))
@@ -126,7 +126,7 @@ func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 }
 
 // TestAnAbortWhileOldPodsAreKept checks that, while old pods are kept, an abort rolls the newest stable version back. This holds even if
-// the same commit pushes another version.
+// the commit with the abort also pushes another version.
 func TestAnAbortWhileOldPodsAreKept(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true, "+
 		"scaleDownDelaySeconds: 300}\n"), "web")

@@ -47,7 +47,7 @@ func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 	return &lab{Input: l.input(l.state, true)}
 }
 
-// step decides once with the current measurements.
+// step calls Decide once with the current measurements.
 func (l *lab) step() Decision {
 	d := Decide(l.Input)
 	if d.Subject != "" {
@@ -63,7 +63,7 @@ func (l *lab) crash(t testing.TB) {
 	l.State, l.Runs = readAgain(t, l.State), nil
 }
 
-// live decides until the analysis ends or until the given time. It makes each measurement when due, and returns the analysis's phase.
+// live calls Decide until the analysis ends or until the given time. It makes each measurement when due, and returns the last phase.
 func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Time) Result) rollout.AnalysisPhase {
 	t.Helper()
 	for range 100_000 {

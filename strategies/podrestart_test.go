@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRestarts checks when a request of five seconds ago restarts pods. The clocks of gitrollout and the API server may differ by five
-// seconds. Ten pods of web were created before the request, and 2 pods may be missing at the same time.
+// TestRestarts checks when a restart that was requested five seconds ago deletes pods. The clocks of gitrollout and the API server may
+// differ by five seconds. Ten pods of web were created before the request, and 2 pods may be missing at the same time.
 func TestRestarts(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 10 })
 	stable := h.at(commitID(0)).Release()

@@ -61,7 +61,7 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-// isSpent reports whether the promotion file has already taken effect. A used retry is recorded in Rejection.Promotion.
+// isSpent reports whether State.Spent has the promotion file's digest. For a used retry, see Rejection.Promotion.
 func isSpent(in Input) bool {
 	p := in.Promotion
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// fileFor returns a promotion file for a release through a step.
+// fileFor returns a promotion file that promotes a release through a step.
 func fileFor(release rollout.Hash, through string) *rollout.Promotion {
 	return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: through, Digest: "d"}
 }

@@ -24,7 +24,7 @@ func httpRoute(name string) rollout.Router {
 	return r
 }
 
-// routedWeb returns an app with one routed workload of ten pods.
+// routedWeb returns an app with a router and one workload of ten pods.
 func routedWeb(change func(*rollout.Spec)) *history {
 	return oneWeb(func(s *rollout.Spec) {
 		s.Name, s.Scaling = "web", rollout.Surge
@@ -272,7 +272,7 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 }
 
 // TestNoMoreIsRoutedThanTheStepAsksFor checks an edit that lowers the weight of a step below the routed weight. The smaller weight applies
-// immediately, even before the next record is in Git.
+// immediately, even before the next state is in Git.
 func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	h, in := routedAt(0)
 	spec, _ := h.at(commitID(1)).Spec(web)

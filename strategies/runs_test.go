@@ -139,8 +139,8 @@ func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 	}
 }
 
-// TestNamesakesAreMeasuredByThemselves checks that Deployments with one name in two namespaces have separate runs. Steps with similar names
-// also have separate runs.
+// TestNamesakesAreMeasuredByThemselves checks that Deployments with the same name in two namespaces have separate runs. Steps with similar
+// names also have separate runs.
 func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 	check := rollout.Step{Analysis: errorsOf("errors", nil)}
 	t.Run("namespaces", func(t *testing.T) {

@@ -83,7 +83,7 @@ func (a *scriptAnalysis) read(t *testing.T) *rollout.Analysis {
 	return out
 }
 
-// scriptExperiment is an experiment. Each of its analyses has one metric, of the same name.
+// scriptExperiment is an experiment. Each analysis has one metric, with the name of the analysis.
 type scriptExperiment struct {
 	Duration  string `json:"duration"`
 	Deadline  int    `json:"deadline"` // default 600

@@ -139,7 +139,7 @@ func (s *script) readable(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// play runs a timeline and returns it with the resulting events.
+// play runs a timeline and returns the timeline with the resulting events.
 func (s *script) play(t *testing.T, timeline string) string {
 	t.Helper()
 	for line := range strings.Lines(timeline) {

@@ -143,7 +143,7 @@ func (s *sim) comeToRest() {
 	s.quiet()
 }
 
-// checkShare checks that the pods match tableOf.
+// checkShare checks that the numbers of pods match tableOf.
 func (s *sim) checkShare() {
 	d := s.kube.Deployments[web]
 	pr, moves := s.state.ProgressOf(web)

@@ -141,7 +141,7 @@ func timedOut(in Input) string {
 	return ""
 }
 
-// waitForTime waits for a duration or for the next time of a schedule, unless a promotion comes first.
+// waitForTime waits for a duration or until the next time of a schedule. A promotion ends this wait early.
 func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v
@@ -155,7 +155,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	}
 	if m.Fresh.Ready() > 0 && m.Want().Canary > 0 {
 		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod was ready during the whole pause
-			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most twice, as pods may be replaced often
+			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most twice the duration
 		}
 	}
 	return waitUntil(in, m, due)
@@ -182,7 +182,7 @@ func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	return next.Entered
 }
 
-// lacksPods reports whether a timed pause is over but cannot end without a ready new pod. It also returns its due end.
+// lacksPods reports whether a timed pause is over but cannot end without a ready new pod. It also returns the end.
 func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) {
 	w, is := m.Stage().Wait.(plan.TimerWait)
 	if !is || m.N == 0 || m.Want().Canary == 0 || m.Fresh.Ready() > 0 {

@@ -79,7 +79,7 @@ func (h *history) head() source { return h.commits[len(h.commits)-1] }
 // workload returns the first workload of the first commit.
 func (h *history) workload() rollout.Workload { return h.commits[0].workloads[0].spec.Workload }
 
-// push commits a change of the head.
+// push commits the head's content with a change.
 func (h *history) push(change func(*source)) {
 	next := h.head().clone()
 	change(&next)
@@ -271,7 +271,7 @@ type loop struct {
 	applyAt time.Time
 	watches bool // the process watches routes and knows since when they are applied
 	noisy   bool
-	serials bool // each record gets the next serial number
+	serials bool // each recorded state gets the next serial number
 	looks   int
 
 	calendar rollout.Calendar

@@ -306,8 +306,8 @@ func TestRoutedCounts(t *testing.T) {
 	}
 }
 
-// TestPlanDigestsAreInRecords checks that the digests of plans do not change, because records contain them. If a digest changed, an upgrade
-// of gitrollout would restart the present step of each release in flight.
+// TestPlanDigestsAreInRecords checks that the digests of plans do not change, because state files contain them. If a digest changed, an
+// upgrade of gitrollout would restart the present step of each release in flight.
 func TestPlanDigestsAreInRecords(t *testing.T) {
 	metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Interval: time.Minute, Count: 3}}}
 	cases := map[string]struct {

@@ -44,7 +44,7 @@ func (w PromotionWait) Traits() traits {
 	return t
 }
 
-// TimerWait waits for a duration or for the next time of a schedule, unless a promotion comes first.
+// TimerWait waits for a duration or until the next time of a schedule. A promotion ends this wait early.
 type TimerWait struct {
 	Duration time.Duration
 	Until    string // cron expression in the time zone Zone; "" if Duration applies

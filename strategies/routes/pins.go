@@ -86,7 +86,7 @@ var routedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{leaving, left}, stable: []readiness{none}, main: allPods, side: allPods},
 }, canaryRows)
 
-// In place, weights are shares of pods. Users reach all pods. Routers send only matched requests to the side Service.
+// With in-place scaling, users reach all pods, and routers send only matched requests to the side Service.
 var sharedRows = slices.Concat([]pinRow{
 	{
 		at: []trafficPhase{shared}, fresh: []readiness{none, some}, stable: []readiness{none, some},

@@ -13,8 +13,8 @@ import (
 
 // Requests and pods change in this order in each release and rollback:
 //
-//	advance   pods ready → known to the proxies → recorded → routed → known → old pods go
-//	rollback  routed → known to the proxies → new pods go
+//	advance   pods ready → known to the proxies → recorded → routed → known → old pods stop
+//	rollback  routed → known to the proxies → new pods stop
 //
 // Progress.Routed records the last routed weight, so that a restart neither changes the routes nor repeats a wait.
 // Routers apply a smaller weight while the new version has fewer ready pods than planned.
@@ -43,7 +43,7 @@ func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rol
 // Of returns a workload's route in a state:
 //
 //	                weight                       matched users
-//	at rest         0                            none
+//	no release      0                            none
 //	between steps   the last routed weight, at   as in that step, while the
 //	                most the step's; less while  new version has a ready pod
 //	                pods are missing

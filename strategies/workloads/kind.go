@@ -119,8 +119,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit of the template may create a
-// second ReplicaSet with the new version's hash. If neither is current, the older one is the new version if its
-// revision number is higher and the other has no pods. For ordered kinds, only pods below the partition are checked.
+// second ReplicaSet with the new version's hash. Pods of the older one are no strangers if its revision number is
+// higher and the other has no pods. For ordered kinds, only pods below the partition are checked.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {

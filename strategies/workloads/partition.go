@@ -8,7 +8,7 @@ import (
 )
 
 // partitioned moves the pods of a kind with a rollout.Partitioned. Each pass computes the partition again, because an
-// autoscaler may change n. The controller counts all pods that are not ready before it replaces a pod.
+// autoscaler may change the replicas. The controller counts all pods that are not ready before it replaces a pod.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned

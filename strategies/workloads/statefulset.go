@@ -15,7 +15,7 @@ import (
 type statefulSet struct{ inTurn }
 
 // Limits returns the number of new pods at the stage. Each pass computes the number again, because an autoscaler may
-// change n. New pods stay new. With podManagementPolicy: Parallel, the controller does not wait for unready pods, so
+// scale. New pods stay new. With podManagementPolicy: Parallel, the controller does not wait for unready pods, so
 // Limits replaces no stable pod while another pod is not ready.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
@@ -195,8 +195,8 @@ func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// StandsStill returns why a workload may never get all its new pods, or "" if no reason is known. Either no controller
-// observes the workload, or the controller waits for an old pod that only a user may delete.
+// StandsStill returns why a workload may never get all its new pods, or "" if no reason is known. Either the controller
+// does not observe the workload, or the controller waits for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {

@@ -59,7 +59,7 @@ func (v View) Workloads(s rollout.State) []Staged {
 	return All(s, v.Source.Specs, v.Observed, v.Plans)
 }
 
-// Problem returns why new pods are not ready. Without such a reason, in-place scaling returns why stable pods are not.
+// Problem returns why new pods are not ready or, with in-place scaling and no such reason, why stable pods are not.
 func (m Staged) Problem() string {
 	if m.Fresh.Problem != "" || m.Stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
 		return m.Fresh.Problem
