@@ -54,7 +54,7 @@ func ReleaseHash(templates map[Workload]Hash) Hash {
 	return hashBytes(HashVersion, []byte(strings.Join(lines, "\n")))
 }
 
-// IsHash reports whether a text has the prefix of a hash, so that it is not the id of a commit.
+// IsHash reports whether a text has the prefix of a hash, which no commit id has.
 func IsHash(text string) bool {
 	return strings.HasPrefix(text, HashVersion+"-") || strings.HasPrefix(text, contentVersion+"-")
 }

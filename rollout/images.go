@@ -27,7 +27,7 @@ func (r *Render) Images() []string {
 	return all[:min(len(all), maxImages)]
 }
 
-// Labels returns the labels of the workloads from Images. If they differ in a label, the first workload's value counts.
+// Labels returns the labels of the workloads in Images. If workloads differ in a label, the first one's value counts.
 func (r *Render) Labels() map[string]string {
 	labels := map[string]string{}
 	for _, w := range r.versioned() {

@@ -91,7 +91,7 @@ type Held struct {
 	Reason  HeldReason `json:"reason"`
 	Message string     `json:"message"`          // one sentence, for an error with file, field, value and fix
 	Commit  string     `json:"commit,omitempty"` // the commit that is not applied
-	Author  string     `json:"author,omitempty"` // of Commit
+	Author  string     `json:"author,omitempty"` // author of Commit
 }
 
 // HeldReason is one word for programs: why an app is not updated to the newest commit.
@@ -105,10 +105,10 @@ const (
 	HeldContested      HeldReason = "Contested"         // another app owns an object that this app's head has
 	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // Git removed a Rollout document during its release
 	HeldRenamed        HeldReason = "Renamed"           // the head renames a staged workload: all pods would start at once
-	HeldAdoption       HeldReason = "Adoption"          // without a record of the running version, steps are impossible
-	HeldForeign        HeldReason = "ForeignController" // another controller owns objects of an app that has no record yet
+	HeldAdoption       HeldReason = "Adoption"          // the running version is not recorded, so steps are impossible
+	HeldForeign        HeldReason = "ForeignController" // another controller owns objects of an app without a state file
 	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment has failed, and there is no stable version
-	HeldRolledBack     HeldReason = "StateRolledBack"   // the record is older than LabelSerial in the cluster
+	HeldRolledBack     HeldReason = "StateRolledBack"   // the state file is older than LabelSerial in the cluster
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window, a freeze or a user's hold delays the release; no error
 	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release begins; no error
 	HeldHookFailed     HeldReason = "HookFailed"        // a hook has failed, before a first deployment or between releases
@@ -129,7 +129,7 @@ type Release struct {
 	Since     time.Time         `json:"since"`          // start of the attempt; in Stable, the time when it became stable
 	Fast      bool              `json:"fast,omitempty"` // the version was verified before, so its steps are skipped
 	Templates map[Workload]Hash `json:"templates"`
-	Serial    int               `json:"serial,omitempty"` // lowest Serial of a record with this release; 0 in older records
+	Serial    int               `json:"serial,omitempty"` // lowest Serial of a state with this release; 0 in older states
 	Images    []string          `json:"images,omitempty"` // see Render.Images; absent in older states
 }
 
@@ -205,7 +205,7 @@ type Rejection struct {
 	Content   Hash      `json:"content,omitempty"`   // hash of the failed hook in Git; if the hook changes, the version is retried
 }
 
-// Named returns the app with the former names from the record.
+// Named returns the app with the former names from the state file.
 func (s *State) Named(a App) App {
 	a.Formerly = strings.Join(s.Formerly, " ")
 	return a
