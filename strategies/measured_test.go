@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lab simulates a release at a step with an analysis. Its cluster does not change, so decisions depend only on measurements and time.
+// lab simulates a release at a step with an analysis. The cluster does not change, so decisions depend only on measurements and time.
 type lab struct {
 	Input
 	commits int // the number of commits on the state branch

@@ -289,7 +289,7 @@ func TestRetryThatWaits(t *testing.T) {
 	}
 }
 
-// TestTimeoutInWords checks the texts of a gate with a timeout: its time and consequence before the timeout, and the result after it.
+// TestTimeoutInWords checks the texts of a gate with a timeout: before the timeout, its time and consequence, and afterwards the result.
 func TestTimeoutInWords(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(time.Hour), OnTimeout: rollout.TimeoutAbort}

@@ -364,8 +364,8 @@ func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 	}
 }
 
-// TestStatefulSetOfAThirdTemplate checks a manually set template. It is undone on pods from the partition on, where the controller replaces
-// pods. Pods below the partition become stable first. The third ControllerRevision has the release's hash.
+// TestStatefulSetOfAThirdTemplate checks a manually set template. gitrollout undoes the template for pods from the partition on, which the
+// controller replaces. Pods below the partition become stable first. The third ControllerRevision has the release's hash.
 func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by      map[int]bool // ordinals of the pods with the third template

@@ -161,7 +161,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon limits the time from the start of a timed pause to its record. After a later record, the pause restarts.
+// recordedSoon limits the time from the start of a timed pause until its push. After a later push, the pause restarts.
 const recordedSoon = 5 * time.Second
 
 // sinceHanded returns when the next stage begins: now, or earlier if a decision that is not pushed yet began the pause.

@@ -116,7 +116,7 @@ func WorkloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 }
 
-// Stamp returns a copy with gitrollout's annotations and label. It omits the pod template: commits must restart no pod.
+// Stamp returns a copy with gitrollout's annotations and label. The pod template gets none, so commits restart no pod.
 func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
 	w, _ := rollout.WorkloadOf(o.Ref())

@@ -14,7 +14,7 @@ import (
 const apart = 5 * time.Second
 
 // Restart returns the pods from before a restart and the pods to delete now. It also returns when the next pod may be
-// deleted, or zero if this pod must wait for others. It limits unavailable pods to maxUnavailable or 1.
+// deleted, or zero if this pod must wait for others. Ready pods are deleted within maxUnavailable, or one at a time.
 func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
 	old := outdated(live, at)
 	if due := at.Add(apart); now.Before(due) {

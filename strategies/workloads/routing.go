@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// SettledAt returns when all proxies know a route: the settle time after its record or apply, whichever is later.
+// SettledAt returns when all proxies know a route: the settle time after recorded or applied, whichever is later.
 func SettledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 	return rollout.Later(recorded, applied).Add(settle)
 }
@@ -76,7 +76,7 @@ func (m Staged) isSettled(v View) bool {
 }
 
 // Drained returns how many stable pods may be missing. Until all proxies know the step's weight, no further stable pod
-// may stop. Then at most the number of available new pods plus maxUnavailable may stop.
+// may stop. Then the step's surplus stable pods may stop, at most as many as available new pods plus maxUnavailable.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)
