@@ -84,7 +84,7 @@ func (f *Forge) check(file string) error {
 	return nil
 }
 
-// redact replaces the credentials in a URL by "***". It also works for an invalid URL.
+// redact replaces the credentials in a URL by "***". It accepts invalid URLs.
 func redact(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
