@@ -187,8 +187,8 @@ func TestSharesOfGeneratedObjects(t *testing.T) {
 	}
 }
 
-// own has a regular expression for each router. It matches the fields of a user's object that may change if the Route only sets weights.
-// The function changed returns the changed fields.
+// own has a regular expression for each router. The expression matches the fields of a user's object that may change if the Route only sets
+// weights. The function changed returns the changed fields.
 var own = map[string]string{
 	"gatewayAPI": `^spec\.rules\[\d+\]\.backendRefs(\[\d+\])?(\.weight)?$`,
 	"nginx":      `^metadata\.annotations\.[^/]+/(affinity|session-cookie-[a-z-]+)$`,
