@@ -73,8 +73,8 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestAssessRun checks that a run has the phase of its worst metric. A metric with dryRun can delay the end of a run, but not change its
-// phase.
+// TestAssessRun checks that a run has the phase of its worst metric. A metric with dryRun can delay the end of a run, but not change the
+// run's phase.
 func TestAssessRun(t *testing.T) {
 	good, bad := Metric{Name: "good", Count: 1}, Metric{Name: "bad", Count: 1}
 	half := measured(begin(good, bad), good, "s")

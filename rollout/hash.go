@@ -39,7 +39,7 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 }
 
 // ReleaseHash returns the hash of a release. With one template, it is the hash of this template. With several
-// templates, it covers the sorted list of workloads and template hashes. Without templates, it is "".
+// templates, the hash covers the sorted list of workloads and template hashes. Without templates, it is "".
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash
