@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEveryWriteIsTheAccounts checks that gitrollout makes all writes for an app as the service account in the app's configuration: dry
-// runs, applies, prunes, measurement Jobs, rollbacks, and corrections of manual changes. It makes only Events, Leases and access reviews as
-// itself.
+// TestEveryWriteIsTheAccounts checks that gitrollout impersonates an app's configured service account for all writes:
+// dry runs, applies, prunes, measurement Jobs, rollbacks, and corrections of manual changes. Only Events, Leases and
+// access reviews use gitrollout's own account.
 func TestEveryWriteIsTheAccounts(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")
@@ -45,8 +45,8 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 	w.awaitPause(2)
 	w.revert(third)
 
-	// gitrollout also corrects manual changes as the account: after a rejected release, and during a release while the
-	// branch's head cannot be rendered.
+	// gitrollout also impersonates the account when it corrects manual changes: after a rejected release, and during
+	// a release while the branch's head cannot be rendered.
 	deployer := "system:serviceaccount:" + w.ns + ":deployer"
 	putBack := func(what, patch string) {
 		t.Helper()
@@ -60,7 +60,7 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 			now = w.deployment().Spec
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			// The proxy records a write when its answer passes, possibly after the test has read the changed object.
+			// The proxy records a write together with the response, so the test may read the changed object first.
 			return *now.Replicas == *before.Replicas && reflect.DeepEqual(now.Strategy, before.Strategy) &&
 				a.changes[change{"PATCH", "deployments", deployer}]
 		}, func() any { return fmt.Sprintf("%d replicas, %+v", *now.Replicas, now.Strategy.RollingUpdate) })

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestAction runs the script of action.yml, which downloads a release of gitrollout. With a valid release, the script prints the plan. If
-// the release has another key's signature or a changed archive, the script does not run the program.
+// TestAction runs the script of action.yml, which downloads a release of gitrollout. With a valid release, the script
+// prints the plan. If the signature is from another key, or the archive was changed, the script does not run the program.
 func TestAction(t *testing.T) {
 	t.Parallel()
 	var action struct {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// protect installs the kustomize component `admission` for a gitrollout in the test's namespace. The policy applies only to that namespace.
+// protect installs the kustomize component `admission`, and limits its policy to the test's namespace.
 func (w *world) protect() {
 	w.t.Helper()
 	var ours []string
@@ -97,8 +97,8 @@ func TestHeldIsProtected(t *testing.T) {
 		"--as=ann", "--as-group=system:masters", "--as-group=break-glass")
 	w.stop()
 
-	// Kubernetes' controllers may delete the Deployment, so that namespaces can be deleted; other accounts may not. The test impersonates
-	// the controllers, because a real deletion would queue behind the namespaces of all finished tests.
+	// Only Kubernetes' controllers may delete the Deployment, so that namespaces can be deleted. The test impersonates the
+	// controllers, because Kubernetes would delete the test's namespace only after the namespaces of all finished tests.
 	w.awaitRefusal("delete", "deployment/shop", "--dry-run=server")
 	for _, controller := range []string{
 		"system:kube-controller-manager", "system:serviceaccount:kube-system:namespace-controller",

@@ -20,8 +20,8 @@ func (w *world) agentPartition() string {
 	return w.kubectl("get", "daemonsets.apps.kruise.io", "shop", "-o", "jsonpath={.spec.updateStrategy.rollingUpdate.partition}")
 }
 
-// TestAdvancedDaemonSet checks that an Advanced DaemonSet created by kubectl is adopted without restarting its pods. At each step, the
-// partition updates the step's number of nodes. At most one node is without a ready pod at any time. Both a revert and an abort roll back.
+// TestAdvancedDaemonSet checks that an Advanced DaemonSet created by kubectl is adopted without restarting its pods. At each step, Kruise
+// updates the step's number of nodes. At most one node lacks a ready pod at any time. A revert and an abort each roll the release back.
 func TestAdvancedDaemonSet(t *testing.T) {
 	t.Parallel()
 	app := advancedAgents("setWeight: 20", "pause: {}", "setCanaryScale: {replicas: 5}", "pause: {}")
@@ -67,7 +67,7 @@ func TestAdvancedDaemonSetOfEachType(t *testing.T) {
 	for name, test := range map[string]struct {
 		update  string
 		inPlace bool // whether the update keeps the pods
-		low     int  // minimum of ready pods
+		low     int  // minimum number of ready pods
 	}{
 		"Surging": {"rollingUpdateType: Standard, maxSurge: 2, maxUnavailable: 0", false, 10},
 		"InPlace": {"rollingUpdateType: InPlaceIfPossible, maxUnavailable: 1", true, 9},

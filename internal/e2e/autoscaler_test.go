@@ -29,7 +29,7 @@ func TestAutoscalerLeavesGitInFlight(t *testing.T) {
 	w.await("the autoscaler is pruned", func(s rollout.State) bool {
 		return s.Release != nil && !strings.Contains(fmt.Sprint(s.Inventory), "HorizontalPodAutoscaler")
 	})
-	w.pods.awaitReady(t, map[string]int{"v1": 3, "v2": 1}) // the step's share of 3 replicas, with one surge pod
+	w.pods.awaitReady(t, map[string]int{"v1": 3, "v2": 1}) // 3 replicas and one surge pod; 25 % of the replicas is one pod
 	if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 > 10 || v2 > 4 {
 		t.Errorf("%d pods of v1 and %d of v2 were started: they were scaled up and down", v1, v2)
 	}

@@ -26,7 +26,7 @@ func eventually(t testing.TB, what string, holds func() bool, instead func() any
 	within(t, timeout, what, holds, instead)
 }
 
-// within works like eventually, with the given timeout.
+// within waits until a condition holds. After the given timeout it fails the test and prints the result of instead().
 func within(t testing.TB, limit time.Duration, what string, holds func() bool, instead func() any) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); !holds(); time.Sleep(glance) {
@@ -85,7 +85,7 @@ func shown(s rollout.State) string {
 	return fmt.Sprintf("the state is %s step %+v reason %q held %+v", s.Phase, s.Progress, s.Reason, s.Held)
 }
 
-// until works like eventually, and shows the app's state in the failure message.
+// until waits until a condition holds. At the timeout it fails the test and prints the app's state.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
 	eventually(w.t, what, holds, func() any { return shown(w.state()) })

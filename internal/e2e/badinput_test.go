@@ -14,19 +14,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// badInput is a mistake in an app's folder. files maps the names of changed files to their new content ("" removes the
-// file). The app must be held with a message that contains the words of want.
+// badInput is a mistake in an app's folder. files maps the names of changed files to their new content ("" removes
+// the file). The app must be held (phase Held), and its message must contain each text in want.
 type badInput struct {
 	files map[string]string
 	want  []string
 }
 
-// one returns a mistake that replaces the content of one file.
+// one returns a badInput that replaces the content of one file.
 func one(file, content string, want ...string) badInput {
 	return badInput{files: map[string]string{file: content}, want: want}
 }
 
-// edited returns a mistake that replaces one text in a file.
+// edited returns a badInput that replaces one text in a file.
 func edited(file, old, new string, want ...string) badInput {
 	return badInput{files: map[string]string{file: "EDIT\x00" + old + "\x00" + new}, want: want}
 }
@@ -297,7 +297,7 @@ func TestRepositoryTroubles(t *testing.T) {
 	w.pods.stays(t, time.Second)
 	w.awaitPause(1)
 
-	w.repo.ForcePush(first) // the branch now ends before the release, which acts like a revert
+	w.repo.ForcePush(first) // the branch no longer has the release's commit, so gitrollout rolls back
 	w.await("healthy at the first version", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 }

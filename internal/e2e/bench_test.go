@@ -32,10 +32,10 @@ const (
 	benchBound   = 5 * time.Minute // limit for the releases of one row
 )
 
-// BenchmarkReleasesAtOnce releases one app, and then fifty apps together. Each app has five pods, which become ready immediately. The
-// weights are 20, 50 and 80, with pauses of five seconds. To measure the cluster alone, a script without Git or decisions sends the same
-// patches to the same number of Deployments. No measured time fails the benchmark, except waits beyond benchBound. docs/performance.md
-// explains the table.
+// BenchmarkReleasesAtOnce releases one app, and then fifty apps together. Each app has five pods, which become ready
+// immediately. The weights are 20, 50 and 80, with pauses of five seconds. To measure the cluster alone, a script
+// without Git or decisions sends the same patches to the same number of Deployments. The benchmark fails only if one
+// wait exceeds benchBound. docs/performance.md explains the printed table.
 func BenchmarkReleasesAtOnce(b *testing.B) {
 	b.Run("default-limits", func(b *testing.B) { benchReleases(b, "--default-limits") })
 	b.Run("raised-limits", func(b *testing.B) { benchReleases(b) })
@@ -100,14 +100,14 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// fleetCost has the times that releases take, and the numbers of requests.
+// fleetCost has the durations of a fleet's releases, and the numbers of requests.
 type fleetCost struct {
 	pods, recorded  time.Duration // time from the end of the push until all pods are new, and until Git records the release
 	commits         int
 	writes, dryRuns int // numbers of object writes and of dry runs
 	events          int
 	controller      int           // writes of the deployment controller
-	cpu             time.Duration // of gitrollout's process
+	cpu             time.Duration // CPU time of gitrollout's process
 }
 
 // fleet is a repository of apps, and the gitrollout process that releases them.
@@ -209,10 +209,10 @@ spec:
 `, name, version, replicas)
 }
 
-// release pushes a version of the given apps, waits until all have released it, and returns the cost.
+// release pushes a version of the given apps, waits until all apps have released this version, and returns the cost.
 func (f *fleet) release(version string, apps []string) fleetCost {
 	f.b.Helper()
-	time.Sleep(2 * time.Second) // lets earlier work finish
+	time.Sleep(2 * time.Second) // the controllers finish earlier work
 	before := f.costs()
 	f.write(version, apps)
 	head := f.repo.Commit(version)
@@ -225,7 +225,7 @@ func (f *fleet) release(version string, apps []string) fleetCost {
 	return c
 }
 
-// await waits until the apps have only pods of a version and Git records the release. It returns the times since began.
+// await waits until the apps have only pods of a version and Git records the release. It returns both durations since began.
 func (f *fleet) await(began time.Time, head, version string, apps []string) (c fleetCost) {
 	f.b.Helper()
 	done := f.patches.awaitNew(apps, version)
@@ -295,7 +295,7 @@ type deployments struct {
 	b       testing.TB
 	mu      sync.Mutex
 	now     map[string]*appsv1.Deployment
-	history map[string][]seen   // states of each Deployment that follow is recording
+	history map[string][]seen   // the states of each Deployment, recorded for follow
 	turns   map[string][]string // the versions of each Deployment, in order
 	last    time.Time           // time of the last change
 }
@@ -403,7 +403,7 @@ type patch struct {
 	paused bool     // whether a pause followed the change
 }
 
-// follow records the changes of one Deployment. The returned function ends the recording and returns the changes.
+// follow starts to record the changes of one Deployment. The returned function stops the recording and returns the changes.
 func (w *deployments) follow(name string) func() []patch {
 	w.mu.Lock()
 	w.history[name] = []seen{{time.Now(), w.now[name]}}

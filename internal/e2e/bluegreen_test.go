@@ -20,8 +20,8 @@ const blueGreen = `    blueGreen:
       abortScaleDownDelaySeconds: 1
 `
 
-// TestBlueGreen checks a blue-green release with different numbers of pods. The active Service selects only pods of the
-// old version before the switch, and only pods of the new version after it.
+// TestBlueGreen checks blue-green releases with 1 to 10 replicas. Before the switch, the active Service selects only
+// pods of the old version. After the switch, it selects only pods of the new version.
 func TestBlueGreen(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"1": 1, "3": 3, "5": 5, "10": 10} {
@@ -49,7 +49,7 @@ func TestBlueGreen(t *testing.T) {
 	}
 }
 
-// TestBlueGreenAbort aborts a release before its switch, and reverts another release after its switch. Neither starts a pod of v1.
+// TestBlueGreenAbort aborts a release before its switch, and reverts another release after its switch. Neither rollback starts a pod of v1.
 func TestBlueGreenAbort(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 4",
@@ -70,7 +70,7 @@ func TestBlueGreenAbort(t *testing.T) {
 	w.push("back to the files before v3", app.at("v1").files())
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.awaitServes("shop", "v1", 4)
-	w.pods.wantStarted(t, map[string]int{"v1": 4}) // the rollback started none: the old pods still existed
+	w.pods.wantStarted(t, map[string]int{"v1": 4}) // the rollback started no pod: the old pods still existed
 }
 
 // awaitServes waits until a Service's ready endpoints are exactly n pods of one version.

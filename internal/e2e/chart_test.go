@@ -52,7 +52,7 @@ func tryHelm(t *testing.T, args ...string) (string, error) {
 	return string(out) + complaint.String(), err
 }
 
-// byName returns the objects of a YAML stream by kind and name. It omits the Namespace, because Helm creates it itself.
+// byName returns the objects of a YAML stream by kind and name. It omits the Namespace object, because the chart has none.
 func byName(t *testing.T, text string) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -107,7 +107,7 @@ func releasedChart(t *testing.T) string {
 	return filepath.Join(releaseOf(t), "gitrollout-"+strings.TrimPrefix(releasedVersion, "v")+".tgz")
 }
 
-// everyValue sets all values of the chart, except values that add objects whose kinds the test cluster lacks.
+// everyValue sets all values of the chart, except values that add custom resources without a CRD in the test cluster.
 const everyValue = `
 replicas: 2
 branch: trunk
@@ -163,7 +163,7 @@ func TestChart(t *testing.T) {
 }
 
 // TestInstallChart installs the chart as docs/install.md says, beside another installation, and releases an app. An
-// upgrade of gitrollout during a release starts and stops none of the app's pods.
+// upgrade of gitrollout during a release starts and stops no pod of the app.
 func TestInstallChart(t *testing.T) {
 	t.Parallel()
 	next := filepath.Join(t.TempDir(), "dist")

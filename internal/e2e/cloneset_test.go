@@ -14,14 +14,14 @@ import (
 // The tests of this file correspond to OpenKruise Rollouts' own tests of CloneSets and of partitions
 // (github.com/openkruise/rollouts v0.6.1, test/e2e); docs/coming-from-kruise-rollouts.md has the table.
 
-// clones returns the test app with a CloneSet as its workload. replicas is a line of its spec, or "" if an autoscaler
-// sets the number. Kruise's webhooks do not run, so the manifest sets every field that the controller needs.
+// clones returns the test app with a CloneSet as its workload. replicas is a line of the CloneSet's spec, or "" if an
+// autoscaler sets the number. Kruise's webhooks do not run, so the manifest sets every field that the controller needs.
 func clones(replicas string, steps ...string) shop {
 	return shop{kind: "CloneSet", api: "apps.kruise.io/v1alpha1", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  revisionHistoryLimit: 10\n  updateStrategy: {type: ReCreate, maxUnavailable: 1}\n"}
 }
 
-// newKruise works like newWorld. If the workload's kind is from OpenKruise, it also starts OpenKruise's controllers.
+// newKruise returns a new world. If the workload's kind is from OpenKruise, newKruise also starts OpenKruise's controllers.
 func newKruise(t *testing.T, app shop) *world {
 	t.Helper()
 	w := newWorld(t, app.files())
@@ -49,8 +49,8 @@ func (w *world) clonePartition() string {
 	return w.kubectl("get", "cloneset", "shop", "-o", "jsonpath={.spec.updateStrategy.partition}")
 }
 
-// TestCloneSetSteps checks that a CloneSet created by kubectl is adopted without restarting its pods, and how many pods
-// each step updates. After the last promotion, all pods are new, and the partition has the user's value again.
+// TestCloneSetSteps checks that a CloneSet created by kubectl is adopted without restarting its pods. It checks the number
+// of pods that each step updates. After the last promotion, all pods are new, and the partition has the user's value again.
 func TestCloneSetSteps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {duration: 1s}", "setWeight: 80", "pause: {}")
@@ -75,7 +75,7 @@ func TestCloneSetSteps(t *testing.T) {
 	w.pods.wantReady(t, mark, 4)
 }
 
-// TestCloneSetGoesBackAndOn checks a revert during a release, a newer version during a release, and a newer version after a crashing one.
+// TestCloneSetGoesBackAndOn checks a revert and a newer version during a release, and a newer version after a crashing version.
 func TestCloneSetGoesBackAndOn(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
@@ -104,7 +104,7 @@ func TestCloneSetGoesBackAndOn(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v4-crash": 1})
 }
 
-// TestCloneSetScalesInFlight checks that the partition is a percentage if an autoscaler sets the replicas, so that scaling keeps the share.
+// TestCloneSetScalesInFlight checks that the partition is a percentage if an autoscaler sets the replicas: the canary's share then stays.
 func TestCloneSetScalesInFlight(t *testing.T) {
 	t.Parallel()
 	app := clones("", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
@@ -132,8 +132,8 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 	w.awaitClones(0, 5)
 }
 
-// TestCloneSetJumps promotes past a step, removes the Rollout document during a release, and sets spec.paused. Only promotions replace
-// pods.
+// TestCloneSetJumps promotes a release through two pauses at once, removes the Rollout document during a release, and
+// sets spec.paused. Only the promotions replace pods.
 func TestCloneSetJumps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "{name: first, setWeight: 20}", "pause: {}", "setWeight: 40", "pause: {}",

@@ -22,7 +22,7 @@ import (
 // releasedVersion is the version of the release that the tests make.
 const releasedVersion = "v0.9.1-test"
 
-// nextVersion is the version of the release after releasedVersion.
+// nextVersion is the version of the next release, to which tests upgrade.
 const nextVersion = "v0.9.2-test"
 
 // makeRelease makes a release for this machine's platform, from the repository in source into the folder out.
@@ -178,8 +178,8 @@ func readImage(t *testing.T, file string) ociImage {
 	return image
 }
 
-// container runs an image like a container runtime, with a read-only root, /proc, a part of /dev, and the files of
-// volumes. It shares the machine's network.
+// container runs an image like a container runtime, with a read-only root, /proc, /dev/null, and the files of
+// volumes. It uses the machine's network.
 type container struct {
 	root   string
 	config ociConfig
@@ -207,7 +207,7 @@ func newContainer(t *testing.T, image ociImage, volumes map[string]string) *cont
 	return c
 }
 
-// command returns a command that runs the image's program. Its user is the image's user if the tests run as root, else the current user.
+// command returns a command for the image's program. It runs as the image's user if the tests run as root, else as the current user.
 func (c *container) command(args ...string) *exec.Cmd {
 	script := `set -e
 mount --make-rprivate /
@@ -217,7 +217,7 @@ mount --bind /dev/null "$0/dev/null"
 mount -o remount,bind,ro "$0"
 exec chroot $USERSPEC "$0" "$@"`
 	cmd := exec.Command("sh", append(append([]string{"-c", script, c.root}, c.config.Config.Entrypoint...), args...)...)
-	// PATH is for mount; the image needs none.
+	// mount needs PATH; the image does not.
 	cmd.Env = append(append([]string{}, c.config.Config.Env...), "PATH="+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {

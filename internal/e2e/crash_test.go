@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gate is a proxy between gitrollout and both the API server and the Git server. It numbers the effects (requests that
-// change anything), and kills gitrollout at chosen effects.
+// gate is a proxy before the API server and the Git server. It numbers the effects (requests that change the cluster
+// or the repository), and kills gitrollout before chosen effects.
 type gate struct {
 	mu     sync.Mutex
 	names  []string     // names of the effects that reached a server
@@ -75,8 +75,8 @@ func (g *gate) handler(proxy http.Handler, changes func(*http.Request) bool) htt
 	})
 }
 
-// strike records an effect, or reports that gitrollout must be killed before it. Such an effect is not forwarded, and
-// gets the same number when gitrollout repeats it.
+// strike records an effect. If gitrollout must be killed before the effect, strike instead returns true: the effect
+// does not reach the server, and the next effect gets its number.
 func (g *gate) strike(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,7 +89,7 @@ func (g *gate) strike(name string) bool {
 	return false
 }
 
-// nth returns the name of an effect, and its number among the effects with the same name.
+// nth returns the name of an effect, and the effect's number among the earlier effects with this name.
 func nth(before []string, name string) string {
 	n := 1
 	for _, b := range before {
@@ -165,7 +165,7 @@ func (w *world) selector(service string) map[string]string {
 	return s.Spec.Selector
 }
 
-// forget replaces the app's name in the effects, because each scenario's app has another name.
+// forget replaces the app's name in the effects by APP, because the name differs in each scenario.
 func (g *gate) forget(app string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -183,7 +183,7 @@ func (g *gate) kills() int {
 	return len(g.struck)
 }
 
-// awaitRestart waits until gitrollout reconciles again after the kills so far. The last kill may come after the outcome is visible.
+// awaitRestart waits until gitrollout reconciles again after its last kill, which may come after the end of the scenario.
 func (w *world) awaitRestart(g *gate) {
 	w.t.Helper()
 	w.until("killed and back", func() bool {
@@ -195,7 +195,7 @@ func (w *world) awaitRestart(g *gate) {
 // killsInALife is the number of kills per scenario. There are some forty effects, so kills are far apart.
 const killsInALife = 3
 
-// killsApart distributes n effects over several scenarios, and returns for each scenario the numbers of the effects to kill at.
+// killsApart distributes n effects over several scenarios. For each scenario it returns the numbers of the effects before which to kill.
 func killsApart(n int) (lives [][]int) {
 	distance := (n + killsInALife - 1) / killsInALife
 	for first := 1; first <= distance; first++ {
@@ -205,8 +205,8 @@ func killsApart(n int) (lives [][]int) {
 }
 
 // TestKilledAtEveryEffect kills gitrollout with SIGKILL before each effect of the scenario reaches its server, and
-// restarts it. State, commits and pods must be the same as without kills. A kill between an effect and its answer is
-// equivalent to a kill before the next effect.
+// restarts gitrollout. State, commits and pods must be the same as without kills. A kill between an effect and its
+// response is equivalent to a kill before the next effect.
 func TestKilledAtEveryEffect(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{

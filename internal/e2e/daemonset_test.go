@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// agents returns the test app with a DaemonSet that replaces one pod at a time as its workload.
+// agents returns the test app with a DaemonSet as its workload. The DaemonSet replaces one pod at a time.
 func agents(extra string, steps ...string) shop {
 	return shop{kind: "DaemonSet", version: "v1", strategy: canary("", steps...),
 		extra: "  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}\n" + extra}
@@ -76,8 +76,8 @@ func (w *world) onFirstNodes(version string, n int) {
 	w.onlyOn(version, firstNodes(w.nodes(), w.state().Release.Hash, n))
 }
 
-// TestDaemonSetSteps checks that a step updates only the first nodes of the release's order. At most one node is without a ready pod at any
-// time, and a release starts one pod on each node.
+// TestDaemonSetSteps checks that a step updates only the first nodes of the release's order. At most one node lacks a
+// ready pod at any time, and a release starts one pod on each node.
 func TestDaemonSetSteps(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}")
@@ -131,7 +131,7 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestNobodyElseSaysHowManyNodesMayBeMissing changes the updateStrategy, which Git does not set, with kubectl. At a step, gitrollout
+// TestNobodyElseSaysHowManyNodesMayBeMissing changes with kubectl the updateStrategy, which Git does not set. At a step, gitrollout
 // restores the type OnDelete. Between releases, it restores the default maxUnavailable of 1, which also limits the next release.
 func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	t.Parallel()
@@ -195,8 +195,8 @@ func TestDaemonSetGoesBack(t *testing.T) {
 	w.onlyOn("v1", slices.Sorted(maps.Keys(w.nodes())))
 }
 
-// daemonLife releases a version to 30 % of the nodes, reverts it, and returns the effects. gitrollout is killed before
-// the effects with the given numbers.
+// daemonLife releases a version to 30 % of the nodes, reverts the release, and returns gitrollout's effects.
+// gitrollout is killed before the effects with the given numbers.
 func daemonLife(t *testing.T, at ...int) (effects []string) {
 	t.Helper()
 	app := agents("", "setWeight: 30", "pause: {}")

@@ -114,7 +114,7 @@ func (a *audited) note(r *http.Response) {
 	}
 }
 
-// manifest parses the first document of a file in deploy/kubernetes.
+// manifest parses the first YAML document of a file in deploy/kubernetes.
 func manifest(t *testing.T, name string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(deployDir, "kubernetes", name))
@@ -196,7 +196,7 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	w.installRights()
 	a := audit(t, w, "gitrollout", w.ns)
 
-	w.apply(files["more.yaml"]) // half of the objects exist already: they are adopted
+	w.apply(files["more.yaml"]) // gitrollout adopts these objects, and creates the others
 	first, second := freeAddress(t), freeAddress(t)
 	w.startAs(a.kubeconfig, first)
 	w.twin().startAs(a.kubeconfig, second)
@@ -294,7 +294,7 @@ func (w *world) createClusterRole(file string) (role rbacv1.ClusterRole) {
 	return role
 }
 
-// useAccount configures a service account for the app, with a ClusterRole. gitrollout's account may impersonate that service account.
+// useAccount configures a service account for the app, binds a ClusterRole to this account, and lets gitrollout's account impersonate it.
 func (w *world) useAccount(account, role string) {
 	w.t.Helper()
 	w.configure("  serviceAccount: " + account + "\n")
@@ -313,7 +313,7 @@ func (w *world) startWithoutEvictions(kind string) *world {
 	return w.start("--kubeconfig", audit(w.t, w, "gitrollout", w.ns).kubeconfig)
 }
 
-// These files have the additional rights of replicas with leader election, and of apps with Secrets.
+// These files have the additional rights for leader election, and for apps with Secrets.
 const (
 	leaseRole   = "replicas/lease-role.yaml"
 	secretsRole = "secrets/role.yaml"
@@ -331,7 +331,7 @@ func TestManifests(t *testing.T) {
 	for name, components := range map[string]string{"plain": "", "replicas": "components: [base/replicas]\n",
 		"admission": "components: [base/admission]\n", "secrets": "components: [base/secrets]\n",
 	} {
-		// A dry run needs an existing namespace; the objects are otherwise the same.
+		// A dry run needs an existing namespace, so the test sets its own namespace.
 		rendered := kustomized(t, components+"namespace: "+w.ns+"\n")
 		out := w.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", tempFile(t, "all.yaml", rendered))
 		compare.Contains(t, out, "deployment.apps/gitrollout", "service/gitrollout", "clusterrole.rbac.authorization.k8s.io/gitrollout-apps",

@@ -89,7 +89,7 @@ func TestArchive(t *testing.T) {
 	if want := fmt.Sprintf("gitrollout %s (%.12s) ", releasedVersion, git("rev-parse", "HEAD")); !strings.HasPrefix(out, want) {
 		t.Errorf("version: %s, want %s", out, want)
 	}
-	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // the demo's program, a script that records each call
+	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // asked is a script that records calls in called
 	script := fmt.Sprintf("#!/bin/sh\necho \"$1\" >>%s\nexec %s/gitrollout \"$@\"\n", called, dir)
 	must(t, os.WriteFile(asked, []byte(script), 0o700))
 	demo := exec.Command("../../examples/demo.sh", "--fast", "--program", asked)

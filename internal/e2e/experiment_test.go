@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tried returns the test app with an experiment as its first canary step. lasts has fields of the experiment, such as "duration: 25s".
+// tried returns the test app with an experiment as its first canary step. lasts sets fields of the experiment, such as "duration: 25s".
 func tried(lasts string, more ...string) shop {
 	e := fmt.Sprintf("experiment: {%s, templates: [{name: baseline, specRef: stable, service: {}}, "+
 		"{name: canary, specRef: canary, replicas: 2, service: {name: shop-try}}]}", lasts)
@@ -52,7 +52,7 @@ func (w *world) awaitNone() {
 	})
 }
 
-// behind returns the numbers of ready pods of a Service, by Deployment.
+// behind returns the numbers of ready pods that a Service selects, by Deployment.
 func (w *world) behind(service string) map[string]int {
 	w.t.Helper()
 	found := map[string]int{}
@@ -131,8 +131,8 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentGoesWithItsRelease checks that an experiment ends when its release is superseded, aborted or reverted.
-// A kill of gitrollout does not restart the experiment. A retry of the release starts a new one.
+// TestExperimentGoesWithItsRelease checks that an experiment ends when its release is superseded, aborted or
+// reverted. A kill of gitrollout does not restart the experiment. A retry of the release starts a new experiment.
 func TestExperimentGoesWithItsRelease(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 1h", "setWeight: 50")

@@ -201,8 +201,8 @@ webhooks:
 	return func() { open.Store(true) }
 }
 
-// TestTheAPIServerIsAway checks that, while the API server is unreachable, gitrollout logs this once and advances no
-// release. It continues when the API server is back.
+// TestTheAPIServerIsAway checks that, while the API server is unreachable, gitrollout logs one error and advances no
+// release. Afterwards the release continues.
 func TestTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {duration: 6}")
@@ -211,7 +211,7 @@ func TestTheAPIServerIsAway(t *testing.T) {
 	var away atomic.Bool
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if away.Load() {
-			panic(http.ErrAbortHandler) // closes the connection without an answer
+			panic(http.ErrAbortHandler) // closes the connection without a response
 		}
 		ctx, cut := context.WithCancel(r.Context())
 		defer cut()

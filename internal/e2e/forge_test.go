@@ -39,7 +39,7 @@ func TestForge(t *testing.T) {
 	}
 }
 
-// mergeStory promotes twice, each time by merging a pull request with the given style.
+// mergeStory promotes twice, each time by merging a pull request. style is Gitea's style of merges.
 func mergeStory(t *testing.T, server *giteatest.Server, who people, style string) {
 	w := newForgeWorld(t, server, who, withGitea, twoGates)
 	first := w.start(nil, "--interval", "300ms")

@@ -156,7 +156,7 @@ func (w *forgeWorld) api(as giteatest.Account, method, path string, body, into a
 	return w.gitea.API(as, method, "/repos/"+w.repo+path, body, into)
 }
 
-// must calls api, and ends the test unless the request succeeds.
+// must sends a request to Gitea's API, and ends the test unless the request succeeds.
 func (w *forgeWorld) must(as giteatest.Account, method, path string, body, into any) {
 	w.t.Helper()
 	if status, text := w.api(as, method, path, body, into); status/100 != 2 {
@@ -188,7 +188,7 @@ func (w *forgeWorld) awaitPull(kind rollout.ProposalKind, title string) pullRequ
 	return found
 }
 
-// merge merges a pull request as an account, once Gitea has found it mergeable.
+// merge merges a pull request as an account, once Gitea reports that the pull request is mergeable.
 func (w *forgeWorld) merge(as giteatest.Account, number int, style string) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("pull request %d merged", number), func() bool {

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// keptLong has strategies that keep the old version's pods longer than any test takes.
+// keptLong has strategies that keep the old version's pods for an hour, longer than any test runs.
 var keptLong = map[string]string{
 	"blue-green": strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 3600", 1),
 	"routed canary": canary("stableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 3600\n"+
@@ -42,7 +42,7 @@ spec:
       - {path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}
 `}
 
-// watchUsers records which versions have ready pods behind a Service, until the returned function is called.
+// watchUsers starts to record which versions have ready pods behind a Service. The returned function returns these versions.
 func (w *world) watchUsers(service string) (stop func() []string) {
 	w.t.Helper()
 	events, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).Watch(context.Background(),
@@ -137,7 +137,7 @@ func (w *world) openGate(pod string) bool {
 func (w *world) awaitPods(what string, ok func(sample) bool) {
 	w.t.Helper()
 	eventually(w.t, what, func() bool {
-		w.pods.mark() // mark waits for the watch
+		w.pods.mark() // the watch may lag behind the cluster, and mark waits for it
 		return ok(w.pods.last())
 	}, func() any { return w.pods.last() })
 }
@@ -162,7 +162,7 @@ func TestFixAfterAnAbort(t *testing.T) {
 	}
 }
 
-// keptAborted has strategies that keep the pods of an aborted version longer than any test takes.
+// keptAborted has strategies that keep the pods of an aborted version for an hour, longer than any test runs.
 var keptAborted = map[string]string{
 	"blue-green": strings.Replace(blueGreen, "abortScaleDownDelaySeconds: 1", "abortScaleDownDelaySeconds: 3600", 1),
 	"surge":      canary("scaling: surge\nabortScaleDownDelaySeconds: 3600", "setWeight: 50", "pause: {}"),

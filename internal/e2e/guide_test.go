@@ -33,8 +33,8 @@ func TestGettingStarted(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"yellow": 5})
 }
 
-// TestChangesInFlight changes fields other than the pod template while a release is paused. Changed steps, and a
-// removed and restored Rollout document, start and stop no pod. More replicas scale both versions.
+// TestChangesInFlight changes fields other than the pod template while a release is paused. No pod starts or stops
+// when the steps change, or when the Rollout document is removed and restored. More replicas scale both versions.
 func TestChangesInFlight(t *testing.T) {
 	t.Parallel()
 	app := newShop(5, "scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 80", "pause: {}")

@@ -91,8 +91,8 @@ func (w *world) jobs() map[string]string {
 	return all
 }
 
-// hooksLife runs three releases with hooks: one succeeds, then a migration fails, then a check fails. gitrollout is killed before the given
-// effects. With plain, the app has no Rollout document. hooksLife returns all effects, and the hooks' records in Git.
+// hooksLife runs three releases with hooks: the first succeeds, the second has a failing migration, the third a failing check. gitrollout
+// is killed before the given effects. plain omits the Rollout document. hooksLife returns all effects, and the hooks' records in Git.
 func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects, records []string) {
 	t.Helper()
 	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\n"+
@@ -220,8 +220,8 @@ func hookWaits(t *testing.T, plain bool) {
 	w.awaitHealthy(w.repo.Head())
 }
 
-// TestHooksWithTheirRole checks the rights of the component hooks, for gitrollout's account and for an app's account. Without them, no Job
-// starts, and the app's message names the missing right. With them, the app is released with its hooks, and doctor only misses the logs.
+// TestHooksWithTheirRole checks the rights of the component hooks, for gitrollout's account and for an app's account. Without these rights,
+// no Job starts, and the app's message names a missing right. With these rights, the hooks run, and doctor misses only a right to logs.
 func TestHooksWithTheirRole(t *testing.T) {
 	t.Parallel()
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {

@@ -44,7 +44,7 @@ func (w *world) watchJobs() *jobWatch {
 	return j
 }
 
-// names returns the names of a hook's created Jobs. A name repeats if its Job was created several times.
+// names returns the names of a hook's created Jobs. It repeats the name of a Job that was created several times.
 func (j *jobWatch) names(hook string) (all []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -76,7 +76,7 @@ func (j *jobWatch) wantOneEach(t *testing.T, hooks ...string) {
 	}
 }
 
-// job returns the manifest of a hook's Job with the given name, image tag and annotations, and with further lines of its spec.
+// job returns the manifest of a hook's Job with the given name, image tag and annotations. spec has further lines of the Job's spec.
 func job(name, tag, annotations, spec string) string {
 	return fmt.Sprintf(`---
 apiVersion: batch/v1
@@ -142,8 +142,8 @@ func TestHookInterrupted(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 0})
 }
 
-// TestHooksOfManyReleases checks which Jobs stay after several releases: the newest three of each hook, even with a TTL, or only one if the
-// hook has a deletion policy. A revert runs only the hook for rollbacks. A commit that changes only a hook runs only that hook.
+// TestHooksOfManyReleases checks which Jobs exist after several releases: the newest three of each hook, even with a TTL, or only one
+// if the hook has a deletion policy. A revert runs only the hook for rollbacks. A commit that changes only a hook runs only this hook.
 func TestHooksOfManyReleases(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -181,8 +181,8 @@ func TestHooksOfManyReleases(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v4": 4}) // 2 at first, and 2 after the revert
 }
 
-// TestHookThatHangs checks a migration that exceeds its deadline, and a migration that exceeds its retries. The release
-// does not start, no new pod is created, and a revert is proposed. The record has the reason.
+// TestHookThatHangs checks a migration that exceeds its deadline, and a migration that exceeds its retries. The
+// release does not start, no new pod is created, and gitrollout proposes a revert. The hook's record has the reason.
 func TestHookThatHangs(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ tag, spec, says string }{
@@ -212,8 +212,8 @@ func TestHookThatHangs(t *testing.T) {
 	}
 }
 
-// TestHookSeesWhatWasThere checks which content a migration reads from a ConfigMap with a fixed name: the new content if the ConfigMap is a
-// hook, too, or else the old content. A ConfigMap that does not exist yet is applied before the migration.
+// TestHookSeesWhatWasThere checks the content that a migration reads from a ConfigMap with a fixed name: the new content if
+// the ConfigMap is also a hook, or else the old content. A ConfigMap that does not exist yet is applied before the migration.
 func TestHookSeesWhatWasThere(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ annotation, seen string }{

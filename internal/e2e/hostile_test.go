@@ -31,7 +31,7 @@ var hostileFor = flag.Duration("hostile", 0,
 
 const (
 	neighbours  = 9
-	mostMemory  = 256 // MiB, of the reconciler's process
+	mostMemory  = 256 // MiB of memory of the reconciler's process
 	mostSlower  = 1.2 // limit of each neighbour's median time, relative to its median without bombs
 	abortWithin = time.Second
 	calmRounds  = 4 // rounds without bombs, in the long form
@@ -43,9 +43,9 @@ var shortForm = []string{
 	"a list of 990,000 numbers", "two trillion requests, and another",
 }
 
-// TestHostileHour releases nine apps repeatedly, with occasional aborts, and pushes bombs (inputs that exhaust memory or time) to a tenth
-// app. The bombs may not restart a release of the nine apps, or slow it down by more than a fifth. An abort must be applied within a
-// second. The process must keep running with limited memory. Without -hostile, the test takes a minute and does not check times.
+// TestHostileHour releases nine apps repeatedly, with occasional aborts, and pushes bombs (inputs that exhaust memory or time) to a
+// tenth app. A bomb must not restart a release of the nine apps, or slow it down by more than a fifth. gitrollout must apply an
+// abort within a second, and must not exit or exceed mostMemory. Without -hostile, the test takes a minute and does not check times.
 func TestHostileHour(t *testing.T) {
 	long := *hostileFor > 0
 	h := newHostile(t, long)
@@ -105,7 +105,7 @@ func (h *hostile) judge(t *testing.T, calm, stormy laps, long bool) {
 	}
 	want := len(shortForm)
 	if long {
-		want = min(h.pushed, len(h.all)) / 2 // the others are still being built at the next push
+		want = min(h.pushed, len(h.all)) / 2 // the other bombs are still being rendered at the next push
 	}
 	if len(h.became) < want {
 		t.Errorf("%d of %d bombs had an end, want at least %d: were they seen?", len(h.became), h.pushed, want)
@@ -219,13 +219,13 @@ func (h *hostile) bomb(long bool) {
 	}
 }
 
-// broken returns the number of killed render workers.
+// broken returns how many render workers gitrollout has killed.
 func (h *hostile) broken() int {
 	return strings.Count(h.log.String(), "a process that renders was given up")
 }
 
-// round releases the next version of the nine apps. At the first pause, it aborts the release of the app with index aborted, if not
-// negative.
+// round releases the next version of the nine apps. At the first pause, it aborts the release of the app with the
+// index aborted; a negative index aborts no release.
 func (h *hostile) round(aborted int) (took [neighbours]time.Duration) {
 	h.version++
 	version, before := fmt.Sprintf("v%d", h.version), tagOf(h.patches.get(h.apps[max(aborted, 0)]))
@@ -284,7 +284,7 @@ func (h *hostile) until(what string, ok func() bool) {
 	}
 }
 
-// memory returns the process's maximal memory in MiB, without its render workers.
+// memory returns the reconciler process's peak memory in MiB, without its render workers.
 func (h *hostile) memory() int {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.process.Process.Pid))
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// rootsFile is the path of the trusted certificates for Linux programs.
+// rootsFile is the path from which programs on Linux read trusted certificates.
 const rootsFile = "etc/ssl/certs/ca-certificates.crt"
 
-// TestImage unpacks the image of a release, and runs it as a container runtime does, with a read-only root. The image's
-// user is unprivileged. The image has no shell, and no folders of a base image.
+// TestImage unpacks the image of a release, and runs it as a container runtime does, with a read-only root. The
+// image's user is unprivileged. The image has neither a shell nor the folders of a base image.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	image := readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar"))

@@ -21,8 +21,8 @@ import (
 type installation struct {
 	namespace string
 	manifests string   // a file for kubectl apply; "" if there is a chart
-	chart     string   // a chart's file, for the second installation; "" if there are manifests
-	roles     []string // names of its ClusterRoles
+	chart     string   // a chart's file for helm install; "" if there are manifests
+	roles     []string // names of the installation's ClusterRoles
 }
 
 // TestInstall installs the release with the commands of docs/install.md. It runs the resulting pod as a kubelet does,
@@ -33,7 +33,7 @@ func TestInstall(t *testing.T) {
 		roles: []string{"gitrollout-loop", "gitrollout-apps"}})
 }
 
-// install installs gitrollout and releases an app. It returns the installation's world and kubelet.
+// install installs gitrollout, runs its pod, and releases an app. It returns the app's world, and the kubelet that runs the pod.
 func install(t *testing.T, in installation) (*world, *kubelet) {
 	t.Helper()
 	files := everyKind()

@@ -22,8 +22,8 @@ func gated(weights ...int) (steps []string) {
 	return steps
 }
 
-// TestScenariosOfKruisesCloneSets and the two tests below replay scenarios of OpenKruise Rollouts' tests: a release
-// with steps at 20 and 60 %, and one at 20, 40, 60, 80 and 100 %; a revert at 20 %; a newer version at 40 %.
+// TestScenariosOfKruisesCloneSets and the two tests below replay scenarios of OpenKruise Rollouts' tests: releases
+// with steps at 20 and 60 %, and at 20, 40, 60, 80 and 100 %; a revert at 20 %; a newer version at 40 %.
 func TestScenariosOfKruisesCloneSets(t *testing.T) { kruisesScenarios(t, clones) }
 
 func TestScenariosOfKruisesForStatefulSets(t *testing.T) {

@@ -24,9 +24,9 @@ import (
 // switchesAlone is a blue-green strategy that promotes automatically after a second.
 var switchesAlone = strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1)
 
-// TestPushesInEveryPhase pushes forty versions; every tenth push is an earlier version. After each push, it waits until
-// a random number of that version's pods, possibly none, is ready. At most two versions have ready pods at any time,
-// and at least three quarters of the replicas stay ready.
+// TestPushesInEveryPhase pushes forty versions; every tenth push is an earlier version. Before the next push, the
+// test waits for a random number of ready pods, possibly none. At most two versions have ready pods at any time, and
+// at least three quarters of the replicas stay ready.
 func TestPushesInEveryPhase(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]string{
@@ -49,7 +49,7 @@ func TestPushesInEveryPhase(t *testing.T) {
 					version = fmt.Sprint("v", rng.IntN(i))
 				}
 				commit = w.push(version, app.at(version).files())
-				least := rng.IntN(replicas+4) - 3 // on average, every third push follows immediately
+				least := rng.IntN(replicas+4) - 3 // after a third of the pushes, the next push does not wait
 				w.until(fmt.Sprintf("%d ready pods of %s", least, version), func() bool { return w.pods.last().ready[version] >= least })
 			}
 			w.finish(commit, map[string]int{version: replicas})
@@ -70,8 +70,8 @@ func TestPushesInEveryPhase(t *testing.T) {
 	}
 }
 
-// TestUsersKeepPodsThroughDocuments replaces each strategy by each other strategy: before the push of v2, in the same push, and during the
-// release of v2. At every resource version of the cluster, the Service shop selects at least three ready pods.
+// TestUsersKeepPodsThroughDocuments replaces each strategy by each other strategy: before the push of v2, in the push of v2,
+// and during the release of v2. At every resource version of the cluster, the Service shop selects at least three ready pods.
 func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	t.Parallel()
 	strategies := map[string]string{
@@ -117,7 +117,7 @@ func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	}
 }
 
-// TestFixReachesABrokenVersion pushes a fix while no stable pod is ready. Only for a StatefulSet, the fix needs a full promotion.
+// TestFixReachesABrokenVersion checks that a fix completes while no stable pod is ready. Only a StatefulSet needs `promote --full`.
 func TestFixReachesABrokenVersion(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
@@ -144,7 +144,7 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 	}
 }
 
-// finish promotes paused releases until the app has no release, and its ready pods are exactly the given ones.
+// finish promotes paused releases until the app has no release, and exactly the given pods are ready.
 func (w *world) finish(commit string, pods map[string]int) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("exactly the pods %v at %s", pods, commit), func() bool {
@@ -156,7 +156,7 @@ func (w *world) finish(commit string, pods map[string]int) {
 	})
 }
 
-// awaitHeadSource waits until the state's source is a commit, or the app is held (phase Held) because of this commit.
+// awaitHeadSource waits until the state names commit as its source, or the app is held (phase Held) because of commit.
 func (w *world) awaitHeadSource(commit string) {
 	w.t.Helper()
 	w.await("the commit is followed or held", func(s rollout.State) bool {
@@ -164,8 +164,8 @@ func (w *world) awaitHeadSource(commit string) {
 	})
 }
 
-// watchSelected records Services and pods until the returned function is called. The function returns the lowest number
-// of ready pods that the Service selected at any time, and describes the selector and the ready pods at that time.
+// watchSelected starts to record Services and pods. The returned function stops the recording, and returns the lowest
+// number of ready pods that the Service selected at any time. at describes the selector and the ready pods at that time.
 func (w *world) watchSelected(service string) (stop func() (low int, at string)) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -30,7 +30,7 @@ func TestLayouts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		files map[string]string
-		mend  func(w *world) // the user's first changes, after reading the list of omitted folders
+		mend  func(w *world) // what the user changes after reading the list of omitted folders
 		apps  string
 		left  []string
 
@@ -79,7 +79,7 @@ func TestLayouts(t *testing.T) {
 			if diff := compare.Diff(c.left, left); diff != "" || strings.Join(apps, " ") != c.apps {
 				t.Errorf("apps %q, left out (-want +got):\n%s\n%s", apps, diff, out)
 			}
-			// The test replaces the namespaces in the written configuration by the test's namespace.
+			// All apps of the written configuration get the test's namespace.
 			text := regexp.MustCompile(`(?m)^  namespace: .*\n`).ReplaceAllString(readText(t, filepath.Join(w.repo.Work, configFile)), "")
 			text = strings.ReplaceAll(text, "- path: ", "- namespace: "+w.ns+"\n  path: ")
 			head := w.repo.CommitFiles("gitrollout init", map[string]string{configFile: text})
@@ -148,7 +148,7 @@ func podinfoCharts(t *testing.T, version *atomic.Value) string {
 	return server.URL
 }
 
-// bringCharts vendors a HelmRelease's chart from the test's chart repository, as init advises.
+// bringCharts vendors the chart of a HelmRelease from the test's chart repository, as init advises.
 func bringCharts(w *world) {
 	var version atomic.Value
 	version.Store("1.2.0")

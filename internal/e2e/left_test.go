@@ -36,7 +36,7 @@ func leftRunning() (all []string) {
 	}
 }
 
-// programs returns the command lines of the children of this process that run gitrollout, by PID.
+// programs returns the command lines of this process's children that run gitrollout, by PID.
 func programs() map[int]string {
 	path, err := binary()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNobodyElseSaysHowManyPodsMayBeMissing changes the strategy, which Git does not set, with kubectl between releases. gitrollout
+// TestNobodyElseSaysHowManyPodsMayBeMissing changes spec.strategy with kubectl between releases. Git does not set this field, so gitrollout
 // restores the default, and then writes nothing. A revert, which has no steps, keeps as many pods ready as the default requires.
 func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	t.Parallel()
@@ -42,8 +42,8 @@ func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	w.pods.wantReady(t, mark, 6)
 }
 
-// TestHandsOnTheCluster changes the Deployment and its pods with kubectl while a release waits at a step. The changes
-// never reduce the ready pods below the allowed minimum, and the release always returns to its step by itself.
+// TestHandsOnTheCluster changes the Deployment and its pods with kubectl while a release pauses at a step. Enough
+// pods stay ready, and gitrollout restores the step's share after each change.
 func TestHandsOnTheCluster(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
@@ -92,7 +92,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 	}
 }
 
-// awaitHealed waits until the Deployment matches the release. While gitrollout restores a step's share, the Deployment differs temporarily.
+// awaitHealed waits until gitrollout has restored the Deployment to the release's step.
 func (w *world) awaitHealed() {
 	w.t.Helper()
 	awaitEqual(w.t, "differences between the Deployment and the release", "", w.unhealed)
@@ -150,7 +150,7 @@ func TestBadReleases(t *testing.T) {
 			t.Parallel()
 			tier.Rows(t, "never_ready", "crash_loop")
 			app := newShop(5, "scaling: surge", "setWeight: 40", "pause: {}")
-			broken := app.at(tag) // only broken has the short deadline: other versions may be slow
+			broken := app.at(tag) // only the broken version has a short deadline, because the machine may be slow
 			broken.rollout = "  progressDeadlineSeconds: 3\n  progressDeadlineAbort: true\n"
 			w := newWorld(t, app.files()).start()
 			first := w.awaitHealthy(w.repo.Head())
@@ -169,8 +169,8 @@ func TestBadReleases(t *testing.T) {
 	}
 }
 
-// TestSupersede pushes a third version while the second is at a step. Three versions never serve at the same time, and the third starts at
-// its first step.
+// TestSupersede pushes a third version while the release of the second version is at a step. Three versions never
+// serve at the same time, and the third version's release starts at its first step.
 func TestSupersede(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
@@ -188,7 +188,7 @@ func TestSupersede(t *testing.T) {
 					t.Fatalf("three versions were ready at once: %v", s.ready)
 				}
 			}
-			w.pods.wantReady(t, mark, 5) // 25 % of 6 may be missing
+			w.pods.wantReady(t, mark, 5) // 25 % of 6 pods may be unavailable
 		})
 	}
 }
@@ -213,7 +213,7 @@ func TestVerbs(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v1": 4})
 }
 
-// TestBackLater rolls back after the promotion: the old version served before, so it is released without steps.
+// TestBackLater reverts a version after its promotion: the old version has served before, so its release has no steps.
 func TestBackLater(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "", "setWeight: 25", "pause: {duration: 1}")
@@ -296,8 +296,8 @@ func (w *world) twin() *world {
 		env: w.env, log: &lockedBuffer{}}
 }
 
-// TestReplicas starts three replicas with leader election. The leader is killed during a release, and another replica
-// continues when the Lease has expired.
+// TestReplicas starts three replicas of gitrollout with leader election. The leader is killed during a release, and
+// another replica continues the release when the Lease has expired.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")

@@ -112,7 +112,7 @@ func (p *prometheus) awaitValue(t *testing.T, expr, want string) {
 	})
 }
 
-// dashboardQueries returns the expressions of the Grafana dashboard, with its variables filled in.
+// dashboardQueries returns the expressions of the Grafana dashboard, and replaces the dashboard's variables by values.
 func dashboardQueries(t *testing.T) map[string]string {
 	t.Helper()
 	var dashboard struct {

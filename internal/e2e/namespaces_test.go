@@ -65,8 +65,8 @@ func TestNamespaces(t *testing.T) {
 		requests++
 		about := e.ObjectRef
 		switch {
-		case about.Resource == "" || about.Namespace == w.ns: // discovery, or the test's namespace
-		case about.APIGroup == "authorization.k8s.io" || about.APIGroup == "authentication.k8s.io": // the account's own rights
+		case about.Resource == "" || about.Namespace == w.ns: // requests for discovery, or for the test's namespace
+		case about.APIGroup == "authorization.k8s.io" || about.APIGroup == "authentication.k8s.io": // reviews of the account's own rights
 		default:
 			t.Errorf("%s %s", e.Verb, e.RequestURI)
 		}

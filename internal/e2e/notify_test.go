@@ -21,8 +21,8 @@ type inbox struct {
 	mu     sync.Mutex
 	events []event
 	chat   []string
-	away   bool          // answers 503
-	slow   time.Duration // delay before the answer
+	away   bool          // responds with 503
+	slow   time.Duration // delay before the response
 	server *httptest.Server
 }
 
@@ -63,13 +63,13 @@ func newInbox(t *testing.T) *inbox {
 			b.chat = append(b.chat, m.Text)
 		}
 		b.mu.Unlock()
-		time.Sleep(slow) // the message has arrived, but gitrollout has no answer yet
+		time.Sleep(slow) // the message has arrived, but gitrollout has no response yet
 	}))
 	t.Cleanup(b.server.Close)
 	return b
 }
 
-// told returns all received events in order. kinds returns the events' types, without repeated events.
+// told returns all received events in order. kinds returns only their types, and omits repeated events.
 func (b *inbox) told() []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +95,7 @@ func (b *inbox) messages() []string {
 	return slices.Clone(b.chat)
 }
 
-// notified returns a world whose transitions are reported to an inbox.
+// notified returns a world, and an inbox to which gitrollout reports all transitions.
 func notified(t *testing.T) (*world, *inbox) {
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
@@ -120,7 +120,7 @@ func (b *inbox) awaitKinds(t *testing.T, want ...string) {
 	}, func() any { return fmt.Sprintf("%v and %q", b.kinds(), b.messages()) })
 }
 
-// story releases v2, promotes v2, releases v3, and reverts v3. It calls between after several of these changes.
+// story releases v2, promotes v2, releases v3, and reverts v3. It calls between() after several of these changes.
 func (w *world) story(between func()) {
 	w.t.Helper()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -138,7 +138,7 @@ func (w *world) story(between func()) {
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 }
 
-// told lists the events that each receiver must get for story, in order.
+// told lists the events that story must send to each receiver, in order.
 var told = []string{
 	"started", "completed", // v1
 	"started", "paused", "promoted", "completed", // v2
@@ -206,7 +206,7 @@ func TestNotifiedWhenServiceReturns(t *testing.T) {
 	compare.Contains(t, w.log.String(), "503 Service Unavailable") // the log has the reason for the delay
 }
 
-// TestNotifiedByTwo runs two reconcilers for one cluster: each event is reported once.
+// TestNotifiedByTwo checks that two reconcilers for one cluster report each event once.
 func TestNotifiedByTwo(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)

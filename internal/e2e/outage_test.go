@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// weather is a faulty proxy before the API server. It answers some requests with API server errors, drops the answers to other requests
-// after the API server has served them, and cuts each watch within three seconds.
+// weather is a faulty proxy before the API server. It answers some requests with errors. It drops the responses to
+// other requests after the API server has served them, and it cuts each watch within three seconds.
 type weather struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -74,7 +74,7 @@ func (s *weather) serve(proxy http.Handler, rw http.ResponseWriter, r *http.Requ
 	switch kind := s.next(r.Method != http.MethodGet); kind {
 	case "":
 		proxy.ServeHTTP(rw, r)
-	case "lost": // the API server has served it, but the answer is dropped
+	case "lost": // the API server has served the request, but the response is dropped
 		proxy.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	default:
@@ -100,7 +100,7 @@ var answers = map[string]struct {
 	"504": {http.StatusGatewayTimeout, "Timeout"},
 }
 
-// next returns the fault for the next request: each kind in turn, with successful requests in between. Only a write can have a conflict.
+// next returns the fault for the next request, or "" for most requests. The kinds of faults take turns. Only a write can have a conflict.
 func (s *weather) next(write bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +130,8 @@ func (s *weather) life() time.Duration {
 	return time.Duration(500+s.rng.IntN(2000)) * time.Millisecond
 }
 
-// TestBadWeather releases through faulty servers. The API server fails up to a quarter of the requests and drops every watch; the Git
-// server is slow, unreachable, or drops answers in turns. The results are the same as without faults.
+// TestBadWeather releases with faulty servers. Up to a quarter of the requests to the API server fail, and every watch
+// is cut. The Git server is slow, unreachable, or drops responses in turns. The results are the same as without faults.
 func TestBadWeather(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -206,8 +206,8 @@ func TestServersDiskIsFull(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// smallDisk puts a folder on a file system of two megabytes. fill fills the file system and returns a function that frees space. If
-// mounting is not permitted, a setting makes git refuse every push instead.
+// smallDisk puts a folder on a file system of two megabytes. fill fills the file system and returns a function that
+// frees space. If the test may not mount file systems, fill instead configures git to refuse every push.
 func smallDisk(t *testing.T, dir string) (fill func() (room func())) {
 	t.Helper()
 	aside := dir + ".aside"
@@ -243,8 +243,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// startThrough runs gitrollout with a kubeconfig. gitrollout cannot start while the API server is unreachable, so startThrough restarts it,
-// as Kubernetes would do.
+// startThrough runs gitrollout with a kubeconfig. If the API server is unreachable and gitrollout therefore exits,
+// startThrough restarts gitrollout, as Kubernetes would do.
 func (w *world) startThrough(kubeconfig string) {
 	w.t.Helper()
 	for range 20 {

@@ -26,15 +26,15 @@ const gameServers = `
     updateRevision: status.revisions.newest
 `
 
-// gamesThatCountNew is like gameServers, but its partition is the number of new pods instead of old pods.
+// gamesThatCountNew replaces the partition of gameServers, which counts old pods, by a field that counts new pods.
 var gamesThatCountNew = strings.Replace(gameServers, "{path: spec.rollout.old, unit: percent}", "{path: spec.rollout.new, counts: new}", 1)
 
 func games(replicas string, steps ...string) shop {
 	return shop{kind: "GameServerSet", api: "example.com/v1", version: "v1", replicas: replicas, strategy: canary("", steps...)}
 }
 
-// newGames returns a world with a controller for GameServerSets. The controller uses the fields of the entry is.
-// gitrollout's configuration has the entry configured.
+// newGames returns a world with a controller for GameServerSets. is describes the fields that this controller uses.
+// configured is the entry in gitrollout's configuration.
 func newGames(t *testing.T, app shop, is, configured string) *world {
 	t.Helper()
 	w := newWorld(t, app.files())

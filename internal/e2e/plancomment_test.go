@@ -59,7 +59,7 @@ func (j *planJob) run(token string) string {
 	return out
 }
 
-// try is like run, but the steps may fail.
+// try runs the steps with a token until a step fails. It returns their output, and the error of the failed step.
 func (j *planJob) try(token string) (string, error) {
 	var all strings.Builder
 	for _, step := range j.steps {

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// podWatch records the namespace's pods after every pod event, so that tests notice even a short drop of ready pods.
+// podWatch records the namespace's pods after every pod event, so that tests notice even a short lack of ready pods.
 type podWatch struct {
 	list func() []corev1.Pod // the current pods
 
@@ -150,14 +150,14 @@ func (p *podWatch) since(mark int) []sample {
 	return slices.Clone(p.samples[min(mark, len(p.samples)):])
 }
 
-// count returns the number of a version's pods that were ever started.
+// count returns how many pods of a version have ever started.
 func (p *podWatch) count(version string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.started[version])
 }
 
-// last returns the newest sample, which is empty before the first event.
+// last returns the newest sample. Before the first event, the sample is empty.
 func (p *podWatch) last() (s sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +214,7 @@ func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
 	}, func() any { return fmt.Sprintf("%v of %v", last.ready, last.all) })
 }
 
-// stays checks that the numbers of pods do not change for a duration. The end of a terminating pod does not count.
+// stays checks that the numbers of pods do not change for a duration. It ignores the deletion of terminating pods.
 func (p *podWatch) stays(t *testing.T, d time.Duration) {
 	t.Helper()
 	before := p.mark()

@@ -60,7 +60,7 @@ func (n *newcomer) do(line string, more ...string) (string, int) {
 	return string(out), 0
 }
 
-// succeeds is like do, but ends the test unless the exit code is 0.
+// succeeds runs a command of the page, and ends the test unless the exit code is 0.
 func (n *newcomer) succeeds(line string, more ...string) string {
 	n.Helper()
 	out, code := n.do(line, more...)
@@ -106,7 +106,7 @@ func TestQuickStart(t *testing.T) {
 		folder + "kustomization.yaml":    "namespace: " + ns + "\nresources: [shop.yaml, route.yaml, rollout.yaml]\n",
 		"apps/unrelated/kustomize.notes": "not an app\n",
 	})
-	// 2. Check before anything is deployed.
+	// 2. Check the repository before the first deployment.
 	n.succeeds("gitrollout validate")
 	// "Without a router, leave these four lines out."
 	plain := regexp.MustCompile(`(?m)^ +(stableService|canaryService|trafficRouting|gatewayAPI):.*\n`).ReplaceAllString(yamls[1], "")
@@ -120,7 +120,7 @@ func TestQuickStart(t *testing.T) {
 	if out, code := n.do("gitrollout diff"); code != 1 || !strings.Contains(out, "shop") {
 		t.Fatalf("diff: exit code %d, want 1 for differences\n%s", code, out)
 	}
-	// 3. Run it.
+	// 3. Run gitrollout.
 	const doctor = "gitrollout doctor --repo https://git.example.com/shop.git --cluster prod"
 	n.succeeds(doctor, "--repo", server.URL)
 	const run = "gitrollout run --repo https://git.example.com/shop.git --cluster prod"
@@ -135,7 +135,7 @@ func TestQuickStart(t *testing.T) {
 		}
 	})
 	n.watch("Healthy")
-	// 4. Release something.
+	// 4. Release a new version.
 	n.write(map[string]string{folder + "shop.yaml": strings.ReplaceAll(quickStartApp, "shop:v1", "shop:v2")})
 	compare.Contains(t, n.succeeds("gitrollout plan"), "setWeight 20")
 	n.git("checkout", "-q", ".")

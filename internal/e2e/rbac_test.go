@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository. gitrollout uses each right, except
-// get, which is only for races with other writers. If one verb is missing, the app is held (phase Held).
+// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository. gitrollout uses all
+// verbs except get, which it needs only in races with other writers. If one verb is missing, the app is held (phase Held).
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	files := everyKind()
@@ -23,7 +23,7 @@ func TestLeastRights(t *testing.T) {
 	printed := w.ran("doctor", "--rbac", "--as", "system:serviceaccount:"+w.ns+":robot")
 	grant := func(text string) {
 		t.Helper()
-		w.apply(strings.ReplaceAll(text, "name: gitrollout", "name: gitrollout-"+w.ns)) // other tests also create a ClusterRole
+		w.apply(strings.ReplaceAll(text, "name: gitrollout", "name: gitrollout-"+w.ns)) // other tests create a ClusterRole, too
 	}
 	grant(printed)
 	w.apply(files["more.yaml"]) // half of the objects exist before gitrollout starts

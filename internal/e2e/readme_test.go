@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// readmeHelpers is shell code before the commands of README.md. await replaces `gitrollout get -w`: it waits until the app has a phase, and
-// saves the Deployment. kubectl delete does not wait, because another test's broken kind could block the deletion of all namespaces.
+// readmeHelpers is shell code before the commands of README.md. await replaces `gitrollout get -w`: it waits for a phase of the app,
+// and saves the Deployment. kubectl delete does not wait, because another test's broken CRD could block the deletion of all namespaces.
 const readmeHelpers = `set -em
 kubectl() { [ "$1" != delete ] || set -- "$@" --wait=false; command kubectl "$@"; }
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestClusterIsLost replaces the cluster by a new, empty one during a release. Nothing is applied there until the state branch is adopted
-// for the new cluster. Then the stable version is deployed, and afterwards the release starts at its first step.
+// TestClusterIsLost replaces the cluster by a new, empty cluster during a release. gitrollout applies no object until the state
+// branch is adopted for the new cluster. Then it deploys the stable version, and afterwards starts the release at its first step.
 func TestClusterIsLost(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -41,7 +41,7 @@ func TestClusterIsLost(t *testing.T) {
 	w.promote().awaitHealthy(second)
 }
 
-// TestRepair uses `gitrollout state repair` after a user has edited the app's state, and after a user has reset the state branch.
+// TestRepair runs `gitrollout state repair` after a user has edited the app's state, and after a user has reset the state branch.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}", "setWeight: 100", "pause: {}")
@@ -49,7 +49,7 @@ func TestRepair(t *testing.T) {
 	w.stage("v2", app.at("v2").files())
 	compare.Contains(t, w.ran("state", "repair", w.app), "needs no repair")
 
-	// A user edits the state to go a step back, and confirms the edit by state repair.
+	// A user sets an earlier step in the state, and state repair restores the step.
 	w.promote().awaitPause(3)
 	w.edit(rollout.StatePath(w.app), "step: 3", "step: 2")
 	compare.Contains(t, oneLine(w.ran("get", w.app)), "edited by hand", "gitrollout state repair "+w.app)

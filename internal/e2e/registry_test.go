@@ -25,8 +25,8 @@ func newRegistry(t *testing.T) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// signed repackages a chart with Helm, which signs the chart and writes the provenance file beside it. signed writes
-// the public key ours.gpg to the folder dir, and an unrelated public key, others.gpg.
+// signed repackages a chart with Helm, which signs the chart and writes a provenance file beside the chart. signed
+// writes the public key ours.gpg, and an unrelated public key, others.gpg, to the folder dir.
 func signed(t *testing.T, chart, dir string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -45,9 +45,9 @@ func signed(t *testing.T, chart, dir string) string {
 	return filepath.Join(to, filepath.Base(chart))
 }
 
-// TestRegistry pushes a release's image twice to a real registry with the release tool, and the release's signed chart
-// with Helm. gitrollout vendor writes the newest version of the chart in the range to the repository, if the signature
-// is valid. It refuses a container image as a bundle of manifests.
+// TestRegistry pushes a release to a real registry: the image twice with the release tool, and the signed chart with
+// Helm. If the signature is valid, gitrollout vendor writes the chart's newest version in the given range to the
+// repository. It refuses a container image in place of an OCI artifact with manifests.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	dist, host := releaseOf(t), newRegistry(t)

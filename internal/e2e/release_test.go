@@ -17,7 +17,7 @@ func TestCanaryCounts(t *testing.T) {
 		n        int
 		fields   string
 		held     int // lowest number of ready pods up to the second pause
-		floor    int // the same, until the release ends
+		floor    int // lowest number of ready pods until the release ends
 		expected want
 	}{
 		"1 in place":       {1, "maxSurge: 1\nmaxUnavailable: 0", 1, 1, want{1, 1, 1, 1}}, // maxSurge allows a second pod

@@ -18,9 +18,9 @@ import (
 var restartApps = flag.Int("restart-apps", 300, "how many apps BenchmarkRestart restarts over, each of a separate commit")
 
 // BenchmarkRestart releases each app up to its pause, by a separate commit for each app, and stops gitrollout. Then a
-// commit reverts one release, and each Git request takes 100 ms more. The output has the time until a new process rolls
-// the app back, since its start and since its first poll of Git, and the number of requests to Git. The rollback must
-// not wait for the rendering of all other apps. No measured time fails the benchmark.
+// commit reverts one release, and a new process rolls the app back, while each Git request takes 100 ms more. The
+// output has the rollback's time since the process's start and since its first poll of Git, and the number of Git
+// requests. The rollback must not wait for the rendering of all other apps. No measured time fails the benchmark.
 func BenchmarkRestart(b *testing.B) {
 	f := newGatedFleet(b, testcluster.Shared(b), *restartApps)
 	f.start()

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// nextSecond waits for the next second, because Kubernetes records the creation of pods in whole seconds. A restart is then later.
+// nextSecond waits for the next second, so that a restart is later than the pods' creation times, which have whole seconds.
 func (w *world) nextSecond() {
 	w.t.Helper()
 	begun := time.Now().Truncate(time.Second)

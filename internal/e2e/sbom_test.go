@@ -13,8 +13,8 @@ import (
 	"github.com/spdx/tools-golang/spdx/v2/common"
 )
 
-// TestSBOMsAreOfTheirFormats checks one SBOM with CycloneDX's schema (from its module) and reader, and the other with
-// the reader of SPDX's tools. Each end of a relationship must be among the packages.
+// TestSBOMsAreOfTheirFormats checks one SBOM with CycloneDX's schema and reader, and the other SBOM with the reader
+// of SPDX's tools. Each relationship must connect two listed packages.
 func TestSBOMsAreOfTheirFormats(t *testing.T) {
 	t.Parallel()
 	base := filepath.Join(releaseOf(t), releasedFiles)
@@ -56,7 +56,7 @@ func cycloneSchema(t *testing.T) *jsonschema.Schema {
 	c := jsonschema.NewCompiler()
 	const at = "http://cyclonedx.org/schema/"
 	for _, name := range []string{"bom-1.6.schema.json", "spdx.schema.json", "jsf-0.82.schema.json"} {
-		file := strings.Replace(name, "jsf-0.82.schema.json", "jsf-0.82.schemax.json", 1) // the file's name in the module
+		file := strings.Replace(name, "jsf-0.82.schema.json", "jsf-0.82.schemax.json", 1) // as CycloneDX's Go module names the file
 		file = filepath.Join(strings.TrimSpace(string(dir)), "schema", file)
 		document, err := jsonschema.UnmarshalJSON(strings.NewReader(readText(t, file)))
 		if err == nil {

@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sizes go from one pod, which two versions cannot share, to more than a hundred, where one percent is more than one pod.
+// sizes has numbers of replicas: from one replica, which two versions cannot share, to 150, of which one percent is more than one pod.
 var sizes = []int{1, 2, 3, 10, 150}
 
-// TestUsersMoveForwardAtAnySize releases a version with each number of replicas, and pushes the next one while older pods are kept. Until
-// the promotion, the Service serves only the released version. At least as many pods as replicas are ready at all times.
+// TestUsersMoveForwardAtAnySize releases a version with each number of replicas, and pushes the next version while older pods are
+// kept. Until the promotion, the Service serves only the released version. At least as many pods as replicas are ready at all times.
 func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range keptLong {

@@ -34,7 +34,7 @@ func (w *world) abortsBroken(app shop) {
 	w.ran("abort", w.app)
 }
 
-// isSplit reports whether exactly the n pods from ordinal first exist. Pods below ordinal from must have version stable, the others fresh.
+// isSplit reports whether the n pods from ordinal `first` exist, with version stable below ordinal `from` and version fresh above it.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
 	for i := first; i < first+n; i++ {
@@ -45,17 +45,17 @@ func isSplit(pods map[string]string, first, n, from int, fresh, stable string) b
 	return maps.Equal(pods, want)
 }
 
-// awaitSplit waits until isSplit holds and all pods are ready.
+// awaitSplit waits until isSplit returns true and all pods are ready.
 func (w *world) awaitSplit(first, n, from int, fresh, stable string) {
 	w.t.Helper()
 	eventually(w.t, fmt.Sprintf("pods %d to %d with %s from %d on", first, first+n-1, fresh, from), func() bool {
-		w.pods.mark() // mark waits for the watch
+		w.pods.mark() // the watch may lag behind the cluster, and mark waits for it
 		last := w.pods.last()
 		return isSplit(last.pods, first, n, from, fresh, stable) && total(last.ready) == n
 	}, func() any { return w.pods.last() })
 }
 
-// belowStay fails the test if, at any time since a mark, a pod with an ordinal below from had another version than stable.
+// belowStay fails the test if, at any time since mark, a pod with an ordinal below `from` had another version than stable.
 func (w *world) belowStay(mark, from int, stable string) {
 	w.t.Helper()
 	for _, s := range w.pods.since(mark) {
@@ -130,9 +130,9 @@ func TestStatefulSetIsAborted(t *testing.T) {
 	}
 }
 
-// TestBrokenStatefulSetGoesBack covers kubernetes#67250: with OrderedReady, the controller waits forever for a pod that
-// never becomes ready, whatever the template is. gitrollout deletes this pod. A kill before the deletion does not
-// change that, because the decision depends only on observed pods.
+// TestBrokenStatefulSetGoesBack covers kubernetes#67250: with OrderedReady, the controller waits forever for a pod
+// that never becomes ready, even after a rollback of the template. gitrollout deletes this pod. After a kill before
+// the deletion, the next process also deletes the pod, because the decision depends only on observed pods.
 func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {

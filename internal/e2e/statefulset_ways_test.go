@@ -86,14 +86,14 @@ func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 	}
 }
 
-// TestOnePodMovesWithThePromotion checks that the only pod of a StatefulSet is not replaced before the promotion (NoCanaryPod).
+// TestOnePodMovesWithThePromotion checks that a StatefulSet's only pod is not replaced before the promotion (reason NoCanaryPod).
 func TestOnePodMovesWithThePromotion(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 1", "OrderedReady", "", "setCanaryScale: {replicas: 1}", "pause: {}")
 	w := running(t, app.files())
 	commit := w.stage("v2", app.at("v2").files())
 	w.pods.stays(t, 300*time.Millisecond)
-	w.pods.wantStarted(t, map[string]int{"v2": 0}) // before the promotion
+	w.pods.wantStarted(t, map[string]int{"v2": 0}) // no pod of v2 before the promotion
 	w.promote().awaitHealthy(commit)
 	w.awaitSplit(0, 1, 0, "v2", "")
 	w.pods.wantStarted(t, map[string]int{"v1": 1, "v2": 1})
@@ -118,7 +118,7 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 			w.awaitSplit(0, 3, 2, "v2", "v1")
 			generation := w.statefulSet().Generation + 2
 			if name == "restart" {
-				generation-- // gitrollout keeps a restart's annotation, so the new version's pods restart
+				generation-- // gitrollout keeps the annotation of kubectl rollout restart, so the new version's pods restart
 			}
 			w.kubectl(by...)
 			w.until("put back", func() bool {
@@ -155,8 +155,8 @@ func TestTimedPauseBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsRebalanced scales up while gitrollout does not run, and get shows the additional new pods. With rebalance, gitrollout
-// returns these pods to the stable version, the lowest ordinal first, one at a time. Then the release continues.
+// TestStatefulSetIsRebalanced scales up while gitrollout does not run, and `get` shows the additional new pods. After rebalance,
+// gitrollout returns these pods to the stable version, one at a time, the lowest ordinal first. Then the release continues.
 func TestStatefulSetIsRebalanced(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {

@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestTenantAttacks runs all attacks of a user with push access to one app's folder, each as a separate app. The API server enforces the
-// installed rights. Either the configuration refuses the attacks, or it allows everything and the policy refuses them. Each attacking app
-// is held (phase Held) with the rule's message after dry runs only, and another app is released meanwhile.
+// TestTenantAttacks runs each attack of a user with push access to one app's folder as a separate app. The API server enforces
+// the installed rights. The attacks are refused by the configuration, or, if the configuration allows everything, by the policy.
+// Each attacking app is held (phase Held) with the rule's message, and causes only dry runs. Meanwhile, another app is released.
 func TestTenantAttacks(t *testing.T) {
 	t.Parallel()
 	for name, opened := range map[string]bool{"configuration": false, "policy": true} {
@@ -69,7 +69,7 @@ func TestTenantAttacks(t *testing.T) {
 			before := w.kubectl("get", "configmap", "shop", "-o", "jsonpath={.metadata.resourceVersion}")
 			w.repo.Pull()
 			w.repo.CommitFiles("attacks", commit)
-			deadline := time.Now().Add(timeout) // for all attacks together
+			deadline := time.Now().Add(timeout) // one deadline for all attacks together
 			for app, attack := range tried {
 				s := stateOf(t, w.repo, w.stateBranch(), app)
 				for s.Held == nil && time.Now().Before(deadline) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// firstTier lists, for each behaviour, the tests that make test runs with -short. All other tests run in make test-all.
-// The tests of traffic through a proxy and of the dashboard are in separate packages.
+// firstTier lists, for each behaviour, the tests that `make test` runs with -short. All other tests run only in `make
+// test-all`. The tests of traffic through a proxy and of the dashboard are in separate packages.
 var firstTier = map[string][]string{
 	"release and promote":    {"TestCanaryCounts", "TestSupersede"},
 	"abort, skip, retry":     {"TestVerbs"},
@@ -42,7 +42,7 @@ func firstTests() (names []string) {
 	return names
 }
 
-// TestFirstTierExists fails if a name in firstTier is no test, because -run ignores such names.
+// TestFirstTierExists fails if firstTier names a test that does not exist, because -run ignores such names.
 func TestFirstTierExists(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	must(t, err)

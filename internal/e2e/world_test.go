@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	tier.Select(firstTests()...)
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set("8") // releases mostly wait; with one test per core they would take four times as long
+		_ = parallel.Value.Set("8") // releases mostly wait; one test per core would take four times as long
 	}
 	dir, err := os.MkdirTemp("", "gitrollout-e2e")
 	if err != nil {
@@ -64,11 +64,11 @@ type world struct {
 		state rollout.State
 	}
 	flags []string
-	// gitrollout watches only these namespaces; if there are none, the whole cluster.
+	// gitrollout watches only these namespaces; if the list is empty, gitrollout watches the whole cluster.
 	namespaces []string
 	env        []string // additional environment variables
 	home       string
-	inside     *container // the container that runs the process, nil if it runs beside the test
+	inside     *container // the container that runs the process, nil without a container
 
 	mu      sync.Mutex // guards the process, which a test may kill and restart
 	process *exec.Cmd
@@ -101,7 +101,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// output runs a command to its end, and returns its output. A command that fails ends the test.
+// output runs a command, and returns its output. A command that fails ends the test.
 func output(t testing.TB, cmd *exec.Cmd) string {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
@@ -126,7 +126,7 @@ func tempFile(t testing.TB, name, content string) string {
 	return path
 }
 
-// oneLine joins the lines of an output, which are wrapped at a terminal's width.
+// oneLine joins the lines of an output, which commands wrap at the terminal's width.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // running starts gitrollout in a new world, and returns the world once the first version is healthy.
@@ -144,7 +144,7 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	return newWorldOn(t, testcluster.Shared(t), files)
 }
 
-// newWorldOn works like newWorld, on the given cluster.
+// newWorldOn pushes the files of a single app and starts watching its pods on the given cluster.
 func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]string) *world {
 	t.Helper()
 	w := &world{t: t, repo: gittest.New(t), cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
@@ -166,7 +166,7 @@ func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]str
 
 const configFile = ".gitrollout/test/config.yaml"
 
-// configOf returns the configuration of one app. more has further lines: first fields of the app, indented by two, then other sections.
+// configOf returns a configuration with one app. more begins with lines of the app's entry, indented by two; other sections follow.
 func configOf(app, namespace, more string) string {
 	return fmt.Sprintf("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n%s", app, namespace, more)
 }
@@ -228,7 +228,7 @@ func (w *world) write(files map[string]string) {
 	}
 }
 
-// stage pushes a version, and waits until its release pauses at step 1.
+// stage pushes a version, and waits until the version's release pauses at step 1.
 func (w *world) stage(message string, files map[string]string) string {
 	w.t.Helper()
 	commit := w.push(message, files)
@@ -267,7 +267,7 @@ func (w *world) abort(flags ...string) rollout.State {
 	return w.await("rolled back", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
 }
 
-// configure pushes another configuration of the app.
+// configure pushes a configuration with more lines, as in configOf, and returns the configuration.
 func (w *world) configure(more string) (config string) {
 	w.t.Helper()
 	w.repo.Pull()
@@ -288,7 +288,7 @@ func (w *world) start(flags ...string) *world {
 	}, flags...)...)
 }
 
-// startExactly works like start, without default flags.
+// startExactly runs gitrollout with only the given arguments until the test ends or stop is called.
 func (w *world) startExactly(args ...string) *world {
 	w.t.Helper()
 	w.flags = args
@@ -394,7 +394,7 @@ func (w *world) ran(args ...string) string {
 	return out
 }
 
-// failed is like ran, but the command must fail.
+// failed runs another gitrollout command, which must fail, and returns its output.
 func (w *world) failed(args ...string) string {
 	w.t.Helper()
 	out, err := w.cli(args...)
@@ -432,7 +432,7 @@ func (w *world) kubectl(args ...string) string {
 	return output(w.t, w.kubectlCommand(args))
 }
 
-// tryKubectl is like kubectl, but the command may be refused.
+// tryKubectl runs bin/kubectl, and returns the command's output and error.
 func (w *world) tryKubectl(args ...string) (string, error) {
 	out, err := w.kubectlCommand(args).CombinedOutput()
 	return string(out), err
@@ -442,7 +442,7 @@ func (w *world) kubectlCommand(args []string) *exec.Cmd {
 	return exec.Command(kubectl, append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
 }
 
-// kubectl is the path of the program.
+// kubectl is the path of the kubectl program.
 var kubectl = filepath.Join("..", "..", "bin", "kubectl")
 
 // apply applies manifests with kubectl.
