@@ -28,7 +28,7 @@ const (
 )
 
 // BenchmarkAgainstPlainPipeline measures gitrollout and a plain pipeline in turn, on one API server and one Git server. It prints a table.
-// The pipeline is:
+// The plain pipeline runs:
 //
 //	git pull && kubectl kustomize DIR | kubectl apply --server-side -f -
 //
@@ -59,7 +59,7 @@ func BenchmarkAgainstPlainPipeline(b *testing.B) {
 	}
 }
 
-// idle measures polls of Git that find no changes, by gitrollout (ours) and by the pipeline (plain).
+// idle measures polls of Git without new commits, by gitrollout (ours) and by the pipeline (plain).
 func (w *benchWorld) idle() (ours, plain series) {
 	for range polls {
 		ours = append(ours, w.measure(func() { w.loop.pass(w.b) }))
@@ -92,8 +92,8 @@ func (w *benchWorld) change() (ours, plain, floor series) {
 	return ours, plain, floor
 }
 
-// floor measures the least cost of recording a push and then applying it, without rendering or decisions. It fetches with its own mirror,
-// dry-runs a Deployment, pushes to its own branch, and applies the Deployment.
+// floor measures the least cost of a program that records a push before applying the Deployment, without rendering or
+// decisions. It fetches with its own mirror, dry-runs a Deployment, pushes to its own branch, and applies the Deployment.
 func (w *benchWorld) floor() sample {
 	w.b.Helper()
 	ctx := w.b.Context()
@@ -120,7 +120,7 @@ func (w *benchWorld) floor() sample {
 	return sample{wall: time.Since(began)}
 }
 
-// restart measures the start and the first pass of a new process, at a time when all apps are already released.
+// restart measures the start and the first pass of a new process while no app has a release in flight.
 func (w *benchWorld) restart() sample {
 	w.loop.close()
 	s := w.measure(func() {
@@ -346,8 +346,8 @@ func (w *benchWorld) shellIn(dir, script string) sample {
 	}
 }
 
-// kubectlRequests counts the requests that kubectl sends to the API server when a script runs. The requests are in kubectl's log at level
-// 6. First it pushes a version that the script can deploy.
+// kubectlRequests pushes a version that a script can deploy, and counts the requests of the script's kubectl to the
+// API server. kubectl logs its requests at level 6.
 func (w *benchWorld) kubectlRequests(script string) int {
 	w.push(w.plain)
 	log := filepath.Join(w.b.TempDir(), "requests")

@@ -43,7 +43,7 @@ func (g *breakGlass) register(cmd *cobra.Command, reason *string) {
 		"while Git is away: abort by an annotation on the app's workload in the cluster")
 }
 
-// abort annotates the workloads of apps with a release in flight. If one app has no workload, it annotates none at all.
+// abort annotates the workloads of apps with a release in flight. If an app has no workload, it annotates no workload.
 func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // ends the watches
@@ -62,7 +62,7 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 	}
 	api := cluster.Annotator{Client: v.Client}
 	by, err := api.User(ctx)
-	if err != nil && !cluster.IsForbidden(err) && !apierrors.IsNotFound(err) { // not in Kubernetes before 1.28
+	if err != nil && !cluster.IsForbidden(err) && !apierrors.IsNotFound(err) { // SelfSubjectReview needs 1.28
 		return fmt.Errorf("ask the API server for your name: %w", err)
 	}
 	for _, a := range moving {
@@ -78,8 +78,8 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 	return failed
 }
 
-// inFlight returns an app's workloads that may have a release in flight: those with a status, because they wait at a
-// step. Without any, it returns those whose pods are being replaced, or else all. The reconciler checks the release.
+// inFlight returns an app's workloads with a status, which have a release at a step. If no workload has a status,
+// it returns the workloads with a change of pods in progress, or else all. The reconciler checks the release.
 func inFlight(v *console.ClusterView, app string) ([]cluster.Applied, error) {
 	all := slices.DeleteFunc(v.Client.Applied(), func(a cluster.Applied) bool {
 		return a.App != app || v.Name != "" && a.Cluster != v.Name || a.Live.Hash == "" || a.Live.Serial == 0

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// completion completes an argument from the list that the function values returns. Without Git, the list is empty.
+// completion completes an argument from the results of the function values. Without Git, it completes nothing.
 func (s streams) completion(values func(w *console.Session, args []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
 		if w := s.quietWorld(cmd.Context()); w != nil {

@@ -21,7 +21,7 @@ func connect(ctx context.Context, w *console.Session, changed func(app string), 
 	return err
 }
 
-// limit sets the namespaces to an app's namespaces, unless --namespaces is set. An unknown app is an error.
+// limit restricts reads of the cluster to an app's namespaces, unless --namespaces is set. An unknown app is an error.
 func (o *clusterOptions) limit(w *console.Session, name string) error {
 	app, err := w.App(name)
 	if err == nil && len(o.namespaces) == 0 {
@@ -80,7 +80,7 @@ func (o *clusterOptions) dryRunner() (*cluster.DryRunner, error) {
 	return server, nil
 }
 
-// lookAt calls connect for a read-only command. If the user lacks rights, it reads fewer namespaces, and skips the uid.
+// lookAt calls connect for read-only commands. If the user lacks rights, it reads fewer namespaces and checks no uid.
 func lookAt(ctx context.Context, w *console.Session, changed func(app string), s streams) error {
 	err := connect(ctx, w, changed, s)
 	if !cluster.IsForbidden(err) {

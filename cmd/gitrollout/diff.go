@@ -86,7 +86,7 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// app prints how an app's objects in the cluster differ from Git. It returns the number of objects that differ.
+// app prints the differences between an app's objects in the cluster and in Git. It returns the number of such objects.
 func (c *diffCommand) app(
 	ctx context.Context, w *console.Session, server *cluster.DryRunner, app rollout.App,
 ) (int, error) {
@@ -142,7 +142,7 @@ func (c *diffCommand) app(
 	return differences, nil
 }
 
-// print prints how one object differs. It returns 1 if the object differs, and otherwise 0.
+// print prints the differences of one object between the cluster and Git. It returns 1 if there are any, otherwise 0.
 func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) (int, error) {
 	text, err := plan.Compare("cluster/"+ref.String(), live, "git/"+ref.String(), after)
 	if err != nil || text == "" {

@@ -61,7 +61,7 @@ spec:
 	return repo
 }
 
-// wantFinding checks that a check has exactly one finding, with the status want and with says in its message. It returns the fix.
+// wantFinding fails the test unless doctor's check has one finding, with the status want and the text says. It returns the finding's fix.
 func wantFinding(t *testing.T, found map[string][]doctor.Finding, check string, want doctor.Health, says string) (fix string) {
 	t.Helper()
 	got := found[check]
@@ -90,8 +90,8 @@ func examined(t *testing.T, args ...string) (code int, found map[string][]doctor
 // nowhere is a flag with the path of a kubeconfig that does not exist.
 const nowhere = "--kubeconfig=/nonexistent/kubeconfig"
 
-// TestDoctorPush checks the findings about Git servers that refuse pushes in different ways. After the examination no test branch may be
-// left, unless the server refuses to delete branches.
+// TestDoctorPush checks the findings about Git servers that refuse pushes in different ways. doctor must delete the
+// branch that it pushes as a test, unless the server refuses to delete branches.
 func TestDoctorPush(t *testing.T) {
 	tests := map[string]struct {
 		hook string // an update hook of the Git server, called with REF OLD NEW
@@ -139,7 +139,7 @@ func TestDoctorPush(t *testing.T) {
 	}
 }
 
-// TestDoctorFindings checks the findings if the repository has mistakes and there is no cluster.
+// TestDoctorFindings checks the findings about a repository with mistakes, without a cluster.
 func TestDoctorFindings(t *testing.T) {
 	repo := doctorRepo(t, "shop", map[string]string{"apps/broken/kustomization.yaml": "resources: [gone.yaml]\n"})
 	_, found := examined(t, "--repo", repo.Bare, nowhere)

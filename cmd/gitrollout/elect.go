@@ -16,11 +16,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure leader election. It only saves work: without it, Git still refuses a second writer's pushes.
+// electOptions configure leader election, which only saves work: Git refuses a second writer's pushes anyway.
 type electOptions struct {
 	elect     bool
 	namespace string
-	// The default durations are those that kube-controller-manager uses. Tests set shorter durations.
+	// The default durations equal kube-controller-manager's defaults. Tests set shorter durations.
 	lease, renew, retry time.Duration
 }
 
@@ -36,8 +36,8 @@ func (o *electOptions) register(cmd *cobra.Command) {
 // podNamespace is the file that contains the namespace of the pod.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity returns this process as a writer, named after the host or pod. With election, the name has a random suffix,
-// because replicas may share a host, and the process stops if another writer takes over.
+// identity returns this process as a writer, named after the host or pod. With election, the process stops if
+// another writer takes over. The name then has a random suffix, because replicas may share a host.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -65,7 +65,7 @@ func ownNamespace(otherwise string) string {
 // protected returns gitrollout's own namespace. Apps may have no objects there.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead waits until this process holds the Lease, and then calls work. Without election, it calls work at once.
+// lead waits until this process holds the Lease, and then calls work. Without election, lead calls work immediately.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

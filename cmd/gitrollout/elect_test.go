@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// TestLeaseOfWorkThatHangs checks that the Lease is released at once if the leader's work hangs. A waiting replica then takes over.
-// Supervised ends the work between two renewals, because a renewal in progress would conflict with the release of the Lease.
+// TestLeaseOfWorkThatHangs checks that a leader whose work hangs releases the Lease immediately, so that another replica takes over. The
+// test ends the work between two renewals, because a renewal in progress would conflict with the release of the Lease.
 func TestLeaseOfWorkThatHangs(t *testing.T) {
 	t.Parallel()
 	kube := testcluster.Shared(t)

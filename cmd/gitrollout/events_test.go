@@ -23,7 +23,7 @@ func runningWorld(t *testing.T, interval time.Duration) (*loopWorld, *loopProces
 	return w, p
 }
 
-// event records a Warning about an object, as a Kubernetes controller would.
+// event creates an Event of type Warning about an object, as a Kubernetes controller would.
 func (w *loopWorld) event(kind, name, reason string) {
 	w.Helper()
 	now := metav1.Now()

@@ -60,7 +60,7 @@ func isSilent(err error) bool {
 	return errors.As(err, &f) && f.err == nil
 }
 
-// codeOf returns the exit code for an error. Errors to which scripts should react in the same way have the same code.
+// codeOf returns the exit code for an error. Errors with the same code need the same reaction of a script.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var invalid *rollout.InvalidError

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
-// newForge returns a worker that uses the API of the forge, such as GitHub. If no such API is known, it does nothing.
+// newForge returns a worker for the API of the forge, such as GitHub. If no forge is known, the worker does nothing.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  adapters.Spread,
@@ -70,7 +70,7 @@ func (o *hookOptions) secret() (string, error) {
 	return string(text), nil
 }
 
-// listen opens the port for webhooks, and returns it with their secret. If no address is set, it returns nil.
+// listen returns a listener for webhooks, and the webhooks' secret. If no address is set, it returns nil.
 func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
 	if o.address == "" {
 		return nil, "", nil
@@ -90,7 +90,7 @@ func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	stop = serve.On(listener, serve.Options{ // Address is not set, so any Host header is accepted: requests are signed
+	stop = serve.On(listener, serve.Options{ // without Address, any Host header is accepted: requests are signed
 		Server: quiet(hook, log.Handler()), Now: time.Now,
 		Ended: func(err error) { log.Error("webhooks are no longer taken", "error", err) },
 	})

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// listener takes the place of the forge, and records the reports that the loop sends there.
+// listener replaces the forge, and records the reports that the loop sends to the forge.
 type listener struct {
 	mu   sync.Mutex
 	told []string
@@ -52,7 +52,7 @@ func (l *listener) Resume(_ rollout.Forge, transitions []rollout.ForgeUpdate, br
 	l.hear("resume", transitions, branches)
 }
 
-// heard returns the reports since the previous call of heard. A report that repeats the one before it is left out.
+// heard returns the reports since the previous call of heard. It omits a report that equals the previous report.
 func (l *listener) heard() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *listener) heard() string {
 	return text
 }
 
-// TestForgeIsTold checks that each transition of a release is reported. A new process or a new configuration reports all states again.
+// TestForgeIsTold checks that each transition of a release is reported. After a restart or a new configuration, all states are reported.
 func TestForgeIsTold(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	branch, heard := w.promotion(), &listener{}
@@ -111,8 +111,8 @@ func TestForgeIsTold(t *testing.T) {
 	}
 }
 
-// TestMergedProposalIsTidiedLater checks that the branch of a merged proposal is not deleted immediately. The forge first gets ten seconds
-// to notice the merge, even if the process restarts.
+// TestMergedProposalIsTidiedLater checks that the branch of a merged proposal is deleted only after ten seconds, even
+// if the process restarts. Meanwhile the forge notices the merge.
 func TestMergedProposalIsTidiedLater(t *testing.T) {
 	t.Parallel()
 	for name, restarts := range map[string]bool{"one process": false, "two processes": true} {
@@ -135,7 +135,7 @@ func TestMergedProposalIsTidiedLater(t *testing.T) {
 				p = p.restart()
 				p.sinks.Forge = heard
 			}
-			// After a restart, these ten seconds count from the last change of the record, which may be the change to Healthy.
+			// After a restart, the ten seconds begin at the last change of the record, which may be the change to Healthy.
 			p.awaitPhase(rollout.Healthy)
 			w.skew += 11 * time.Second
 			_ = p.passes(2)

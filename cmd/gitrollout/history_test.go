@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestHistoryIsTheRecord checks that an app's history is read from the changes of its record, and not from the messages of state commits.
+// TestHistoryIsTheRecord checks that an app's history comes from the changes of its record, and not from the messages of state commits.
 func TestHistoryIsTheRecord(t *testing.T) {
 	repo := fleetRepo(t, 2)
 	var stream stateCommits
@@ -59,8 +59,8 @@ func TestHistoryIsTheRecord(t *testing.T) {
 	}, transitions)
 }
 
-// TestHistoryNamesWhoMadeIt checks the author of a release that was rejected before its first stage. The record has no author of such a
-// release, so the author comes from the release's commit. If that commit is missing, the history shows no author.
+// TestHistoryNamesWhoMadeIt checks the author of a release that was rejected before its first stage. The record has no author for
+// this release, so the history shows the author of the release's commit. If the commit is missing, the history shows no author.
 func TestHistoryNamesWhoMadeIt(t *testing.T) {
 	repo := fleetRepo(t, 1)
 	head := repo.CommitFiles("faster", map[string]string{"README": "faster"})

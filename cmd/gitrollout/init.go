@@ -161,7 +161,7 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	return p, lines, nil
 }
 
-// rollouts returns the files to write, so that an app's Deployments get Rollout documents, and notes for the user.
+// rollouts returns files that add Rollout documents for an app's Deployments, and notes for the user.
 func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	config, err := readConfig(tree, cluster)

@@ -31,7 +31,7 @@ func newJobs(t *testing.T) (kube kubernetes.Interface, ns string, client *cluste
 	return shared.Kube, shared.Namespace(t), client
 }
 
-// measured requests a measurement again and again until it has ended, and returns its result.
+// measured repeats the request for a measurement until the measurement has ended, and returns the result.
 func measured(t *testing.T, deps provider.Deps, request provider.Request) (got provider.Result) {
 	t.Helper()
 	await(t, "the measurement ends", func() bool {
@@ -90,7 +90,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 	}
 }
 
-// TestJobsOfOthers checks that the Job of another measurement is reported as taken. Errors name a Secret that is missing or has no label.
+// TestJobsOfOthers checks that another measurement's Job is reported as taken. An error names a Secret that is missing or has no label.
 func TestJobsOfOthers(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	job := func(name, spec string) map[string]any {

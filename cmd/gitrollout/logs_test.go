@@ -95,7 +95,7 @@ func TestLogs(t *testing.T) {
 	count(logs(exitOK), " | begun v", 3)
 	count(other.String(), "v2\n", 0)
 
-	// After the promotion, the new pod counts as stable. A container that crashes is followed into its next run.
+	// After the promotion, the new pod counts as stable. After a container's crash, the command follows the container's next run.
 	w.decide(s.Release.Hash, "promote", "")
 	p.awaitHealthy(s.Release.Commit)
 	w.appendLog("v2", "grown\npromoted")
@@ -112,7 +112,7 @@ func TestLogs(t *testing.T) {
 	}
 	text := canary.String()
 	count(text, "v1\n", 0)
-	// The second pod of v2 may still be listed as canary, so its lines may be present. But no line of a pod may repeat.
+	// The second pod of v2 may still be listed as canary, so the text may have this pod's lines. But no line of a pod may repeat.
 	for line := range strings.Lines(text) {
 		if strings.HasSuffix(line, " v2\n") || strings.HasSuffix(line, " | grown\n") {
 			count(text, line, 1)

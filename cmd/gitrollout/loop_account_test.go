@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAnAppIsWrittenAsItsAccount checks that an app is held if its ServiceAccount has no rights. The message is the API server's, and
-// nothing is written. With rights for its objects, the app is released. The entry or the command line names the ServiceAccount.
+// TestAnAppIsWrittenAsItsAccount checks that an app is held if its ServiceAccount has no rights. The app shows the API server's message,
+// and nothing is written. With rights for its objects, the app is released. The app's entry or the command line names the ServiceAccount.
 func TestAnAppIsWrittenAsItsAccount(t *testing.T) {
 	t.Parallel()
 	for name, entry := range map[string]string{

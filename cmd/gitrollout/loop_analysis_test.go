@@ -36,7 +36,7 @@ spec:
 	})
 }
 
-// serveLoad serves measurements until the test ends: the load, or status 403 if the load is "". asked counts the requests.
+// serveLoad starts a server that returns load() as a measurement, or status 403 if load() is "". asked counts the requests.
 func serveLoad(t *testing.T, load func() string) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
@@ -52,8 +52,8 @@ func serveLoad(t *testing.T, load func() string) (url string, asked *atomic.Int6
 	return server.URL, asked
 }
 
-// TestVerdictsArePeoplesToRead checks that the proposals to promote and to revert quote the measurements. After the promotion is merged,
-// the record says who accepted the inconclusive analysis.
+// TestVerdictsArePeoplesToRead checks that the proposals to promote and to revert quote the measurements. After the
+// promotion is merged, the record names the user who accepted the inconclusive analysis.
 func TestVerdictsArePeoplesToRead(t *testing.T) {
 	var load atomic.Value
 	load.Store("0.7") // inconclusive
@@ -81,8 +81,8 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 	w.wantText(w.repo.Message(w.revert()), "Measured: "+w.app+"/step-2 load: Failed, 1 failed; ")
 }
 
-// TestAHostileMeasurementStopsNobody checks conditions that would take hours or all memory, and a server's answer with control characters.
-// Only the app with the hostile analysis is affected: its release is rejected. The record has no control character.
+// TestAHostileMeasurementStopsNobody checks conditions that would take hours or all memory, and a response with control characters.
+// Only the release with the hostile analysis is rejected, and other apps continue. The record has no control character.
 func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ condition, load, reason string }{
@@ -117,8 +117,8 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	}
 }
 
-// TestGatesOfWhatIsOverAreNotAsked checks that a webhook is asked while its release waits for the answer. After the rollback of that
-// release, the webhook is not asked again.
+// TestGatesOfWhatIsOverAreNotAsked checks that gitrollout calls a webhook while the release waits for the webhook's
+// approval. After the rollback of this release, gitrollout does not call the webhook again.
 func TestGatesOfWhatIsOverAreNotAsked(t *testing.T) {
 	url, asked := serveLoad(t, func() string { return "" })
 	gated := func(tag string) map[string]string {
@@ -143,7 +143,7 @@ spec: {metrics: [{name: gate, provider: {webhook: {url: "` + url + `", type: con
 	}
 }
 
-// TestOnceMeasures checks that a release with three measurements gets past its analysis by repeated calls of gitrollout once.
+// TestOnceMeasures checks that repeated calls of `gitrollout once` complete an analysis with three measurements.
 func TestOnceMeasures(t *testing.T) {
 	url, asked := serveLoad(t, func() string { return "0.1" })
 	thrice := func(tag string) map[string]string {

@@ -9,7 +9,7 @@ import (
 
 const ann, bob = "Ann Lee <ann@example.com>", "Bob Roe <bob@example.com>"
 
-// as pushes a commit of files with the given author, and returns the commit.
+// as pushes a commit with the given author and files, and returns the commit.
 func (w *loopWorld) as(author string, files map[string]string) string {
 	w.Helper()
 	w.repo.Pull()
@@ -26,7 +26,7 @@ func (w *loopWorld) promoted(release rollout.Hash) map[string]string {
 	return map[string]string{rollout.PromotionPath("test", w.app): encoded(w, promotion)}
 }
 
-// halfway returns the files of a version of the app, by path, with a gate at a weight of 50%.
+// halfway returns the files of a version of the app, by path. Its release pauses at a weight of 50%.
 func (w *loopWorld) halfway(tag string) map[string]string {
 	files := map[string]string{}
 	for name, content := range version(tag, halfThenGate) {
@@ -35,8 +35,8 @@ func (w *loopWorld) halfway(tag string) map[string]string {
 	return files
 }
 
-// TestAuthorsOfOneLook checks the authors of a release and of a promotion if one poll also fetches a later, unrelated commit. Each must
-// have the author of its own commit, and the release must name its own commit instead of the head.
+// TestAuthorsOfOneLook checks the recorded authors of a release and of a promotion if the same poll also fetches a later,
+// unrelated commit. The record must have the authors of the two commits, and must name the release's commit instead of the head.
 func TestAuthorsOfOneLook(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	as, app := w.as, w.halfway

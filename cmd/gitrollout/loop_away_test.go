@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAggregatedAPIIsAway makes the server of an APIService unreachable while an object of its API group leaves Git. The object may still
-// exist, so the running process and a new one keep it in the inventory. When the API group is served again, the object is pruned.
+// TestAggregatedAPIIsAway makes the server of an APIService unreachable while a commit removes an object of this API group. The object may
+// still exist, so the running process and a new process keep it in the inventory. When the API group is served again, the object is pruned.
 func TestAggregatedAPIIsAway(t *testing.T) {
 	w := newLoopWorld(t, withExtra(version("v1", halfThenGate)))
 	group := w.ns + ".example.com"

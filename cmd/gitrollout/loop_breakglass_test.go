@@ -19,8 +19,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBreakGlass checks that a user can abort a release by an annotation on its workload while Git is unreachable. When Git answers again,
-// the rollback is recorded and the annotation is removed. A request for another attempt of a release is ignored and shown.
+// TestBreakGlass checks that a user can abort a release by an annotation on its workload while Git is unreachable. When Git is reachable
+// again, the rollback is recorded and the annotation is removed. A request for another attempt of a release is ignored and shown.
 func TestBreakGlass(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	recorded := w.repo.Ref(stateBranch)

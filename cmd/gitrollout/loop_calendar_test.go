@@ -10,8 +10,8 @@ import (
 
 const freezeText = "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: the database moves\n"
 
-// TestFreezeAndWindows checks that a release waits during a freeze, and that a promotion waits outside of a window. The wait is recorded
-// once. During the wait, the running process and a new one write nothing. An abort does not wait.
+// TestFreezeAndWindows checks that no release starts during a freeze, and that no promotion advances outside of a window.
+// The delay is recorded once. Meanwhile, the running process and a new process write nothing. An abort is not delayed.
 func TestFreezeAndWindows(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	freeze := rollout.FreezePath("test")
@@ -30,7 +30,7 @@ func TestFreezeAndWindows(t *testing.T) {
 	w.repo.Remove(freeze).Commit("thaw")
 	p.awaitPaused(second)
 
-	// On the clock of the loops, a window has just ended, so the promotion must wait for the next one.
+	// On the clock of the loops, a window has just ended, so the promotion must wait for the next window.
 	now := w.now().UTC()
 	begins := now.Add(-10 * time.Minute).Format("4 15 * * *")
 	config := w.repo.Show("main", configFile)

@@ -90,8 +90,8 @@ func TestPrune(t *testing.T) {
 	p.wantUnmoved(stateBranch, 5)
 }
 
-// TestRefusedByTheCluster checks an app with an object whose CRD does not exist. The app is held before anything is applied. It is tried
-// again at growing intervals, and released when the CRD exists.
+// TestRefusedByTheCluster checks an app with an object whose CRD does not exist. The app is held before anything is
+// applied. gitrollout repeats the dry run at growing intervals, and releases the app when the CRD exists.
 func TestRefusedByTheCluster(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	group := w.ns + ".example.com"
@@ -122,7 +122,7 @@ func TestRefusedByTheCluster(t *testing.T) {
 }
 
 // TestForeignObject checks an Ingress of another owner that has the name of the canary Ingress. The app is held before anything is applied,
-// until the Ingress is deleted. If the Ingress appears during a release, gitrollout reports it, leaves it unchanged, and still rolls back.
+// until the Ingress is deleted. If the Ingress appears during a release, gitrollout reports and keeps it, and still rolls back.
 func TestForeignObject(t *testing.T) {
 	const routed = `    canary:
       stableService: APP
@@ -223,7 +223,7 @@ func (w *loopWorld) createCRD(group, scope string) {
 	w.Cleanup(func() { _ = crds.Delete(context.Background(), "odds."+group, metav1.DeleteOptions{}) })
 }
 
-// TestReasonsInAnyOrder checks that a refusal by the API server is recorded only once, although its reasons have another order each time.
+// TestReasonsInAnyOrder checks that a refusal by the API server is recorded only once, although the order of its reasons varies.
 func TestReasonsInAnyOrder(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["app.yaml"] = strings.Replace(files["app.yaml"], "metadata: {", "metadata: {labels: {a: no good, b: not good, c: bad one}, ", 1)
@@ -239,8 +239,8 @@ func TestReasonsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestApplyFails checks that failing writes of one app are repeated after pauses of 1, 2, 4 … 60 seconds. Meanwhile, a push to another app
-// must take effect.
+// TestApplyFails checks that failing writes of one app are repeated after pauses of 1, 2, 4 … 60 seconds. Meanwhile,
+// a push to another app must be applied.
 func TestApplyFails(t *testing.T) {
 	w := newLoopWorld(t, settings("1"))
 	other := w.app + "-other"

@@ -54,8 +54,8 @@ func TestTroubleAtTheStart(t *testing.T) {
 	}
 }
 
-// TestOneBadFolder checks a folder that cannot be an app, because its name is taken or invalid. Each pass returns an error with the reason,
-// and the valid app is still released and reverted.
+// TestOneBadFolder checks a folder that cannot be an app, because its name is in use or invalid. Each pass returns an
+// error with the reason. The valid app is still released and reverted.
 func TestOneBadFolder(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ folder, entry, want string }{
@@ -165,7 +165,7 @@ func TestAppLeavesGit(t *testing.T) {
 	p.awaitHealthy(second)
 }
 
-// TestAppIsRemovedForGood checks that a user may delete the record of an app that has left Git. gitrollout does not write the record again.
+// TestAppIsRemovedForGood checks that a user may delete the record of an app that Git no longer has. gitrollout does not write it again.
 func TestAppIsRemovedForGood(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	w.repo.Remove("apps/" + w.app).Commit("no longer needed")
@@ -189,12 +189,12 @@ func TestAppThatNeverWas(t *testing.T) {
 	w.wantRecorded("")
 }
 
-// TestFolderMoves moves the app's folder at rest, and again while a release is at its gate, for the running process or a new one. The moves
-// restart no pod. After the second move, an abort rolls back to the same pods of v1.
+// TestFolderMoves moves the app's folder without a release in flight, and again while a release is paused, for the running
+// process or a new process. The moves restart no pod. After the second move, an abort rolls back to the same pods of v1.
 func TestFolderMoves(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		glob    string // the glob of the new configuration; "" keeps the first one
+		glob    string // the glob of the new configuration; "" keeps the first glob
 		to      string // the new folder of the app; APP stands for the app
 		restart bool
 	}{
@@ -260,8 +260,8 @@ func TestFolderMoves(t *testing.T) {
 	}
 }
 
-// TestNamespaceChanges moves an app to another namespace while Git refuses pushes. Nothing may be written to the cluster before Git has the
-// record of the move.
+// TestNamespaceChanges moves an app to another namespace while Git refuses pushes. gitrollout may not write to the
+// cluster before Git has the record of the move.
 func TestNamespaceChanges(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	other := w.kube.Namespace(t)
@@ -282,8 +282,8 @@ func TestNamespaceChanges(t *testing.T) {
 	w.wantHistory(start, "APP first deployment", "APP healthy", "APP pruned")
 }
 
-// TestDeploymentIsRenamed renames the Deployment. The old Deployment stays until the new one is available, and the next release has all its
-// stages. While the app is held after a second rename, list and get count the pods of the Deployment that runs.
+// TestDeploymentIsRenamed renames the Deployment. The old Deployment stays until the new one is available, and the next release
+// has all its stages. While the app is held after a second rename, `list` and `get` count the pods of the existing Deployment.
 func TestDeploymentIsRenamed(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	start := w.repo.Ref(stateBranch)

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// never, as the number of pushes to refuse, is larger than the number of pushes in any test.
+// never is a number of pushes to refuse that is larger than the number of pushes in any test.
 const never = 1 << 30
 
 // wholeRelease has the subjects of the state commits for a first deployment, and for a release that is promoted by a merge of its proposal.
@@ -50,8 +50,8 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 	w.wantHistory("", wholeRelease...)
 }
 
-// TestLostAnswer breaks the connection after a successful push, before the process gets the answer. The process then reads the refs, either
-// immediately or after the server was unreachable. Each transition must be one commit.
+// TestLostAnswer breaks the connection after a successful push, before the process gets the response. The process
+// then reads the refs, either immediately or after the server was unreachable. Each transition must be one commit.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]bool{"look at the refs": false, "server gone": true} {
@@ -92,7 +92,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestLostRace moves a branch between the decision to release and its push. The release must be recorded once, in the same pass.
+// TestLostRace lets another writer push to a branch between a release's decision and its push. The same pass must record the release once.
 func TestLostRace(t *testing.T) {
 	t.Parallel()
 	other := 0
@@ -132,7 +132,7 @@ func TestLostRace(t *testing.T) {
 	}
 }
 
-// TestRaceIsBounded moves the state branch before every push of a pass. The pass fails and applies nothing. A later pass continues.
+// TestRaceIsBounded moves the state branch before every push of a pass. This pass fails and applies nothing. Later passes release v2.
 func TestRaceIsBounded(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	second := w.pushVersion("v2")
@@ -190,7 +190,7 @@ func TestTwoInLockStep(t *testing.T) {
 func TestGitIsBack(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")
-	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // the first is noticed at a push, the second at each poll
+	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // noticed at a push, or at each poll
 		w.server.Fault(away)
 		if err := p.passes(10); err == nil {
 			t.Error("a pass without Git had no error")
@@ -246,8 +246,8 @@ func TestHistoryIsRewritten(t *testing.T) {
 	}
 }
 
-// TestClockJumps sets the clock back and forward by a day during a pause with a duration. If the clock is set back, the pause may get
-// longer, but never shorter. If the clock is set forward, the pause ends, but the gate after the pause stays closed.
+// TestClockJumps sets the clock back and forward by a day during a pause with a duration. If the clock is set back, the pause may
+// get longer, but never shorter. If the clock is set forward, this pause ends, but the next pause, which has no duration, does not.
 func TestClockJumps(t *testing.T) {
 	strategy := canaryOf("setWeight: 50", "pause: {duration: 60}", "pause: {}")
 	w, p := newHealthyWorld(t, version("v1", strategy))
@@ -267,8 +267,8 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// TestAuthorOfWhatIsRecorded checks that the commits of records and proposals have the configured author, because some servers only accept
-// known users. The address of the default author is not deliverable.
+// TestAuthorOfWhatIsRecorded checks that commits of records and proposals have the configured author, because some
+// servers accept only known users. The default author's mail address is not deliverable.
 func TestAuthorOfWhatIsRecorded(t *testing.T) {
 	t.Parallel()
 	for author, want := range map[string]string{

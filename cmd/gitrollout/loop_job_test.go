@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestJobWithATTLRunsOnce checks that a Job with a TTL in an app's manifests runs once, even after a restart. It runs again only after a
-// user has deleted it. A second Job with the same TTL shows that the TTL controller of the cluster works.
+// TestJobWithATTLRunsOnce checks that a Job with a TTL in an app's manifests runs once, even if gitrollout restarts. The Job
+// runs again only after a user has deleted it. A second Job with the same TTL shows that the cluster's TTL controller runs.
 func TestJobWithATTLRunsOnce(t *testing.T) {
 	const job = `apiVersion: batch/v1
 kind: Job

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWhatIsKeptIsSaid removes an object from Git while another app cannot be rendered and so may have the same object. The object stays,
-// and the record and gitrollout get say why and how to fix it. After the fix, the object is pruned.
+// TestWhatIsKeptIsSaid removes an object from Git while another app cannot be rendered and may therefore have the same object.
+// The object stays, and the record and `gitrollout get` name the reason and a fix. After the fix, the object is pruned.
 func TestWhatIsKeptIsSaid(t *testing.T) {
 	w, p := newHealthyWorld(t, withExtra(version("v1", halfThenGate)))
 	broken := w.app + "-broken"

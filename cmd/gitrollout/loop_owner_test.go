@@ -47,8 +47,8 @@ func (w *loopWorld) wantNoDeployment() {
 	}
 }
 
-// TestUnlistedAppIsPruned checks an app whose entry has prune, such as a preview. When its folder is removed, its objects are pruned,
-// except the volume claim. When a mistake in the configuration drops the app, nothing is pruned.
+// TestUnlistedAppIsPruned checks an app whose entry has `prune: true`, such as a preview. If its folder is removed, its
+// objects are pruned, except the volume claim. If a mistake in the configuration removes the app, nothing is pruned.
 func TestUnlistedAppIsPruned(t *testing.T) {
 	w := newLoopWorld(t, withClaim(version("v1", halfThenGate)))
 	prunes := w.config("- path: apps/*\n  prune: true")
@@ -75,7 +75,7 @@ func TestUnlistedAppIsPruned(t *testing.T) {
 	}
 }
 
-// TestPreviewThatNeverRan removes an app with prune that was held from its first commit on. The app's record must be deleted.
+// TestPreviewThatNeverRan removes an app with `prune: true` that was held since its first commit. The app's record must be deleted.
 func TestPreviewThatNeverRan(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -123,8 +123,8 @@ func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w.wantPods(pods)
 }
 
-// TestAnAppTakesNothingFromAnother pushes an app that has the Deployment of another app in its files. The new app is held, and the
-// Deployment is not changed by this process or a new one.
+// TestAnAppTakesNothingFromAnother pushes a new app with the Deployment of another app in its files. The new app is
+// held. Neither this process nor a new process changes the Deployment.
 func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	pods, other := w.pods(), w.app+"-other"
@@ -155,8 +155,8 @@ func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	}
 }
 
-// TestForeignController checks that gitrollout does not adopt a Deployment that Kruise Rollouts manages. A promotion with --adopt-anyway
-// adopts the Deployment, and the record has the adoption.
+// TestForeignController checks that gitrollout does not adopt a Deployment that Kruise Rollouts manages. `promote
+// --adopt-anyway` adopts the Deployment, and the record names this adoption.
 func TestForeignController(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	must(t, errorOf(w.kube.Kube.AppsV1().Deployments(w.ns).Create(w.Context(), &appsv1.Deployment{
@@ -184,8 +184,8 @@ func TestForeignController(t *testing.T) {
 	w.wantPods(pods)
 }
 
-// TestPortOfAnotherManagerLeaves adopts a Service that another program created, and then changes the port in Git. The old port must be
-// removed. The log must name the manager of the removed field, and there must be one Event.
+// TestPortOfAnotherManagerLeaves adopts a Service that another program created, and then changes the port in Git.
+// gitrollout must remove the old port, log the manager of the removed field, and create one Event.
 func TestPortOfAnotherManagerLeaves(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["service.yaml"] = strings.Replace(files["service.yaml"], "{port: 80}", "{name: http, port: 80}", 1)

@@ -128,8 +128,8 @@ func TestUnsignedPolicy(t *testing.T) {
 	p.awaitPaused(second)
 }
 
-// TestForbiddenPromotionIsShown promotes a release fully although the policy forbids this. The refusal is in the record, so that get can
-// show it without reading the policy. A valid promotion of one step removes the refusal.
+// TestForbiddenPromotionIsShown promotes a release fully, which the policy forbids. The record has the refusal, so
+// that `get` can show it without reading the policy. A valid promotion of one step removes the refusal.
 func TestForbiddenPromotionIsShown(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.writePolicy(policyOf(w.ns, ", rollouts: {forbid: [promoteFull]}"))
@@ -170,8 +170,8 @@ func TestPolicyFlags(t *testing.T) {
 	}
 }
 
-// TestProjectOfAnApp checks that the project of an app determines the ServiceAccount that writes the app and the promoters of the app. The
-// app's entry and --promoters change neither. The API server and the signatures are real.
+// TestProjectOfAnApp checks that an app's project determines the app's ServiceAccount and promoters. The app's entry
+// and --promoters change neither. The API server and the signatures are real.
 func TestProjectOfAnApp(t *testing.T) {
 	t.Parallel()
 	for name, theirs := range map[string]bool{"by a promoter of the project": true, "by another promoter": false} {

@@ -10,10 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manyGates is a strategy with two gates, one after the other.
+// manyGates is a strategy with two pauses without a duration, one after the other.
 const manyGates = halfThenGate + "      - pause: {}\n"
 
-// TestPromotionProposal checks the branch with the proposal to promote, during a release with two gates.
+// TestPromotionProposal checks the branch with the proposal to promote, during a release with two pauses.
 func TestPromotionProposal(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", manyGates))
 	branch, file := w.promotion(), rollout.PromotionPath("test", w.app)
@@ -38,14 +38,14 @@ func TestPromotionProposal(t *testing.T) {
 		t.Errorf("its times are %s, want when the step was entered: %s", at, entered)
 	}
 
-	// A user deletes the branch. Other changes of the app at the same gate must not create the branch again.
+	// A user deletes the branch. Other changes of the app during the same pause must not create the branch again.
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	w.push("more pods", map[string]string{
 		"app.yaml": strings.ReplaceAll(version("v2", "")["app.yaml"], "replicas: 2", "replicas: 4"),
 	})
 	p.await("the change followed", func(s rollout.State) bool { return s.Source == w.repo.Head() && s.Phase == rollout.Paused })
 	w.wantBranch(branch, "")
-	// Promote by a file in the first version of the format, which counts steps from 0. The next gate gets its own proposal.
+	// Promote by a file in the first version of the format, which counts steps from 0. The next pause gets its own proposal.
 	w.repo.CommitFiles("promote", map[string]string{file: fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\nthrough: 1\n", s.Release.Hash)})
 	p.await("at the second gate", pausedAt(2))
@@ -57,7 +57,7 @@ func TestPromotionProposal(t *testing.T) {
 	w.repo.CommitFiles("unrelated", map[string]string{"README": "hello"})
 	_ = p.passes(2)
 	w.wantBranch(branch, next)
-	// While another writer's commit is on the branch, get must not suggest the merge. The next passes replace that commit.
+	// While another writer's commit is on the branch, `get` must not suggest the merge. The next passes replace this commit.
 	merge := "git merge --no-ff origin/" + branch
 	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.edit(branch, map[string]string{"app.yaml": version("evil", "")["app.yaml"]})
@@ -74,14 +74,14 @@ func TestPromotionProposal(t *testing.T) {
 	w.wantBranch(branch, "")
 }
 
-// TestProposalIsDeterministic removes a pushed proposal and its record, as if the process had lost the race for that push. Another process
-// must then make the same commits.
+// TestProposalIsDeterministic removes a pushed proposal and its record, as if another writer had pushed first.
+// Another process must then make the same commits.
 func TestProposalIsDeterministic(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	branch := w.promotion()
 	second := w.pushVersion("v2")
 	p.await("released", func(s rollout.State) bool { return s.Release != nil })
-	// Refuse further writes to the Deployment, so that its label does not show that newer records exist.
+	// Refuse further writes to the Deployment, so that the Deployment's label does not name newer records.
 	w.api.refuse("/deployments/")
 	p.awaitPaused(second)
 	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
@@ -121,8 +121,8 @@ func TestProposalsThatAreStale(t *testing.T) {
 	}
 }
 
-// TestAmendedProposal checks that another writer's commit on a proposal's branch is replaced and reported. Every user with gitrollout's
-// rights in Git can push such a commit.
+// TestAmendedProposal checks that gitrollout replaces and reports another writer's commit on a proposal's branch.
+// Every user with gitrollout's rights in Git can push such a commit.
 func TestAmendedProposal(t *testing.T) {
 	w, p, _ := newPausedWorld(t)
 	branch := w.promotion()

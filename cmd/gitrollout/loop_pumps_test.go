@@ -30,7 +30,7 @@ func (p *loopProcess) run(interval time.Duration) {
 	})
 }
 
-// seen waits until a condition is true, and returns the time at which it was seen to be true.
+// seen waits until a condition is true, and returns the current time.
 func (w *loopWorld) seen(what string, is func() bool) time.Time {
 	w.Helper()
 	await(w.T, what, is)
@@ -40,8 +40,8 @@ func (w *loopWorld) seen(what string, is func() bool) time.Time {
 // patient is the longest acceptable delay of a rollback on a busy machine. It is shorter than the delay of Git in the test.
 const patient = time.Minute
 
-// TestRetreatWhileGitHangs delays each answer of Git by two minutes. A release must still be rolled back at its progress deadline, before
-// the rollback can be recorded in Git.
+// TestRetreatWhileGitHangs delays each response of Git by two minutes. A release must still be rolled back at its
+// progress deadline, before the rollback can be recorded in Git.
 func TestRetreatWhileGitHangs(t *testing.T) {
 	const strategy = halfThenGate + "  progressDeadlineSeconds: 6\n  progressDeadlineAbort: true\n"
 	w := newLoopWorld(t, version("v1", strategy))
@@ -99,7 +99,7 @@ func TestSlowAppHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestPushesAreKeptApart checks that the push interval passes between the records of two transitions.
+// TestPushesAreKeptApart checks that gitrollout pushes the records of two transitions with at least the push interval between them.
 func TestPushesAreKeptApart(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	// Only the second transition waits for the push interval.

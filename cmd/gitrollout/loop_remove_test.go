@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remove runs gitrollout remove with answer as the reply to its prompt. It returns the output and the error output.
+// remove runs gitrollout remove, and types answer at the command's prompt. It returns the output and the error output.
 func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, errs string) {
 	w.Helper()
 	var stdout, stderr bytes.Buffer
@@ -27,8 +27,8 @@ func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, e
 	return stdout.String(), stderr.String()
 }
 
-// TestRemove removes an app that has left Git. The command deletes the objects in the app's record, except volume claims. An object with
-// the app's label that belongs to the gitrollout of another cluster stays.
+// TestRemove removes an app that Git no longer has. The command deletes the objects in the app's record, except
+// volume claims. It keeps an object that has the app's label but belongs to another cluster's gitrollout.
 func TestRemove(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["kustomization.yaml"] = "resources: [app.yaml, service.yaml, rollout.yaml, more.yaml]\n"
@@ -107,7 +107,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 		p.wantUnmoved(stateBranch, 5)
 		p = p.restart()
 	}
-	gone(w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})) // even after further passes of the loop
+	gone(w.kube.Kube.AppsV1().Deployments(w.ns).Get(ctx, w.app, metav1.GetOptions{})) // also after further passes of the loop
 	_, said = w.remove(exitFailed, "y\n")
 	w.wantText(said, "has no app")
 }

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRestartOfManyCommits starts a process when each app is at a different commit and the head is a later one. The process must fetch all
-// of these commits by one request to the Git server.
+// TestRestartOfManyCommits starts a process when each app is at a different commit, and the head is a later commit.
+// The process must fetch all these commits with one request to the Git server.
 func TestRestartOfManyCommits(t *testing.T) {
 	t.Parallel()
 	const apps = 8

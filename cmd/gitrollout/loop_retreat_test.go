@@ -44,8 +44,8 @@ func deployments(writes []string) []string {
 	return slices.DeleteFunc(writes, func(w string) bool { return !strings.Contains(w, "/deployments/") })
 }
 
-// TestRetreatIsRecordedOnce checks two rollbacks while Git refuses pushes: after a revert, and after an abort. Each is logged once when it
-// happens. Later it is recorded once in Git, with its reason.
+// TestRetreatIsRecordedOnce checks two rollbacks while Git refuses pushes: after a revert, and after an abort. Each
+// rollback is logged once immediately. Later, each rollback is recorded once in Git, with its reason.
 func TestRetreatIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -99,8 +99,8 @@ func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 	return w.repo.CommitFiles(verb, map[string]string{rollout.PromotionPath("test", w.app): encoded(w, p)})
 }
 
-// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse an object that a rollback applies before the Deployment. The pods are
-// rolled back anyway, unless requests are routed by the refused object, a Service or an Ingress.
+// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse an object that a rollback applies before the
+// Deployment. The pods are rolled back anyway, unless the refused object routes requests (a Service or an Ingress).
 func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
 	t.Parallel()
 	const (

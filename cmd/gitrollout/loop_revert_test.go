@@ -37,8 +37,8 @@ func (p *loopProcess) awaitRevert() rollout.State {
 
 const denyMain = `[ "$1" != refs/heads/main ] || { echo "main is protected" >&2; exit 1; }`
 
-// TestAutoRevertPush checks that exactly one revert of a rejected release is pushed to the users' branch. Git and the cluster then agree
-// without manual action.
+// TestAutoRevertPush checks that gitrollout pushes one revert of a rejected release to the users' branch. Git then
+// has the version that the cluster runs.
 func TestAutoRevertPush(t *testing.T) {
 	w, p, first := rejectedWorld(t, "push", "", version("v2", halfThenGate))
 	s := p.awaitRevert()
@@ -92,8 +92,8 @@ func TestAutoRevertOff(t *testing.T) {
 	w.wantBranch(w.revert(), "")
 }
 
-// TestRevertKeepsThePods changes an app's replicas at rest, and again during a release that is then aborted. Neither a pushed nor a
-// proposed revert may change the replicas back.
+// TestRevertKeepsThePods changes an app's replicas before a release, and again during the release, which is then
+// aborted. Neither a pushed nor a proposed revert may change the replicas back.
 func TestRevertKeepsThePods(t *testing.T) {
 	t.Parallel()
 	for _, autoRevert := range []string{"push", "propose"} {
@@ -134,7 +134,7 @@ func TestAutoRevertOfOthersChanges(t *testing.T) {
 	w.decide(s.Release.Hash, "abort", "too many errors")
 	p.awaitPhase(rollout.Degraded)
 	p.wantUnmoved("main", 3)
-	// The proposal lists the other commit, because a merge would undo that commit too.
+	// The proposal lists the other commit, because merging the proposal would also revert this commit.
 	w.wantText(w.repo.Message(w.revert()), "- "+rollout.ShortID(sticky)+" by ", ": sticky sessions")
 }
 

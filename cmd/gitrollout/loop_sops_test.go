@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manifest and whole encrypt like sopstest, until the ciphertext does not contain APP, which a push would replace.
+// manifest and whole encrypt with sopstest, and repeat this until the ciphertext does not contain APP, which a push would replace.
 func manifest(t testing.TB, content string, to sopstest.Key) string {
 	for {
 		if out := sopstest.Manifest(t, content, to); !strings.Contains(out, "APP") {
@@ -38,7 +38,7 @@ func whole(t testing.TB, name, content string, to sopstest.Key) string {
 // decrypting is a configuration entry for apps whose SOPS keys are in the Secret sops-keys.
 const decrypting = "- path: apps/*\n  decryption: {provider: sops, secretRef: {name: sops-keys}}"
 
-// encrypted returns a version of the app with two encrypted Secrets: plain from a manifest, and made from a generator, for the pods.
+// encrypted returns a version of the app with two encrypted Secrets: "plain" from a manifest, and "made" from a generator, for the pods.
 func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]string {
 	w.Helper()
 	files := version(tag, halfThenGate)
@@ -64,7 +64,7 @@ func newEncryptedWorld(t *testing.T) *loopWorld {
 	return w
 }
 
-// keep creates the Secret sops-keys with the given keys in a namespace, or replaces it.
+// keep creates or replaces the Secret sops-keys in a namespace, with the given keys.
 func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
 	w.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sops-keys"}, StringData: map[string]string{}}
@@ -93,8 +93,8 @@ func (w *loopWorld) secretValues() (plain, made, name string) {
 	return plain, strings.TrimSpace(made), strings.TrimSpace(name)
 }
 
-// TestEncryptedSecrets checks that an app is held and has no Deployment until its key is readable. With its age or PGP key, the app is
-// released. At rest, passes neither write nor render.
+// TestEncryptedSecrets checks that an app is held and has no Deployment until its key is readable. With its age or
+// PGP key, the app is released. Later passes without changes neither write nor render.
 func TestEncryptedSecrets(t *testing.T) {
 	t.Parallel()
 	for kind, make := range map[string]func(testing.TB) sopstest.Key{"age": sopstest.Age, "pgp": sopstest.PGP} {
@@ -126,7 +126,7 @@ func TestEncryptedSecrets(t *testing.T) {
 	}
 }
 
-// said returns the output of a command, with any exit code.
+// said returns the output of a command, whatever its exit code is.
 func (w *loopWorld) said(args ...string) string {
 	out := &safeBuffer{}
 	run(w.Context(), append(args, "--repo", w.server.URL, "--cluster", "test"), strings.NewReader(""), out, out)
@@ -163,7 +163,7 @@ func TestDoctorTriesKeys(t *testing.T) {
 	want("problem cluster.keys apps/" + w.app + "/secret.yaml of " + w.app + " was changed without sops")
 }
 
-// wantNoWrites makes passes at rest. They may neither write nor render, because rendering would need a key.
+// wantNoWrites makes passes without a change in Git. These passes may neither write nor render, because rendering needs a key.
 func (w *loopWorld) wantNoWrites(p *loopProcess) {
 	w.Helper()
 	_ = p.passes(3)
@@ -202,8 +202,8 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 }
 
-// newWorldWithoutAKey returns a world in which v1 is stable and v2 is at its gate. old, the key of v1, is deleted, and the process that had
-// read it has ended. before has the files of v1, and stable is the name of v1's generated Secret.
+// newWorldWithoutAKey returns a world in which v1 is stable and v2 is paused. old, the key of v1, is deleted, and the
+// process that had read this key has ended. before has the files of v1, and stable is the name of v1's generated Secret.
 func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before map[string]string, stable string) {
 	t.Helper()
 	old, next := sopstest.Age(t), sopstest.Age(t)
@@ -219,8 +219,8 @@ func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before m
 	return w, old, before, stable
 }
 
-// TestARetreatWithoutItsKey aborts a release in a process that cannot read the key of the stable version. The release is not held before
-// the abort. The rollback uses the stable version's Secret in the cluster.
+// TestARetreatWithoutItsKey aborts a release in a process that cannot read the stable version's key. Before the
+// abort, the app is not held. The rollback uses the stable version's Secret in the cluster.
 func TestARetreatWithoutItsKey(t *testing.T) {
 	w, _, _, stable := newWorldWithoutAKey(t)
 	p := w.start()

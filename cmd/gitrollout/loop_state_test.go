@@ -90,9 +90,9 @@ func TestStateOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestPauseWritesNothing checks that a step writes the Deployment once, and the pause after the step does not. If the state branch loses
-// the record of the pause, a new process records the pause again. This is allowed, because the Deployment's label is not newer than the
-// step's record.
+// TestPauseWritesNothing checks that a step writes the Deployment once, and that the pause after the step does not
+// write it. If the state branch loses the record of the pause, a new process records the pause again. The app is not
+// held, because the Deployment's label is not newer than the step's record.
 func TestPauseWritesNothing(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	writes := w.api.count()
@@ -108,7 +108,7 @@ func TestPauseWritesNothing(t *testing.T) {
 	}
 }
 
-// TestStateIsGone deletes the state branch, and later an app's record, at rest. The deployed version is adopted again; no pod restarts.
+// TestStateIsGone deletes the state branch, and later an app's record, between releases. The deployed version is adopted; no pod restarts.
 func TestStateIsGone(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
@@ -136,8 +136,8 @@ func TestStateIsGone(t *testing.T) {
 	}
 }
 
-// TestStateIsGoneInFlight deletes the state branch while a release is at its gate. The stable version is then unknown, so the app is held
-// and no pod changes until a user promotes.
+// TestStateIsGoneInFlight deletes the state branch while a release is paused. The stable version is then unknown, so
+// the app is held and no pod changes until a user promotes.
 func TestStateIsGoneInFlight(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	pods := w.pods()
@@ -155,7 +155,7 @@ func TestStateIsGoneInFlight(t *testing.T) {
 	}
 }
 
-// TestManyAppsOneCommit releases 50 apps by one commit. A pass may make one commit and one push. No commit may repeat a trailer.
+// TestManyAppsOneCommit releases 50 apps by one commit. A pass makes at most one commit and one push. No commit repeats a trailer.
 func TestManyAppsOneCommit(t *testing.T) {
 	tier.All(t)
 	const n, halfThenSecond = 50, "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {duration: 1}\n"
@@ -220,7 +220,7 @@ func inOrder(lines []string) []string {
 	return all
 }
 
-// TestFreshProcessAtEachPhase restarts the process after each pass of several releases. Records and pods must be as with one process.
+// TestFreshProcessAtEachPhase restarts the process after each pass of several releases. Records and pods must not depend on the restarts.
 func TestFreshProcessAtEachPhase(t *testing.T) {
 	t.Parallel()
 	strategy := canaryOf("setWeight: 50", "pause: {}", "setWeight: 100", "pause: {duration: 5}")
@@ -286,7 +286,7 @@ func TestFreshProcessAtEachPhase(t *testing.T) {
 	})
 }
 
-// TestRecordReplacesRetreat checks that a process drops a rollback that it could not record, after another process has recorded it.
+// TestRecordReplacesRetreat checks that a process discards a rollback that it could not record, after another process has recorded it.
 func TestRecordReplacesRetreat(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	w.server.Fault(gittest.Faults{RejectPushes: never})

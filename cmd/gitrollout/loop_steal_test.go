@@ -25,8 +25,8 @@ spec:
 `, secret, url)})
 }
 
-// TestATokenIsNotSent acts as an attacker who may push to an app's folder. No Secret in the namespace of the app or of gitrollout may reach
-// the attacker's server, unless it has the label for analyses.
+// TestATokenIsNotSent acts as an attacker who may push to an app's folder. No Secret of the app's namespace or of
+// gitrollout's namespace may reach the attacker's server, unless the Secret has the label for analyses.
 func TestATokenIsNotSent(t *testing.T) {
 	url, sent := serveLoad(t, func() string { return "0.1" })
 	w := newLoopWorld(t, stealing("v1", "password", url))

@@ -27,8 +27,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loopWorld has a real Git server and a real API server, both with injectable faults. It has one app, with the name of its namespace, and a
-// clock for the loops.
+// loopWorld has a real Git server and a real API server, both with injectable faults. It has a clock for the loops,
+// and one app, which has the name of its namespace.
 type loopWorld struct {
 	*testing.T
 	repo       *gittest.Repo
@@ -76,7 +76,7 @@ func newHealthyWorld(t *testing.T, files map[string]string) (*loopWorld, *loopPr
 	return w, w.startHealthy()
 }
 
-// newPausedWorld returns a world in which v1 is stable and v2 is at its gate, with a weight of 50%. It also returns the app's record.
+// newPausedWorld returns a world in which v1 is stable and v2 is paused at a weight of 50%. It also returns the app's record.
 func newPausedWorld(t *testing.T) (*loopWorld, *loopProcess, rollout.State) {
 	t.Helper()
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
@@ -107,7 +107,7 @@ func (w *loopWorld) push(message string, files map[string]string) string {
 	return w.pushAs(w.app, message, files)
 }
 
-// pushVersion pushes a version whose strategy has a gate at a weight of 50%.
+// pushVersion pushes a version whose release pauses at a weight of 50%.
 func (w *loopWorld) pushVersion(tag string) string {
 	w.Helper()
 	return w.push(tag, version(tag, halfThenGate))
@@ -130,7 +130,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 	return w.repo.Commit(message)
 }
 
-// start starts a new process, which has no data of earlier processes.
+// start starts a new process without the data of earlier processes.
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -163,7 +163,7 @@ type loopProcess struct {
 	end func()
 }
 
-// restart ends the process and starts another one.
+// restart ends the process and starts another process.
 func (p *loopProcess) restart() *loopProcess {
 	p.w.Helper()
 	p.end()
@@ -256,7 +256,7 @@ func (p *loopProcess) awaitSource(app, commit string) rollout.State {
 func (w *loopWorld) promotion() string { return "gitrollout/promote/test/" + w.app }
 func (w *loopWorld) revert() string    { return "gitrollout/revert/test/" + w.app }
 
-// release pushes a version, promotes it at its gate, waits until the app is healthy, and returns the commit.
+// release pushes a version, promotes it at its pause, waits until the app is healthy, and returns the commit.
 func (p *loopProcess) release(tag string) string {
 	p.w.Helper()
 	s := p.awaitPaused(p.w.pushVersion(tag))
@@ -264,7 +264,7 @@ func (p *loopProcess) release(tag string) string {
 	return p.awaitHealthy(s.Release.Commit).Stable.Commit
 }
 
-// awaitPaused makes passes until the release of the given commit is paused, usually at its gate.
+// awaitPaused makes passes until the release of the given commit is paused.
 func (p *loopProcess) awaitPaused(commit string) rollout.State {
 	p.w.Helper()
 	return p.await("paused at "+rollout.ShortID(commit), func(s rollout.State) bool {
@@ -347,7 +347,7 @@ func (w *loopWorld) pods() map[string][]string {
 	return pods
 }
 
-// halfThenGate is the strategy of most tests: a weight of 50%, and then a gate, which is a pause without a duration.
+// halfThenGate is the strategy of most tests: a weight of 50%, and then a gate (a pause without a duration).
 const halfThenGate = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 
 // canaryOf returns a canary strategy with "scaling: surge" and the given steps.
@@ -404,7 +404,7 @@ type apiGate struct {
 	wait   func(*http.Request) // called before each request is handled, to delay the request; may be nil
 }
 
-// hold makes the proxy call wait before it handles each request, so that wait can delay the request.
+// hold makes the proxy call the function wait before each request, so that wait can delay the request.
 func (g *apiGate) hold(wait func(*http.Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -439,7 +439,7 @@ func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
 	return g
 }
 
-// refuses calls wait, and reports whether the request is a write that must fail. It records all other writes except dry runs and Events.
+// refuses calls wait(), and reports whether the request is a write that must fail. It records other writes, except dry runs and Events.
 func (g *apiGate) refuses(r *http.Request) bool {
 	g.mu.Lock()
 	wait := g.wait
@@ -461,7 +461,7 @@ func (g *apiGate) refuses(r *http.Request) bool {
 	return false
 }
 
-// refuse makes a write fail if its path contains one of parts, where "$" stands for the end of the path. Without parts, all writes succeed.
+// refuse makes a write fail if its path contains one of parts; "$" in a part is the end of the path. Without parts, all writes succeed.
 func (g *apiGate) refuse(parts ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// signs sets the key that signs later commits of the test. After signs(""), they are unsigned.
+// signs sets the key that signs later commits of the test. After signs(""), these commits are unsigned.
 func (w *loopWorld) signs(key string) {
 	w.Helper()
 	w.repo.Git("config", "gpg.format", "ssh")
@@ -64,8 +64,8 @@ func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
 	return w, p, key
 }
 
-// TestUnsignedHeadIsNotFollowed pushes unsigned commits while a process runs, and before another one starts. These commits must not be
-// released until a signed commit is on top.
+// TestUnsignedHeadIsNotFollowed pushes unsigned commits while a process runs, and before another process starts.
+// These commits must not be released until a signed commit is on top.
 func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	first := w.repo.Head()
@@ -168,7 +168,7 @@ func TestNothingIsSigned(t *testing.T) {
 	p.awaitPaused(commit)
 }
 
-// TestPromoters checks whose merges are accepted as a promotion. After any other merge, the app is held and the release stays at its step.
+// TestPromoters checks which users' merges count as a promotion. After another merge, the app is held and the release stays at its step.
 func TestPromoters(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -201,7 +201,7 @@ func TestPromoters(t *testing.T) {
 			tt.merge(w, key, w.promotion())
 			if !tt.holds {
 				p.awaitHealthy(commit)
-				w.wantText(strings.Join(w.history(), "\n"), "ann@example.com") // the address of the key in the list of promoters
+				w.wantText(strings.Join(w.history(), "\n"), "ann@example.com") // the mail address of the promoter's key
 				return
 			}
 			s := p.awaitHeld(rollout.PromotionPath("test", w.app), "does not count", "git commit -S")
@@ -219,8 +219,8 @@ func TestPromoters(t *testing.T) {
 	}
 }
 
-// TestRecordNamesAStrangersCommit acts as an attacker who may push below gitrollout/, but not to main. The attacker pushes a commit there,
-// and forges a record with that commit as stable. The cluster must not change, with or without required signatures.
+// TestRecordNamesAStrangersCommit acts as an attacker who may push to branches below gitrollout/, but not to main. The attacker
+// pushes a commit, and forges a record with this commit as stable. The cluster must not change, with or without required signatures.
 func TestRecordNamesAStrangersCommit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ signed, restart bool }{
@@ -294,8 +294,8 @@ func TestForgedRecord(t *testing.T) {
 	p.awaitHealthy(s.Release.Commit)
 }
 
-// TestDashboardPushesOnNoRefusedHead checks that the dashboard commits an action only on top of an accepted head. Otherwise, the signature
-// of the dashboard's commit would also make the unsigned commits below acceptable.
+// TestDashboardPushesOnNoRefusedHead checks that the dashboard commits an action only on top of an accepted head.
+// Otherwise, the signature of the dashboard's commit would also approve the unsigned commits below.
 func TestDashboardPushesOnNoRefusedHead(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	s := p.awaitPaused(w.pushVersion("v2"))

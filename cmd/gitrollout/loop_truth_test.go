@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEditedState edits an app's record by hand. This app must then stay unchanged, in the running process and in a new one, but other apps
-// must not be affected.
+// TestEditedState edits an app's record by hand. Neither the running process nor a new process may then change this
+// app. Other apps are not affected.
 func TestEditedState(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string][2]string{
@@ -105,8 +105,8 @@ func TestStaleProcess(t *testing.T) {
 	old.wantUnmoved(stateBranch, 5)
 }
 
-// TestDeploymentChangesHands moves a Deployment to another app, whose record has a lower serial. The app must not be held, because serials
-// in the records of different apps cannot be compared.
+// TestDeploymentChangesHands moves a Deployment to another app, whose record has a lower serial. The new app must not
+// be held, because serials of different apps' records cannot be compared.
 func TestDeploymentChangesHands(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	heir := w.app + "-heir"
@@ -127,7 +127,7 @@ func TestDeploymentChangesHands(t *testing.T) {
 	p.awaitSource(w.app, w.repo.Commit("move it"))
 	p.awaitOf(heir, "the heir is held", isHeld)
 	p.passWell(5)
-	w.wantPods(pods) // a Deployment that left one app and cannot be rendered in the other must not change
+	w.wantPods(pods) // the first app no longer has the Deployment, and the second app cannot be rendered
 	mended := map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n"}
 	p.awaitSource(heir, w.pushAs(heir, "mend it", mended))
 	p.passWell(5)

@@ -67,7 +67,7 @@ func TestStatusWaits(t *testing.T) {
 	go func() {
 		done <- w.command(exitOK, "status", w.app, "--wait", "--timeout", "5m", "--refresh", "100ms")
 	}()
-	time.Sleep(300 * time.Millisecond) // v1 is still healthy meanwhile, which must not end the wait
+	time.Sleep(300 * time.Millisecond) // v1 is still healthy, but status --wait must not end
 	p.awaitHealthy(second)
 	text := <-done
 	w.wantText(text, " Healthy ", " Progressing ", "step 1/2", w.app+": healthy at "+rollout.ShortID(second))

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gitrollout": main, pluginName: main, completerName: main, "seal": seal})
 }
 
-// seal is a program for the scripts. It reads a handwritten record, and prints the record with a seal, as the reconciler would write it.
+// seal is a program for the scripts. It reads a handwritten record, and prints the record with the seal that the reconciler would add.
 func seal() {
 	data, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -43,8 +43,7 @@ func seal() {
 var firstScripts = []string{"events", "exit-codes", "get", "help", "history", "hold-abort", "init", "logs", "promote", "render", "sync",
 	"validate"}
 
-// TestScripts runs the scripts in testdata/scripts. They contain commands as users type them, on real bare repositories and without a
-// cluster.
+// TestScripts runs the scripts in testdata/scripts. The scripts run users' commands on real bare repositories, without a cluster.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

@@ -34,7 +34,7 @@ func answer(t *testing.T, h http.Handler, path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestProbes checks that a process is live from its start until its loop hangs. It is ready after it has read the cluster and Git.
+// TestProbes checks that a process is live from its start until its loop hangs. The process is ready after it has read the cluster and Git.
 func TestProbes(t *testing.T) {
 	seen := &outside{log: slog.New(slog.DiscardHandler)}
 	probe := func(ready int, says string) {

@@ -99,7 +99,7 @@ func (t *transitions) tell(r report.Report) {
 	}
 }
 
-// heldApps returns an error that names each app that is held until a user acts. It returns nil if there is none.
+// heldApps returns an error that names all apps that are held until a user acts. It returns nil if no app is held.
 func (t *transitions) heldApps() error {
 	if len(t.held) == 0 {
 		return nil

@@ -89,7 +89,7 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	return source.open(ctx, stateBranch)
 }
 
-// record reads a cluster's state branch from the server, or else from the last fetch. The string says from where.
+// record reads a cluster's state branch from the server, or else from the last fetch. The string names the source.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {

@@ -61,7 +61,7 @@ func readPolicy(file string) (*rollout.Policy, error) {
 	return rollout.ParsePolicy(file, data)
 }
 
-// edges returns functions that read the policy and approve promotion files. Each is nil if no flag requires it.
+// edges returns functions that read the policy and approve promotion files. A function is nil if no flag requires it.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the files that the tests write"
 
 const commandsPage = "../../docs/reference/commands.md"
 
-// TestCommandsPage checks that docs/reference/commands.md describes the commands and flags as they are in the code.
+// TestCommandsPage checks that docs/reference/commands.md describes exactly the commands and flags of the program.
 func TestCommandsPage(t *testing.T) {
 	root := newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	var b strings.Builder
@@ -82,7 +82,7 @@ All commands have these flags. ` + "`gitrollout options`" + ` lists them.
 	}
 }
 
-// leastCommon is the least number of commands that must share a flag for its row to be in the table of common flags.
+// leastCommon is the least number of commands with a flag for which the flag is in the table of common flags.
 const leastCommon = 4
 
 const flagTable = "| flag | default | meaning |\n|---|---|---|\n"

@@ -82,7 +82,7 @@ case; a second one at once.`,
 	return cmd
 }
 
-// mainFlags are the flags that docs/settings.md describes. gitrollout run --help shows those that are its own.
+// mainFlags are the flags that docs/settings.md describes. gitrollout run --help omits the global flags among them.
 var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 

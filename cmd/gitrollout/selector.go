@@ -27,7 +27,7 @@ func (o *appOptions) register(cmd *cobra.Command) {
 		"instead of names: the apps whose workloads have these `labels`: team=pay,tier!=batch")
 }
 
-// check checks the arguments. An empty selector must not select all apps: in scripts, an empty variable can cause it.
+// check checks the arguments. An empty selector, for example from an empty variable of a script, is an error.
 func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
 	switch {
 	case o.selector == "" && len(args) == 0:
@@ -67,7 +67,7 @@ func (o *appOptions) pick(ctx context.Context, w *console.Session, args []string
 	return names, unknown, nil
 }
 
-// rendered returns an app's render at the newest commit. If this is invalid, it returns a render at a recorded commit.
+// rendered returns an app's render at the newest commit, or, if this is invalid, at a commit in the app's record.
 func rendered(ctx context.Context, w *console.Session, app rollout.App) (*rollout.Render, error) {
 	head := w.Head(app)
 	state, err := w.States.Of(app.Name)
@@ -118,7 +118,7 @@ func (o *appOptions) changes(names []string, refused []error, change func(app st
 	return all, rollout.Mapped(refused, func(err error) string { return "skipped " + err.Error() }), nil
 }
 
-// isOfOneApp reports whether an error concerns only one app, so that a selector can skip it. Errors of Git do not.
+// isOfOneApp reports whether an error concerns one app, which a selector then skips. Git's errors concern all apps.
 func isOfOneApp(err error) bool {
 	return !errors.Is(err, git.ErrUnreachable) && !errors.Is(err, git.ErrAuth) && !errors.Is(err, context.Canceled)
 }

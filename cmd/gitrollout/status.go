@@ -214,7 +214,7 @@ func (c *statusCommand) look(ctx context.Context, w *console.Session, f *followe
 	return err
 }
 
-// endings maps endings to exit codes. Of the codes of several apps, the first in the list worst is returned.
+// endings maps endings to exit codes. For several apps, the command returns the code that comes first in worst.
 var (
 	endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
 		status.Missed: exitDegraded, status.Stuck: exitHeld}

@@ -20,8 +20,8 @@ import (
 // gate is the strategy halfThenGate without "scaling: surge".
 const gate = "    canary:\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 
-// TestSteadyStateIsFree makes passes until apps with different strategies and phases are at rest. Then a pass without changes must cost
-// only one look-up of refs, in the same process and in a new one.
+// TestSteadyStateIsFree makes passes until apps with different strategies and phases need no more work. Then a pass
+// without changes must cost only one look-up of Git refs, in the same process and in a new process.
 func TestSteadyStateIsFree(t *testing.T) {
 	kube := testcluster.Shared(t)
 	repo := gittest.New(t)
@@ -166,7 +166,7 @@ func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func
 	})
 }
 
-// atRest makes passes until, for a second, they have cost nothing except the look-ups of refs.
+// atRest makes passes until, for a second, passes have cost nothing except look-ups of Git refs.
 func (l *testLoop) atRest(tb testing.TB) {
 	tb.Helper()
 	quiet := time.Now()

@@ -20,7 +20,7 @@ const (
 	// After a change in the cluster, Git is read with the delay changeDelay. Without a change, it is read every gitEvery.
 	changeDelay = 2 * time.Second
 	gitEvery    = 30 * time.Second
-	// If a pod changes its version, as a promoted canary does, its log starts with lines of the age joined.
+	// If a pod changes its version, as a promoted canary does, the log starts with lines not older than joined.
 	joined    = 10 * time.Second
 	tellAgain = time.Minute
 )
@@ -132,8 +132,8 @@ func (t *tailer) followPods(
 	return context.Cause(following)
 }
 
-// update starts to follow new pods of the version, and stops to follow pods that now have another version. It still
-// follows a pod that app lacks, because its last lines may be unread. The range first selects the lines of new pods.
+// update starts to follow new pods of the version, and stops following pods that now have another version. It still
+// follows a pod that app lacks, because the pod's last lines may be unread. `first` is the range of new pods' lines.
 func (t *tailer) update(ctx context.Context, version status.Version, app status.App, first cluster.LogRange) {
 	has := map[string]bool{}
 	for _, p := range version.Of(app) {
@@ -155,8 +155,8 @@ func (t *tailer) update(ctx context.Context, version status.Version, app status.
 	}
 }
 
-// follow starts to follow the containers of a pod. If it followed the pod less than joined ago, it continues after the
-// last printed lines. Otherwise, the range first selects the lines of container runs that have already begun.
+// follow starts to follow the containers of a pod. If it followed the pod less than `joined` ago, it continues after
+// the last printed lines. Otherwise, `first` is the range of printed lines of container runs that have already begun.
 func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, first cluster.LogRange) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

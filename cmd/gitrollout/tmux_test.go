@@ -96,8 +96,8 @@ func shows(parts ...string) func(string) bool {
 	}
 }
 
-// TestWatchInATerminal watches a release in a window that changes its size. The app must be drawn only once, always in the same place. At
-// the gate, the screen must name the next action.
+// TestWatchInATerminal watches a release in a window that changes its size. The app must be drawn only once, always
+// in the same place. At the release's pause, the screen must name the next action.
 func TestWatchInATerminal(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	term := newPane(t, 120, 40)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestVendorFrom checks that vendor --from rewrites a kustomization, and excludes other flags. Errors have paths from the caller's folder.
+// TestVendorFrom checks that vendor --from rewrites a kustomization, and refuses other flags. Paths in errors start at the current folder.
 func TestVendorFrom(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const file = "apps/shop/kustomization.yaml"

@@ -58,7 +58,7 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge returns where to open the pull request: in the repository of the CI job, or else of the remote "origin".
+// forge returns the repository for the pull request: the CI job's repository, or else the remote "origin".
 func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
 	if err != nil {

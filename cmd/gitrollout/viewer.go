@@ -58,7 +58,7 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	return measuredView{w, "http://" + dashAddress}, tryConnect(ctx, w, changed, c.streams)
 }
 
-// measuredView adds measurements that are not in Git yet. It reads them from the reconciler's dashboard, if it answers.
+// measuredView adds measurements that are not in Git yet. If the reconciler's dashboard responds, it has them.
 type measuredView struct {
 	viewer
 	page string
@@ -70,7 +70,7 @@ func (v measuredView) Listing(ctx context.Context, args []string, now time.Time)
 	if err != nil || len(args) != 1 || l.Apps[0].Release == nil || len(l.Apps[0].Analyses) == 0 {
 		return l, err
 	}
-	ctx, stop := context.WithTimeout(ctx, time.Second) // another program may listen at the address, and never answer
+	ctx, stop := context.WithTimeout(ctx, time.Second) // another program may listen at the address, and never respond
 	defer stop()
 	page, err := dashboard.NewClient(v.page, args)
 	if err == nil {

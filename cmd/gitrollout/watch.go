@@ -69,7 +69,7 @@ func (f *watcher) look(ctx context.Context) error {
 		return f.missing(now)
 	case err == nil:
 		f.seen = now
-	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // nothing was read yet, or the app does not exist any more
+	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // no listing was read yet, or the app no longer exists
 		return err
 	default:
 		f.trouble = "as of the last look that worked: " + err.Error()
