@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// analysisTemplates has the AnalysisTemplates that random analyses use: a metric measured three times, a metric without a count, a Job.
+// analysisTemplates has the AnalysisTemplates of random analyses: a metric measured three times, a metric without a count, and a Job.
 var analysisTemplates = []any{
 	analysisTemplate("errors", map[string]any{"interval": "20s", "count": 3, "provider": web}),
 	analysisTemplate("watch", map[string]any{"interval": "45s", "failureLimit": 1, "provider": web}),
@@ -45,7 +45,7 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	}
 	steps := slices.Clone(w.steps())
 	for range 1 + rng.IntN(2) {
-		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // after the first step, because that step has a name
+		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // never before the first step, which has a name
 		steps = slices.Insert(steps, at, any(map[string]any{"analysis": random("errors", "suite")}))
 	}
 	w.setSteps(steps)
@@ -68,7 +68,7 @@ func (w workloadSource) hasStep(kind string) bool {
 	return slices.ContainsFunc(w.steps(), func(step any) bool { return step.(map[string]any)[kind] != nil })
 }
 
-// lab is a process's reconciler.Analyzer. Measurements have a random duration and result. One release in four gets mostly bad results.
+// lab is a process's reconciler.Analyzer. Durations and results of measurements are random. One release in four gets mostly bad results.
 type lab struct {
 	u       *universe
 	process *Process
@@ -139,7 +139,7 @@ func (l *lab) verdict(release rollout.Hash) rollout.AnalysisPhase {
 	}
 }
 
-// checkVerdict checks each new rejection by an analysis: a bad measurement of the release must have started after the release began.
+// checkVerdict checks each new rejection by an analysis: the release must have a bad measurement that started after the release began.
 func (p *promises) checkVerdict(app string, was, is rollout.State) {
 	if len(is.Rejected) == 0 || was.Release == nil || p.u.chaos.meddling {
 		return
@@ -157,7 +157,7 @@ func (p *promises) checkVerdict(app string, was, is rollout.State) {
 	}
 }
 
-// checkMeasuring checks, at rest, that no release is measured except the release in progress.
+// checkMeasuring checks, when no event is due, that only a release in progress is measured.
 func (p *promises) checkMeasuring() {
 	for _, a := range p.u.procs {
 		l := p.u.labs[a.Name]
@@ -173,7 +173,7 @@ func (p *promises) checkMeasuring() {
 	}
 }
 
-// duringAnalysis pushes a version, an abort or a revert while a release is measured, or a retry after the release was rejected.
+// duringAnalysis pushes a version, an abort or a revert during the analysis of a release, or a retry after its rejection.
 func duringAnalysis(u *universe, i int) bool {
 	name := u.head().apps[i].name
 	s := u.oracle.states[name]

@@ -10,12 +10,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// picky is a Git server that refuses commits whose message contains a given word. While away is set, it cannot be reached.
+// picky is a Git server that refuses commits with a given word in the message. While away is set, the server is unreachable.
 type picky struct {
 	*Clone
 	refuses string
 	away    bool
-	single  int // number of pushes of a single app while away was set
+	single  int // number of pushes with only one app's record while away was set
 }
 
 func (p *picky) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
@@ -57,8 +57,8 @@ func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	}
 }
 
-// TestAppThatComesBackRunsItsHook removes a preview app with a hook from Git, and adds it again. The old Job has the same name as the new
-// Job. It must not block the second deployment.
+// TestAppThatComesBackRunsItsHook removes a preview app with a hook from Git, and adds the app again. The old Job has
+// the name of the new Job, but must not block the second deployment.
 func TestAppThatComesBackRunsItsHook(t *testing.T) {
 	const job = "\n---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {gitrollout.dev/hook: before}\n" +
 		"spec:\n  template:\n    spec: {restartPolicy: Never, containers: [{name: m, image: \"m:1\"}]}\n"

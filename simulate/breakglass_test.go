@@ -40,7 +40,7 @@ func (u *universe) breakGlass() {
 	u.promises.brokeGlass(w, b)
 }
 
-// brokeGlass notes that users of an app may get an older version, if the request of the user can abort a release.
+// brokeGlass notes an abort request (break glass). If it can abort a release, users may get an older version from now on.
 func (p *promises) brokeGlass(w rollout.Workload, b rollout.BreakGlass) {
 	p.glass[b.Text()] = b
 	app := p.u.oracle.appOf(w)
@@ -59,7 +59,7 @@ func (p *promises) brokeGlass(w rollout.Workload, b rollout.BreakGlass) {
 	}
 }
 
-// checkGlass checks that a recorded abort by break glass is of the release and the attempt that the user named.
+// checkGlass checks that a recorded abort by break glass concerns the release and the attempt that the user named.
 func (p *promises) checkGlass(app string, was, is rollout.State) {
 	b, isGlass := p.glass[is.Reason]
 	r := is.Release
@@ -75,7 +75,7 @@ func (p *promises) checkGlass(app string, was, is rollout.State) {
 	}
 }
 
-// anyGlass changes each abort request (break glass) so that it names the version in the cluster.
+// anyGlass is a mutation that changes each abort request (break glass), so that the request names the version in the cluster.
 func anyGlass(_ starting, _ string, live *rollout.ObservedWorkload) {
 	if b, err := rollout.ParseBreakGlass(live.BreakGlass); err == nil {
 		b.Release, b.Serial = live.Hash, live.Serial

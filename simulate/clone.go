@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Effect is an action on Git or on the cluster, just before a process takes the action.
+// Effect is an action on Git or on the cluster that a process is about to take.
 type Effect struct {
 	Verb   string // fetch, read, push, ask, check, compare, apply, evict, unannotate, prune, make or delete
 	Object string // the object, app, branch or commit of the action

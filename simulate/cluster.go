@@ -18,7 +18,7 @@ type Cluster struct {
 	Ends func(job string) rollout.JobState // returns a Job's state at each check, until the Job has ended
 
 	jobs    map[string]*job // the key is namespace/name
-	made    map[string]int  // how often a Job was created; the key is the annotation of the hook's run
+	made    map[string]int  // number of creations of a Job; the key is the annotation of the hook's run
 	objects map[rollout.Ref]*object
 	foreign map[rollout.Ref]string                            // objects that other controllers own; the value is the owner
 	version int                                               // increases with each change that a watch would report
@@ -78,7 +78,7 @@ func digestOf(app string, o rollout.Object) (string, error) {
 	return rollout.Digest(append(raw, app...), 8), nil
 }
 
-// drifted reports whether a workload in the cluster has other replicas than the object o sets.
+// drifted reports whether a workload in the cluster has another number of replicas than object o.
 func (c *Cluster) drifted(o rollout.Object) bool {
 	w, is := c.Kube.WorkloadOf(o.Ref())
 	d := c.Kube.Deployments[w]

@@ -220,8 +220,8 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion adds edits that set each newTag in the app's files. Without a newTag, they set each tag in a chart's
-// values. Without both, they set each image's tag. setVersion fails if the app cannot be rendered at any pushed commit.
+// setVersion adds edits that set each newTag in the app's files, or else each tag in a chart's values, or
+// else each image's tag. It fails if the app cannot be rendered at any pushed commit.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest commit at which the app can be rendered
@@ -274,7 +274,7 @@ func (s *Story) pushFiles(args []string) error {
 	return nil
 }
 
-// revert restores all files from the newest pushed commit in which the app has another release than at the head.
+// revert restores all files from the newest pushed commit in which the app's release differs from the head's release.
 func (s *Story) revert(args []string) error {
 	app, _, err := s.appOf(args)
 	if err != nil {

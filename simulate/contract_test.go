@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// memoryRemote gives the contract's tests access to the simulator's Git server.
+// memoryRemote adapts the simulator's Git server to the tests of package contract.
 type memoryRemote struct {
 	*Git
 	down, lose bool
@@ -45,7 +45,7 @@ func TestGitKeepsTheContract(t *testing.T) {
 	contract.Repository(t, func(*testing.T) contract.Remote { return &memoryRemote{Git: NewGit(nil)} })
 }
 
-// memoryCluster gives the contract's tests access to the simulator's cluster.
+// memoryCluster adapts the simulator's cluster to the tests of package contract.
 type memoryCluster struct {
 	*View
 	others others

@@ -23,7 +23,7 @@ type source struct {
 	apps []appSource
 	slip string // slipConfig, slipFolder, or "" without a mistake
 
-	isFrozen bool // there is a Freeze of all apps
+	isFrozen bool // a Freeze document freezes all apps
 }
 
 // These values of source.slip are mistakes that concern all apps of the repository.
@@ -53,7 +53,7 @@ type hookSource struct {
 // workloadSource describes one workload and, unless plain is set, the workload's Rollout document.
 type workloadSource struct {
 	name, version    string
-	policy           string // "" for a Deployment, the podManagementPolicy of a StatefulSet, or a constant such as onNodes for another kind
+	policy           string // "" for a Deployment; a StatefulSet's podManagementPolicy; for other kinds, a constant such as onNodes
 	label            string // the value of the pods' label "app"; "" means the workload's name
 	plain, gone      bool
 	replicas         *int
@@ -73,7 +73,7 @@ func (w workloadSource) steps() []any {
 	return steps
 }
 
-// setSteps replaces the steps in a copy of the canary: sources of earlier commits share the original.
+// setSteps replaces the steps in a copy of the canary, because sources of earlier commits share the original.
 func (w *workloadSource) setSteps(steps []any) {
 	w.canary = maps.Clone(w.canary)
 	w.canary["steps"] = steps
@@ -160,7 +160,7 @@ func (s source) files() map[string][]byte {
 	return out
 }
 
-// randomHooks returns the Jobs of an app's hooks: at most one before, after and on abort. Some let the release continue if their Job fails.
+// randomHooks returns the Jobs of an app's hooks: at most one for each of before, after and abort. Some hooks tolerate a failed Job.
 func randomHooks(rng *rand.Rand, app string) (hooks []hookSource) {
 	for _, when := range []string{"before", "after", "abort"} {
 		if rng.IntN(3) > 0 {
@@ -235,13 +235,13 @@ func (w workloadSource) workload() rollout.Workload {
 
 func (w workloadSource) apiVersion() string { return kinds[w.policy].apiVersion }
 
-// Each of these policies stands for a kind: DaemonSet, CloneSet, Kruise's DaemonSet, Kruise's StatefulSet, and the two kinds in ownRows.
+// These policies select other kinds: DaemonSet, CloneSet, Kruise's DaemonSet, Kruise's StatefulSet, and the two kinds in ownRows.
 const (
 	onNodes, byCounts, onKruisesNodes, byKruisesOrdinals = "OnNodes", "ByCounts", "OnKruisesNodes", "ByKruisesOrdinals"
 	byNewCounts, byOldShare                              = "ByNewCounts", "ByOldShare"
 )
 
-// kinds maps workloadSource.policy to the kind as written in records, and to the API version.
+// kinds maps workloadSource.policy to the kind in records and to the API version.
 var kinds = map[string]struct{ kind, apiVersion string }{
 	"":                {"", "apps/v1"},
 	"OrderedReady":    {"StatefulSet", "apps/v1"},
@@ -254,7 +254,7 @@ var kinds = map[string]struct{ kind, apiVersion string }{
 	byOldShare:        {"ShardSet.example.com", "example.com/v1"},
 }
 
-// ownRows has the kinds that the configuration describes: one whose partition counts new pods, and one whose pods have ordinals.
+// ownRows has the kinds that the configuration describes: a kind with a partition of new pods, and a kind with ordinals.
 var ownRows = []any{
 	map[string]any{"apiVersion": "example.com/v1", "kind": "GameServerSet",
 		"partition": map[string]any{"path": "spec.rollout.new", "counts": "new"}},
@@ -315,7 +315,7 @@ func (w *workloadSource) asKruisesAgent(rng *rand.Rand) {
 	delete(w.canary, "nodeOrder")
 }
 
-// asSet turns a workload into a StatefulSet, without the fields of Deployments. Its canary scales in place, with the steps of batches.
+// asSet turns a workload into a StatefulSet, without the fields of Deployments. The canary scales in place, with steps from batches().
 func (w *workloadSource) asSet(rng *rand.Rand) {
 	w.policy, w.blueGreen, w.services = []string{"OrderedReady", "Parallel"}[rng.IntN(2)], nil, nil
 	w.canary = map[string]any{"scaling": "inPlace", "steps": batches(rng)}

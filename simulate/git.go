@@ -95,7 +95,7 @@ func (g *Git) Commit(c Change) string {
 	return made.ID
 }
 
-// Set moves a branch to a commit, whatever the branch's current commit is. If id is "", Set deletes the branch.
+// Set moves a branch to a commit without comparing the branch's current commit. If id is "", Set deletes the branch.
 func (g *Git) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {

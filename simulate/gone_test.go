@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGoneAppsAreForgotten checks that names of removed apps remain neither in the process nor on the state branch. It removes many preview
-// apps that are paused in a release, or whose release was aborted.
+// TestGoneAppsAreForgotten checks that names of removed apps remain neither in the process nor on the state branch.
+// It removes many preview apps during the pause of a release, or after the abort of a release.
 func TestGoneAppsAreForgotten(t *testing.T) {
 	many := 100
 	if testing.Short() {
@@ -67,7 +67,7 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	}
 }
 
-// keysOf counts the map keys that contain a text, in all maps reachable from root. The result's key is the path to the map.
+// keysOf counts the map keys that contain a text, in all maps reachable from root. It returns the counts by the path of the map.
 func keysOf(root any, text string) map[string]int {
 	found, seen := map[string]int{}, map[any]bool{}
 	var walk func(path string, v reflect.Value, depth int)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// endOf returns the state of a Job. Each Job succeeds or fails after some calls. While the world is calm, unfinished Jobs succeed.
+// endOf returns the state of a Job. Each Job succeeds or fails after some calls. While u.calm is set, unfinished Jobs succeed.
 func (u *universe) endOf(job string) rollout.JobState {
 	if u.ends == nil {
 		u.ends = map[string]rollout.JobState{}
@@ -24,7 +24,7 @@ func (u *universe) endOf(job string) rollout.JobState {
 	return u.ends[job]
 }
 
-// isChecked reports whether the app has a hook "after". Its Job runs when all users have the version, before the version is stable.
+// isChecked reports whether the app has a hook "after". The hook's Job runs when all users have the version, before the version is stable.
 func (a *appSource) isChecked() bool {
 	return slices.ContainsFunc(a.hooks, func(h hookSource) bool { return h.when == "after" })
 }
@@ -61,8 +61,8 @@ func (o *oracle) jobsOnRecord() map[string]bool {
 	return all
 }
 
-// checkHooks checks that hooks run one at a time. The hooks "before" must end before a release begins, and the hooks "after" before it
-// becomes stable. Without Rollout documents, a record may name a content with hooks only as a release.
+// checkHooks checks that hooks run one at a time. The hooks "before" must end before a release begins, and the hooks "after"
+// before the release becomes stable. Without Rollout documents, a record may name a content with hooks only as a release.
 func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	before, running := 0, 0
 	if is.Source == "" {
@@ -97,7 +97,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 		o.checkEnded(app, is.Release, rollout.HookBefore, is.Hooks)
 	}
 	follows := was.Release == nil && is.Release == nil && was.Stable != nil && is.Stable != nil && was.Stable.Hash == is.Stable.Hash &&
-		// In another phase, the change still belongs to a release.
+		// In phases other than Healthy, the change still belongs to a release.
 		was.Phase == rollout.Healthy && is.Phase == rollout.Healthy && was.Source != "" && was.Source != is.Source && was.Draining == nil
 	if follows {
 		o.checkAlone(app, was, is)
@@ -110,7 +110,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	o.checkReturned(app, was, is)
 }
 
-// checkAlone checks a commit that changes hooks without a new version. A record may name the commit only after these hooks ended well.
+// checkAlone checks a commit that changes only hooks. A record may name the commit only after these hooks have succeeded.
 func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	before, now := o.u.appIn(was.Source, app), o.u.appIn(is.Source, app)
 	if before == nil || now == nil {
@@ -130,7 +130,7 @@ func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	}
 }
 
-// isFollowed reports whether all pods of an app without Rollout documents have the recorded content, or a Job of the release is running.
+// isFollowed reports whether all pods of an app without Rollout documents have the recorded content, or a Job of the release runs.
 func (u *universe) isFollowed(app string, s rollout.State) bool {
 	runs := slices.ContainsFunc(s.Hooks, func(h rollout.HookRun) bool {
 		return h.Phase == rollout.HookRunning && h.Release == s.Release.Hash
@@ -173,7 +173,7 @@ func (o *oracle) checkVerdict(app string, run rollout.HookRun) {
 	}
 }
 
-// checkIdentity checks that the record of a running hook keeps naming the same Job until the Job ends, even if the app is renamed.
+// checkIdentity checks that the record of a running hook names the same Job until the Job ends, even if the app is renamed.
 func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.HookRun) {
 	j := o.u.cluster.jobs[namespace+"/"+run.Job]
 	if run.Phase != rollout.HookRunning || j == nil || j.annotation != hook.ID(app, run) {
@@ -187,8 +187,8 @@ func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.Hoo
 	o.u.fail("%s: hook %s was running as Job %s, and has lost it", app, run.Name, run.Job)
 }
 
-// checkReturned checks that each hook "abort" has ended when its rollback ends. Exempt are a release that returns to an earlier version,
-// and a release with the stable version's hash.
+// checkReturned checks that each hook "abort" has ended when its rollback ends. It ignores releases that return to an
+// earlier version, and releases with the stable version's hash.
 func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	ends := was.Release != nil && was.Phase == rollout.Aborting && was.Stable != nil && was.Release.Hash != was.Stable.Hash &&
 		!was.Release.Fast && is.Phase != rollout.Aborting && is.Phase != rollout.Promoting && is.Release == nil
@@ -212,7 +212,7 @@ func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	}
 }
 
-// kindJobs reports failed Jobs as successful.
+// kindJobs is a mutation that reports failed Jobs as successful.
 type kindJobs struct{ *View }
 
 func (j kindJobs) EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error) {
@@ -223,7 +223,7 @@ func (j kindJobs) EnsureJob(ctx context.Context, object map[string]any, annotati
 	return state, err
 }
 
-// namedJobs reports a Job as taken by another app if the Job was created under a former name of its app.
+// namedJobs is a mutation that reports a Job as another app's Job if the Job was created under a former name of its app.
 type namedJobs struct {
 	*View
 	u *universe
@@ -238,7 +238,7 @@ func (j namedJobs) EnsureJob(ctx context.Context, object map[string]any, annotat
 	return state, err
 }
 
-// hastyJobs creates each Job already when the process only checks the Job.
+// hastyJobs is a mutation that creates each Job when the process only checks the Job's manifest.
 type hastyJobs struct{ *View }
 
 func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
@@ -247,14 +247,14 @@ func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
 	return nil
 }
 
-// withoutHooks hides all hooks whose annotation has a given value, such as "before".
+// withoutHooks returns a mutation that hides all hooks with a given value of the annotation, such as "before".
 func withoutHooks(when string) wrap {
 	return renders(func(_ starting, _ string, r *rollout.Render) {
 		r.Objects = slices.DeleteFunc(r.Objects, func(o rollout.Object) bool { return o.Annotation(hook.Annotation) == when })
 	})
 }
 
-// sameHooks renders each hook with the content of its first edition.
+// sameHooks is a mutation that renders each hook with the content of the hook's first edition.
 func sameHooks(_ starting, _ string, r *rollout.Render) {
 	for i, o := range r.Objects {
 		if hook.Is(o) {
@@ -264,10 +264,10 @@ func sameHooks(_ starting, _ string, r *rollout.Render) {
 	}
 }
 
-// unhooked hides the hooks of apps without Rollout documents.
+// unhooked is a mutation that hides the hooks of apps without Rollout documents.
 func unhooked(_ starting, _ string, r *rollout.Render) { r.Hooked = r.Hooked && len(r.Specs) > 0 }
 
-// hopefulJobs deletes each failed Job, so that the Job is created again.
+// hopefulJobs is a mutation that deletes each failed Job, so that the Job is created again.
 type hopefulJobs struct{ *View }
 
 func (j hopefulJobs) EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error) {

@@ -17,7 +17,7 @@ type humanMove struct {
 	play func(u *universe, i int) bool
 }
 
-// rareMoves apply only at few moments, so the method human tries them first.
+// rareMoves are moves that rarely apply, so the method human tries them first.
 var rareMoves = []humanMove{
 	{"push in a phase", pushInPhase},
 	{"push while pods are kept", pushWhileKept},
@@ -129,7 +129,7 @@ func (u *universe) pushAll(i int, when string) {
 	})
 }
 
-// emptyAtAGate scales a workload of a release with several workloads to 0, or back up.
+// emptyAtAGate scales one workload to 0, or back up, during a release with several workloads.
 func emptyAtAGate(u *universe, i int) bool {
 	s := u.oracle.states[u.head().apps[i].name]
 	if len(s.Progress) < 2 || s.Stable == nil || s.Phase == rollout.Aborting {
@@ -150,7 +150,7 @@ func emptyAtAGate(u *universe, i int) bool {
 	return true
 }
 
-// allOrNoSteps removes all steps of a workload while a release changes it, or adds steps to a workload without steps.
+// allOrNoSteps removes all steps of a workload during its release, or adds steps to a workload without steps.
 func allOrNoSteps(u *universe, i int) bool {
 	s, all := u.oracle.states[u.head().apps[i].name], u.head().apps[i].workloads
 	j := u.rng.IntN(len(all))
@@ -308,7 +308,7 @@ func weakVersion(u *universe, i int) bool {
 	return true
 }
 
-// slip adds a mistake that concerns all apps, or repairs the mistake.
+// slip pushes a mistake that concerns all apps, or repairs the pushed mistake.
 func slip(u *universe, _ int) bool {
 	u.edit("a slip in the configuration (toggled)", func(s *source) {
 		u.played["a slip "+map[bool]string{true: "made", false: "mended"}[s.slip == ""]]++
@@ -329,7 +329,7 @@ func toggleDocument(u *universe, i int) bool {
 	})
 }
 
-// toggleDocument removes a Rollout document or restores it. In half of the cases, the restored document comes with a new version.
+// toggleDocument removes or restores a Rollout document. In half of the cases, a new version comes with the restored document.
 func (u *universe) toggleDocument(w *workloadSource) {
 	if w.plain = !w.plain; !w.plain && u.serial%2 == 0 {
 		w.version = u.nextVersion()
@@ -379,7 +379,7 @@ func lateMerge(u *universe, i int) bool {
 	return true
 }
 
-// otherRelease pushes a decision about an earlier release that was verified or rejected.
+// otherRelease pushes a decision about an earlier release, which was verified or rejected.
 func otherRelease(u *universe, i int) bool {
 	state := u.oracle.states[u.head().apps[i].name]
 	all := slices.Concat(state.Verified, rollout.Mapped(state.Rejected, func(r rollout.Rejection) rollout.Hash { return r.Hash }))

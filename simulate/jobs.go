@@ -21,7 +21,7 @@ var _ reconciler.Jobs = (*View)(nil)
 // CheckJob implements reconciler.Jobs. It accepts any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
-// EnsureJob implements reconciler.Jobs. Until a Job has ended, each call asks the function Cluster.Ends for its state.
+// EnsureJob implements reconciler.Jobs. Until a Job has ended, each call gets the Job's state from Cluster.Ends.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,
 ) (rollout.JobState, error) {

@@ -40,8 +40,8 @@ func TestProposalsLeaveWithTheirApp(t *testing.T) {
 	}
 }
 
-// TestAppThatLeftTakesNothingBack removes an app from Git and aborts its release. The rollback must not write an object that now belongs to
-// another app.
+// TestAppThatLeftTakesNothingBack removes an app from Git and aborts its release. The rollback must not write objects
+// that now belong to another app.
 func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	p := atGates(t)
 	p.cluster.writing = func(_ *View, app string, o rollout.Object) {

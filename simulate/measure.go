@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is an Analyzer whose results a script sets. All other measurements succeed. The meter needs no lock, because
-// only one thread of a process runs at a time.
+// meter is an Analyzer with the results that a script sets. Measurements without a set result succeed. The
+// meter needs no lock, because only one thread of a process runs at a time.
 type meter struct {
 	now   func() time.Time
 	touch func(app string)

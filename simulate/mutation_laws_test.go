@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// lawMutations has mutations that each break one law. A wrapper changes the reconciler's input or its writes.
+// lawMutations has mutations that each break one law. They change the reconciler's input or its writes.
 var lawMutations = []mutation{
 	{"a pause does not wait for people", "Calm", 0, bendSpecs(func(s *rollout.Spec) {
 		if s.BlueGreen != nil {
@@ -107,7 +107,7 @@ var lawMutations = []mutation{
 	{"each transition is written to the workload", "Calm", 0, writes(talkative)},
 }
 
-// strict keeps all old pods of a Deployment at a step while an old pod is not ready.
+// strict is a mutation that keeps all old pods of a Deployment at a step while an old pod is not ready.
 func strict(p starting, _ string, o rollout.Object) {
 	w, is := p.u.kube.WorkloadOf(o.Ref())
 	d := p.u.kube.Deployments[w]
@@ -123,28 +123,28 @@ func strict(p starting, _ string, o rollout.Object) {
 	}
 }
 
-// stray writes all ConfigMaps to the namespace kube-system.
+// stray is a mutation that writes all ConfigMaps to the namespace kube-system.
 func stray(_ starting, _ string, o rollout.Object) {
 	if o.Kind() == "ConfigMap" {
 		o.Set("kube-system", "metadata", "namespace")
 	}
 }
 
-// talkative writes the serial number of the app's newest record to its workloads.
+// talkative is a mutation that writes the serial number of the app's newest record to the app's workloads.
 func talkative(p starting, app string, o rollout.Object) {
 	if _, is := rollout.WorkloadOf(o.Ref()); is {
 		o.Set(fmt.Sprint(p.u.oracle.states[app].Serial), "metadata", "labels", rollout.LabelSerial)
 	}
 }
 
-// pinned sets replicas of Deployments for which Git leaves the replicas to an autoscaler.
+// pinned is a mutation that sets replicas although Git leaves the Deployment's replicas to an autoscaler.
 func pinned(_ starting, _ string, o rollout.Object) {
 	if o.Kind() == "Deployment" && o.Map("spec")["replicas"] == nil {
 		o.Map("spec")["replicas"] = int64(2)
 	}
 }
 
-// halfGit shows a commit as empty if the fetch of the commit has failed.
+// halfGit is a mutation that shows a commit as empty if the fetch of the commit has failed.
 type halfGit struct {
 	*Clone
 	half map[string]bool
@@ -170,14 +170,14 @@ func (g *halfGit) Held(id string) (reconciler.Snapshot, bool) {
 	return g.Clone.Held(id)
 }
 
-// taker hides that objects have other owners.
+// taker is a mutation that hides other owners of objects.
 type taker struct{ *View }
 
 func (taker) OtherOwners(context.Context, string, []rollout.Object, time.Time) ([]rollout.Foreign, error) {
 	return nil, nil
 }
 
-// newcomer makes each process write each object once, even if the object in the cluster is already as desired.
+// newcomer is a mutation that makes each process write each object once, even if the cluster already has the desired content.
 func newcomer(p starting) {
 	known := map[rollout.Ref]bool{}
 	applies(func(ctx context.Context, p starting, app string, objects []rollout.Object) error {
@@ -192,7 +192,7 @@ func newcomer(p starting) {
 	})(p)
 }
 
-// reluctant shows a pod of each old version during the whole promotion.
+// reluctant is a mutation that shows a pod of each old version during the whole promotion.
 func reluctant(p starting, app string, w *rollout.ObservedWorkload) {
 	if s := p.u.oracle.states[app]; s.Phase != rollout.Promoting || s.Stable == nil {
 		return
@@ -205,7 +205,7 @@ func reluctant(p starting, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// staffed shows at least one replica of a workload during an experiment.
+// staffed is a mutation that shows at least one replica of a workload during an experiment.
 func staffed(p starting, app string, w *rollout.ObservedWorkload) {
 	s := p.u.oracle.states[app]
 	if len(s.Progress) > 0 && s.Stable != nil && strings.HasPrefix(s.Progress[0].Name, "experiment ") {
@@ -213,7 +213,7 @@ func staffed(p starting, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// trustful shows all desired pods of a workload as existing and ready.
+// trustful is a mutation that shows all desired pods of a workload as existing and ready.
 func trustful(p starting, _ string, w *rollout.ObservedWorkload) {
 	w.Complete = w.Synced
 	for i := range w.Revisions {
@@ -223,7 +223,7 @@ func trustful(p starting, _ string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// trusting shows all pods of a version as ready before a switch if one of them is ready.
+// trusting is a mutation that, before a switch, shows all pods of a version as ready if one pod is ready.
 func trusting(p starting, app string, w *rollout.ObservedWorkload) {
 	if !slices.ContainsFunc(p.u.oracle.states[app].Progress, func(pr rollout.Progress) bool { return pr.Name == "scale up" }) {
 		return
@@ -236,7 +236,7 @@ func trusting(p starting, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// keeper does not delete the objects for which keeps returns true, and reports them as deleted.
+// keeper is a mutation that reports objects as deleted without a deletion if keeps returns true.
 type keeper struct {
 	*View
 	keeps func(rollout.Object) bool
@@ -259,7 +259,7 @@ func (k *keeper) Prune(ctx context.Context, app string, candidates []rollout.Ref
 	return append(gone, kept...), err
 }
 
-// forgiving returns the last successful render of an app if the current render fails.
+// forgiving is a mutation that returns the last successful render of an app if the current render fails.
 type forgiving struct {
 	reconciler.Renderer
 	last map[string]*rollout.Render
@@ -274,7 +274,7 @@ func (f *forgiving) Render(tree rollout.Tree, app rollout.App, commit rollout.Co
 	return made, err
 }
 
-// filled shows one earlier object of an app whose folder has no objects any more.
+// filled is a mutation that adds an earlier object to the render of an app if the folder no longer has objects.
 func filled(p starting) {
 	last := map[string]rollout.Object{}
 	renders(func(_ starting, app string, r *rollout.Render) {
@@ -286,14 +286,14 @@ func filled(p starting) {
 	})(p)
 }
 
-// forgetful shows a renamed folder without objects.
+// forgetful is a mutation that shows a renamed folder without objects.
 func forgetful(p starting, app string, r *rollout.Render) {
 	if p.u.ids[app] != app {
 		*r = rollout.Render{Commit: r.Commit, Digest: r.Digest}
 	}
 }
 
-// tolerant does not write a Deployment in the cluster whose image was set by hand.
+// tolerant is a mutation that does not write a Deployment while its image in the cluster was set by hand.
 func tolerant(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	return p.View.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		d := p.u.kube.Deployments[rollout.Workload{Namespace: o.Namespace(), Name: o.Name()}]
@@ -301,7 +301,7 @@ func tolerant(ctx context.Context, p starting, app string, objects []rollout.Obj
 	}))
 }
 
-// hidingGit hides the files in Git for which hides returns true.
+// hidingGit is a mutation that hides files in Git if hides returns true.
 type hidingGit struct {
 	*Clone
 	hides func(name string, data []byte) bool
@@ -331,7 +331,7 @@ func (s hiding) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, found, err
 }
 
-// frozen delays rollbacks during a freeze until Git has the record.
+// frozen is a mutation that, during a freeze, delays rollbacks until Git has the record.
 func frozen(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	if p.u.head().isFrozen {
 		return patient(ctx, p, app, objects)
@@ -339,7 +339,7 @@ func frozen(ctx context.Context, p starting, app string, objects []rollout.Objec
 	return p.View.Apply(ctx, app, objects)
 }
 
-// forger shows promotion files that no user has pushed.
+// forger is a mutation that shows promotion files that no user has pushed.
 type forger struct {
 	*Clone
 	u   *universe

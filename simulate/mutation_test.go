@@ -13,11 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mutation breaks a rule of the reconciler by a wrapper. A test checks that the simulator notices the fault.
+// mutation wraps a part of the reconciler, so that the reconciler breaks a rule. TestMutations checks that the simulator notices the fault.
 type mutation struct {
 	name   string
 	worlds string // the names of the worlds to run, in turns
-	seed   int    // the seed to run first, because it notices the fault; 0: an early seed notices it
+	seed   int    // a seed that notices the fault, which runs first; 0: an early seed notices the fault
 	wrap   wrap
 }
 
@@ -62,8 +62,8 @@ var mutations = []mutation{
 // enough is the largest number of seeds to run for a mutation.
 const enough = 200
 
-// TestMutations breaks the reconciler with each mutation, and checks that one of the first 200 seeds notices the fault. If a mutation's own
-// seed no longer notices the fault, the other seeds run, and the log names the seed that does. docs/simulator.md lists the mutations.
+// TestMutations breaks the reconciler with each mutation, and checks that one of the first 200 seeds notices the fault. If a mutation's
+// own seed no longer notices the fault, other seeds run, and the log names a seed that notices it. docs/simulator.md lists the mutations.
 func TestMutations(t *testing.T) {
 	for _, m := range slices.Concat(mutations, lawMutations) {
 		t.Run(m.name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// lateGit reports each push as successful at once, but pushes only before the next fetch.
+// lateGit is a mutation that reports each push as successful immediately, but pushes only before the next fetch.
 type lateGit struct {
 	*Clone
 	owed []move
@@ -113,7 +113,7 @@ func (g *lateGit) Push(_ context.Context, updates []rollout.Update) (map[string]
 	return made, nil
 }
 
-// deafGit reports failed pushes as successful.
+// deafGit is a mutation that reports failed pushes as successful.
 type deafGit struct{ *Clone }
 
 func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
@@ -128,7 +128,7 @@ func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[strin
 	return made, nil
 }
 
-// bluntGit pushes without a check that the branch is still at the expected commit.
+// bluntGit is a mutation that pushes without a check that the branch is still at the expected commit.
 type bluntGit struct{ *Clone }
 
 func (g *bluntGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
@@ -142,7 +142,7 @@ func (g *bluntGit) Push(ctx context.Context, updates []rollout.Update) (map[stri
 	return g.Clone.Push(ctx, updates)
 }
 
-// patient skips the apply of a rollback that is not recorded in Git yet.
+// patient is a mutation that skips the apply of a rollback that is not recorded in Git yet.
 func patient(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	o := p.u.oracle
 	if slices.ContainsFunc(objects, func(object rollout.Object) bool { return o.goesBack(app, o.states[app], object) }) {
@@ -151,7 +151,7 @@ func patient(ctx context.Context, p starting, app string, objects []rollout.Obje
 	return p.View.Apply(ctx, app, objects)
 }
 
-// lowPartition changes each partition by one, so that the controller updates one pod more than the step allows.
+// lowPartition is a mutation that changes each partition by one, so that the controller updates one pod more than the step allows.
 func lowPartition(_ starting, _ string, o rollout.Object) {
 	path, more := "spec.updateStrategy.rollingUpdate.partition", int64(-1)
 	if p, _ := rollout.FindPartitioned(ownKinds, o.APIVersion(), o.Kind()); p != nil {
@@ -165,7 +165,7 @@ func lowPartition(_ starting, _ string, o rollout.Object) {
 	}
 }
 
-// leftOver does not write a workload at a step that requires no new pod.
+// leftOver is a mutation that does not write a workload at a step that requires no new pod.
 func leftOver(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	return p.View.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		w, is := rollout.WorkloadOf(o.Ref())
@@ -180,17 +180,17 @@ func leftOver(ctx context.Context, p starting, app string, objects []rollout.Obj
 	}))
 }
 
-// open removes the revision from the selectors of all Services except canary Services.
+// open is a mutation that removes the revision from the selectors of all Services except canary Services.
 func open(_ starting, _ string, o rollout.Object) {
 	if o.Kind() == "Service" && !strings.HasSuffix(o.Name(), "-canary") {
 		delete(o.Map("spec", "selector"), rollout.LabelRevision)
 	}
 }
 
-// sparing evicts no pod.
+// sparing is a mutation that evicts no pod.
 func sparing(context.Context, starting, string, rollout.Pod) error { return nil }
 
-// content evicts only pods that are not ready.
+// content is a mutation that evicts only pods that are not ready.
 func content(ctx context.Context, p starting, namespace string, pod rollout.Pod) error {
 	if pod.Ready {
 		return nil
@@ -198,7 +198,7 @@ func content(ctx context.Context, p starting, namespace string, pod rollout.Pod)
 	return p.View.Evict(ctx, namespace, pod)
 }
 
-// greedy evicts a second pod of the same revision.
+// greedy is a mutation that also evicts a second pod of the evicted pod's revision.
 func greedy(ctx context.Context, p starting, namespace string, pod rollout.Pod) error {
 	for _, w := range p.u.kube.Observe().Workloads {
 		for _, r := range w.Revisions {
@@ -214,7 +214,7 @@ func greedy(ctx context.Context, p starting, namespace string, pod rollout.Pod) 
 	return p.View.Evict(ctx, namespace, pod)
 }
 
-// barrier makes all applies fail while another thread of the process, such as a fetch or a push, is running.
+// barrier is a mutation that makes all applies fail while another thread of the process, such as a fetch or a push, is running.
 func barrier(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	if len(p.threads) > 1 {
 		return errors.New("all apps wait for Git")
@@ -222,7 +222,7 @@ func barrier(ctx context.Context, p starting, app string, objects []rollout.Obje
 	return p.View.Apply(ctx, app, objects)
 }
 
-// hasty applies Services only in a pass in which no other object has to be written.
+// hasty is a mutation that applies Services only in a pass in which no other object has to be written.
 func hasty(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	isService := func(o rollout.Object) bool { return o.Kind() == "Service" }
 	isOther := func(o rollout.Object) bool { return !isService(o) }
@@ -234,7 +234,7 @@ func hasty(ctx context.Context, p starting, app string, objects []rollout.Object
 	return p.View.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), isOther))
 }
 
-// hopeful shows each pod as ready.
+// hopeful is a mutation that shows each pod as ready.
 func hopeful(p starting, _ string, live *rollout.ObservedWorkload) {
 	for i := range live.Revisions {
 		r := &live.Revisions[i]
@@ -242,14 +242,14 @@ func hopeful(p starting, _ string, live *rollout.ObservedWorkload) {
 	}
 }
 
-// oldBase hides that the current revision is also the base revision of the pods below the partition.
+// oldBase is a mutation that hides that the current revision is also the base revision of the pods below the partition.
 func oldBase(_ starting, _ string, live *rollout.ObservedWorkload) {
 	for i, r := range live.Revisions {
 		live.Revisions[i].Base = r.Base && !r.Current
 	}
 }
 
-// eager shows all pods of the newest version as ready, and their endpoints as known. Requests are then routed to pods that are not ready.
+// eager is a mutation that shows new pods and their endpoints as ready, so that requests are routed to pods that are not ready.
 func eager(p starting) {
 	observes(func(p starting, _ string, seen *rollout.Observed) {
 		for w, live := range seen.Workloads {
@@ -272,7 +272,7 @@ type serving struct{ reconciler.Observer }
 
 func (serving) Serves(context.Context, rollout.Ref, string) (bool, error) { return true, nil }
 
-// hurried removes the wait for proxies, and the delays before old pods are removed.
+// hurried is a mutation that removes the wait for proxies, and the delays before the removal of old pods.
 func hurried(s *rollout.Spec) {
 	if s.Canary == nil || s.Canary.Traffic == nil {
 		return
@@ -282,14 +282,14 @@ func hurried(s *rollout.Spec) {
 	s.Canary.Traffic = &t
 }
 
-// loose writes Deployments without the large minReadySeconds that stops a Deployment at a step.
+// loose is a mutation that omits the large minReadySeconds, which stops a Deployment at a step.
 func loose(_ starting, _ string, o rollout.Object) {
 	if n, _ := o.Map("spec")["minReadySeconds"].(int64); n > 1<<30 {
 		o.Map("spec")["minReadySeconds"] = int64(0)
 	}
 }
 
-// busy writes each ConfigMap in every pass.
+// busy is a mutation that writes each ConfigMap in every pass.
 func busy(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	p.View.refresh()
 	for _, o := range objects {
@@ -300,7 +300,7 @@ func busy(ctx context.Context, p starting, app string, objects []rollout.Object)
 	return p.View.Apply(ctx, app, objects)
 }
 
-// contentMerger reports each proposal as mergeable without conflicts.
+// contentMerger is a mutation that reports each proposal as mergeable without conflicts.
 type contentMerger struct{ *Clone }
 
 func (c *contentMerger) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkOrder checks an eviction from a DaemonSet at a step. In the documented order, the pod's node must be among the next nodes that the
-// steps still need. Pods that are not ready may be evicted first.
+// checkOrder checks an eviction of a DaemonSet's pod at a step. In the documented order, the pod's node must be among
+// the next nodes that the steps update. Pods that are not ready may be evicted earlier.
 func (p *promises) checkOrder(what string) {
 	name, evicted := strings.CutSuffix(strings.TrimPrefix(what, "pod "), " evicted")
 	if !evicted || p.u.chaos.meddling || len(p.u.procs) > 1 || p.u.spoiled {
@@ -72,7 +72,7 @@ func (p *promises) isEarlier(w *workloadSource, release rollout.Hash, node, othe
 	return cmp.Or(cmp.Compare(rank(node), rank(other)), cmp.Compare(place(node), place(other))) < 0
 }
 
-// fickle evicts another ready pod of the same revision instead of the chosen pod.
+// fickle is a mutation that evicts another ready pod of the chosen pod's revision, instead of the chosen pod.
 func fickle(ctx context.Context, p starting, namespace string, pod rollout.Pod) error {
 	for _, live := range p.u.kube.Observe().Workloads {
 		for _, r := range live.Revisions {

@@ -23,11 +23,11 @@ type oracle struct {
 	full     map[rollout.Hash]bool      // releases that a user promoted fully
 	guards   map[rollout.Workload]*guard.Guard
 	back     map[string]bool                   // apps with a rollback that was applied but is not recorded yet
-	astray   map[rollout.Ref]bool              // objects that were written from an older record, or for a release that had ended
+	astray   map[rollout.Ref]bool              // objects written from an older record, or for a release that had ended
 	wrote    map[string]map[rollout.Ref]string // the process that wrote each object after the newest record, by app
 	overtook map[string]bool                   // apps with a rollback that was applied before the record that ended its release
 	over     map[string]bool                   // apps that went from a rollback to a promotion, until they are healthy
-	// stale has the apps that a process without the newest record has written since they were last healthy.
+	// stale has the apps that, since their last phase Healthy, a process without the newest record has written.
 	stale   map[string]bool
 	written map[string]int // Cluster.writes at the last write, by process and app
 	writes  int
@@ -85,7 +85,7 @@ func (o *oracle) at(app, commit string) *rollout.Render {
 	return o.renders[key]
 }
 
-// specOf returns a workload's Rollout spec at the commit that its app's record names. It returns false if there is none.
+// specOf returns a workload's Rollout spec at the commit that its app's record names. It returns false if there is no spec.
 func (o *oracle) specOf(w rollout.Workload) (rollout.Spec, bool) {
 	r := o.at(o.appOf(w), o.states[o.appOf(w)].Source)
 	if r == nil {
@@ -111,7 +111,7 @@ func (o *oracle) checkPods() {
 			Retreating: state.Phase == rollout.Aborting || o.back[app] || o.u.chaos.clock,
 			Lag:        o.u.chaos.lag, Clock: o.u.chaos.clock, Broken: o.u.chaos.spoils,
 			Lost:      state.Phase == rollout.Aborting && o.u.isLost(state),
-			Overtaken: o.over[app] || o.stale[app] || o.u.isByHand(o.u.kube.Deployments[w]), // then pods of a third version may exist
+			Overtaken: o.over[app] || o.stale[app] || o.u.isByHand(o.u.kube.Deployments[w]), // pods of a third version may exist
 		})
 		if trouble != "" {
 			o.u.fail("%s", trouble)
@@ -119,7 +119,7 @@ func (o *oracle) checkPods() {
 	}
 }
 
-// quiet ends the exceptions for each workload that has its guaranteed number of pods again.
+// quiet ends the guarantee's exceptions for each workload that again has the guaranteed number of pods.
 func (o *oracle) quiet() {
 	for _, w := range o.u.workloads() {
 		if g := o.guard(w); o.serving(w) >= g.Floor {
@@ -172,7 +172,7 @@ func (o *oracle) checkState(by, from, to string) {
 	}
 }
 
-// servesWell notes which workloads of a healthy app have enough ready pods. For these workloads, the guarantees apply from now on.
+// servesWell notes which workloads of a healthy app have enough ready pods. From now on, checkPods checks these workloads.
 func (o *oracle) servesWell(app string, now rollout.State) {
 	for _, w := range o.u.workloads() {
 		if o.appOf(w) != app || now.Stable == nil || now.StableHash(w) == "" {
@@ -215,7 +215,7 @@ func (o *oracle) read(commit string) map[string]rollout.State {
 	return states
 }
 
-// checkTransition checks that a new record moves a release at most one step forward, never back. After a full promotion, it may skip steps.
+// checkTransition checks that a new record moves a release at most one step forward, never back. A full promotion may skip steps.
 func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 	if o.u.chaos.hooks {
 		o.checkHooks(app, was, is)
@@ -224,7 +224,7 @@ func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 		return
 	}
 	if was.Phase == rollout.Aborting && is.Release.Since.Equal(rollout.Second(by.visits)) {
-		return // the rollback may be of an earlier try that began in the same second
+		return // the rollback may belong to an earlier attempt that began in the same second
 	}
 	for _, p := range is.Progress {
 		before, ok := was.ProgressOf(p.Workload)

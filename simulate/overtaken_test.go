@@ -43,7 +43,7 @@ func TestARetreatOvertakesAPush(t *testing.T) {
 		}
 	}
 	look := func() {
-		for range 3 { // each app is reconciled one turn after its render
+		for range 3 { // the reconciler needs one turn to render an app, and one turn to reconcile the app
 			turn(reconciler.PumpIn)
 			turn(reconciler.PumpApps)
 		}

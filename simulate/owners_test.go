@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// others has the data of ConfigMaps that another field manager applied, by object. If only one of several managers drops a field, the API
-// server keeps the field. Therefore, cluster.Client removes such a field from the other managers too.
+// others has the data of ConfigMaps that another field manager applied, by object. If one of several managers drops a field, the
+// API server keeps the field for the other managers. Therefore, cluster.Client removes the field from the other managers, too.
 type others map[rollout.Ref]map[string]string
 
-// applied removes other managers' fields that left Git or have another value in Git. It is called before a ConfigMap is applied.
+// applied removes other managers' fields that are no longer in Git or have another value in Git. It runs before the apply of a ConfigMap.
 func (m others) applied(live *object, o rollout.Object) {
 	if live == nil {
 		delete(m, o.Ref())
@@ -53,7 +53,7 @@ func (u *universe) coOwn() {
 	u.note("FIELDS of %s: another manager owns %v", ref.Name, u.others[ref])
 }
 
-// checkFields checks that fields of a ConfigMap that left Git are removed, and that other managers' fields that were never in Git stay.
+// checkFields checks that a field of a ConfigMap is removed if it left Git. Other managers' fields stay if they were never in Git.
 func (p *promises) checkFields(app string, o rollout.Object) {
 	ref := o.Ref()
 	live, git := p.u.others.data(p.u.cluster, ref), o.Map("data")
@@ -65,7 +65,7 @@ func (p *promises) checkFields(app string, o rollout.Object) {
 	}
 }
 
-// sharing is a mutation that keeps a field that left Git if another field manager has applied the field.
+// sharing is a mutation that keeps a field that left Git if another field manager has also applied this field.
 func sharing(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	before := others{}
 	for ref, fields := range p.u.others {
@@ -76,7 +76,7 @@ func sharing(ctx context.Context, p starting, app string, objects []rollout.Obje
 	return err
 }
 
-// data returns the fields of the app's ConfigMap. The field "extra" exists only if the number config is even.
+// data returns the fields of the app's ConfigMap. The field "extra" exists only if a.config is even.
 func (a appSource) data() map[string]any {
 	data := map[string]any{"n": strconv.Itoa(a.config)}
 	if a.config%2 == 0 {
@@ -119,6 +119,6 @@ func (v *View) learn(o rollout.Object, digest string) {
 	if d.Observed != d.Generation {
 		live.Synced, live.Complete = false, false
 	}
-	all[w] = live // the revisions stay as they were: known seeds depend on this
+	all[w] = live // without a change of the revisions, on which the known seeds depend
 	v.observed.Workloads = all
 }

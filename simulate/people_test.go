@@ -16,7 +16,7 @@ func (u *universe) actor(name string) *actor {
 	return a
 }
 
-// people makes users push, promote, revert or make mistakes.
+// people makes a user push, promote, revert or make a mistake.
 func (u *universe) people() {
 	i := u.rng.IntN(len(u.head().apps))
 	if u.chaos.humans && u.rng.IntN(2) == 0 {
@@ -82,7 +82,7 @@ func (u *universe) people() {
 	}
 }
 
-// pushOrRevert pushes a new version of all workloads of an app, or an earlier version.
+// pushOrRevert pushes a new version, or an earlier version, of all workloads of an app.
 func (u *universe) pushOrRevert(i int) {
 	a := u.head().apps[i]
 	u.played["push or revert while "+string(u.oracle.states[a.name].Phase)]++
@@ -138,7 +138,7 @@ func otherSteps(rng *rand.Rand, c chaos, w *workloadSource) {
 	}
 }
 
-// merge merges an app's proposal unchanged, if there is one.
+// merge merges an app's proposal unchanged, if the app has a proposal.
 func (u *universe) merge(branch string, i int) {
 	if id := u.git.Head(branch); id != "" {
 		if p := u.proposalIn(id, branch, u.head().apps[i].name); p != nil {
@@ -272,7 +272,7 @@ func (u *universe) start() {
 	u.fail("the first deployment does not end: %s", u.where())
 }
 
-// letGo removes other controllers from the objects that they own. Before, each app with such an object must be held for this reason.
+// letGo removes the foreign owners of objects. Before, it checks that each app with such an object is held for this reason.
 func (u *universe) letGo() {
 	if len(u.cluster.foreign) == 0 {
 		return
@@ -320,7 +320,7 @@ func (u *universe) where() string {
 	return text
 }
 
-// settle repairs everything, and checks the end: the version in Git serves, no Service is pinned, and nothing changes any more.
+// settle repairs all faults, and checks the end: the version in Git serves, no Service is pinned, and no process writes any more.
 func (u *universe) settle() {
 	if u.failure != "" {
 		return
@@ -328,7 +328,7 @@ func (u *universe) settle() {
 	u.note("SETTLE")
 	u.calm, u.away = true, time.Time{}
 	if u.chaos.sets != nil {
-		u.changed("the API server answers") // otherwise, refused writes would wait for their next try
+		u.changed("the API server answers") // wakes processes that would wait before they repeat refused writes
 	}
 	for _, a := range u.procs {
 		for a.running {
@@ -392,7 +392,7 @@ func (u *universe) document(all []workloadSource) {
 	}
 }
 
-// leaveAlone runs the world without users and faults until nothing is due. Then three more days must change nothing, nor may new processes.
+// leaveAlone runs the world without users and faults until no event is due. In the next three days, no process may change anything.
 func (u *universe) leaveAlone() {
 	u.note("NOBODY does anything")
 	faults := u.chaos
@@ -440,10 +440,10 @@ func (u *universe) nextDue() time.Time {
 	return due
 }
 
-// strides are the lengths of time by which the clock advances while a world settles and nothing is due.
+// strides are the durations by which the clock advances while a world settles and no event is due.
 var strides = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute}
 
-// stride advances the clock to the next event or, if nothing is due, by the entry of strides for round i.
+// stride advances the clock to the next event or, if no event is due, by the entry of strides for round i.
 func (u *universe) stride(i int) {
 	if due := u.nextDue(); due.After(u.kube.Now) {
 		u.kube.Now = due
@@ -512,7 +512,7 @@ func hasObject(r *rollout.Render, ref rollout.Ref) bool {
 	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
 }
 
-// checkProposals checks, at rest, that each proposal merges into main without conflicts and changes at least one file.
+// checkProposals checks, when no event is due, that each proposal merges into main without conflicts and changes at least one file.
 func (u *universe) checkProposals() {
 	for _, prefix := range rollout.ProposalBranches(testCluster, "") {
 		for _, branch := range u.git.Branches(prefix) {
@@ -534,7 +534,7 @@ func (u *universe) checkEnd() {
 		}
 	}
 	for ref, pin := range u.kube.Pins {
-		// If a record was deleted, no app knows the objects that left Git since then.
+		// If a record was deleted, no record lists the objects that left Git since then.
 		o := u.cluster.objects[ref]
 		isLeft := o != nil && !u.listed(ref) && (u.promises.isLeft(ref, o.app) || u.removed[o.app])
 		if pin != "" && !isLeft && (u.listed(ref) || !u.chaos.meddling) {
@@ -558,7 +558,7 @@ func (u *universe) startAnew() {
 	u.restForDays("for a new process")
 }
 
-// commitAgain acts as a user after a rewrite of main. It commits the files of lost stable commits again, and later the files that main had.
+// commitAgain acts as a user after a rewrite of main. It commits the files of lost stable commits again, and then main's own files.
 func (u *universe) commitAgain() {
 	if !u.hasLost() {
 		return
@@ -583,7 +583,7 @@ func (u *universe) commitAgain() {
 	for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) {
 		isIt := func(a appSource) bool { return a.name == name }
 		if s := u.oracle.states[name]; u.isLost(s) && !slices.ContainsFunc(want.apps, isIt) {
-			u.note("REMOVE %s", name) // the message of the held app advises this, if no commit lists the app again
+			u.note("REMOVE %s", name) // the held app's message suggests this command if no commit lists the app again
 			u.removed[name] = true
 			u.editState("Ann", "remove "+name, map[string][]byte{rollout.StatePath(name): nil})
 		}
@@ -607,7 +607,7 @@ func (u *universe) isLost(s rollout.State) bool {
 	return len(named) > 0
 }
 
-// restForDays advances the clock by three days, with a pass each day, and checks that nothing is written.
+// restForDays advances the clock by three days, with a pass each day, and checks that no process writes.
 func (u *universe) restForDays(when string) {
 	moves, writes := u.moves, u.cluster.writes
 	for range 3 {

@@ -11,8 +11,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler. Before each effect, it waits until the scheduler gives the outcome. Of the threads of all
-// processes, only one runs at a time, so that the scheduler determines the order of all effects.
+// Process is one reconciler. Before each effect, it waits until the scheduler gives the outcome. Only one
+// thread of all processes runs at a time, so that the scheduler determines the order of all effects.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string
@@ -21,11 +21,11 @@ type Process struct {
 
 	now     func() time.Time // the process's clock since the last Begin
 	read    time.Time        // the last result of now
-	running bool             // there is a thread, which waits at an effect
+	running bool             // the process has a thread, which waits before an effect
 	next    Effect           // the effect at which the current thread waits
-	err     error            // the error of a thread that ended in the last step, else nil
+	err     error            // the error of the thread that ended in the last step; nil if no thread ended
 	dead    bool
-	threads []*thread // the threads, which all wait, in the order of their start
+	threads []*thread // all waiting threads, in the order of their start
 	current *thread   // the thread that runs, or that Resume continues
 }
 
@@ -86,7 +86,7 @@ func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
 }
 
-// clock returns a clock that shows the given time now, and then advances with the cluster's clock.
+// clock returns a clock that starts at the given time, and advances with the cluster's clock.
 func (p *Process) clock(now time.Time) func() time.Time {
 	k, ahead := p.View.cluster.Kube, now.Sub(p.View.cluster.Kube.Now)
 	return func() time.Time { p.read = k.Now.Add(ahead); return p.read }

@@ -12,25 +12,25 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// promises checks the laws of a release, independently of the oracle. It reads only public facts: pushes, records, and the pods, Services
-// and routes of the cluster. It calls none of the code that decides.
+// promises checks the laws of a release, independently of the oracle and of the code that decides. It reads only public facts: pushes,
+// records, and the cluster's pods, Services and routes.
 //
-// Some steps end only with a promotion by a user. Such a step is called a gate here, and the promotion a key of the gate. A record may
-// advance only as far as the keys of its try allow. Pods and requests of the new version may not exceed the recorded step.
+// Some steps end only with a promotion by a user. This file calls such a step a gate, the promotion a key, and a release attempt a try. A
+// record may advance only as far as the keys of its try allow. Pods and requests of the new version may not exceed the recorded step.
 type promises struct {
 	u        *universe
 	tries    map[string]*try                 // the current try of each app, by the app's first name
-	keys     map[string][]*rollout.Promotion // promotion files that users have pushed, by app, oldest first
+	keys     map[string][]*rollout.Promotion // users' promotion files, by app, oldest first
 	line     map[string][]rollout.Hash       // stable versions, by app, oldest first; the last version is stable now
 	rejected map[string]bool                 // rejected versions, by app and version
 	served   map[rollout.Workload]served
 	ready    map[string]bool               // versions that have had a ready pod, by workload and version
-	whole    map[string]bool               // versions that once had as many ready pods as maxUnavailable requires, by workload and version
+	whole    map[string]bool               // versions that once had the ready pods that maxUnavailable requires, by workload and version
 	recent   map[string]string             // main's commit at the last record of an app
-	sizes    map[rollout.Workload]int      // replicas of each workload when the world was last at rest
-	unsure   map[rollout.Workload]bool     // workloads whose replicas or steps have changed since the world was last at rest
+	sizes    map[rollout.Workload]int      // replicas of each workload the last time no event was due
+	unsure   map[rollout.Workload]bool     // workloads with replicas or steps changed since then
 	void     map[*rollout.Promotion]bool   // promotion files for a version that was already stable
-	passed   map[string]bool               // workloads that have passed all steps while they had pods, by try and workload
+	passed   map[string]bool               // workloads that have passed all steps while they had pods, by release attempt and workload
 	left     map[string]bool               // apps that left Git, and whose new name is unknown
 	bad      []strategies.Measured         // unsuccessful measurements
 	glass    map[string]rollout.BreakGlass // users' requests to abort a release in the cluster (break glass), by their text
@@ -44,19 +44,19 @@ const (
 	lawGates   law = "gates"        // a step that waits for a promotion ends only with a promotion
 	lawEdited  law = "edited steps" // an edit of the list of steps ends no step that waits for a promotion
 	lawSteps   law = "steps"        // a workload with pods goes through the steps of its document, even if the document is new
-	lawNothing law = "zero"         // a workload without pods runs no experiment, and passes no gate without a key
+	lawNothing law = "zero"         // a workload without pods runs no experiment, and ends no step that waits for a promotion
 	lawStable  law = "stable"       // a version becomes stable only after its pods were ready
 	lawBroken  law = "broken"       // no release advances while main's head is unreadable
 	lawFrozen  law = "frozen"       // no release starts or advances during a freeze
 	lawSeen    law = "seen"         // no release advances while the cluster cannot be watched
 	lawFix     law = "fix"          // a release whose new pods are all ready replaces old pods that are not ready
 	lawApart   law = "apart"        // if the kind of one app cannot be watched, other apps continue
-	lawBackOff law = "back off"     // after repeated failures, the next try is not immediate
+	lawBackOff law = "back off"     // after repeated failures, the next attempt is not immediate
 	lawQuiet   law = "quiet"        // a workload is not written if only its status texts would change
 	lawShare   law = "share"        // pods and requests of the new version do not exceed the step's share
 	lawForward law = "forward"      // users get an older version only after a user's decision, or after a rejection
 	lawOwner   law = "owner"        // each field follows its owner: replicas follow Git or, if Git does not set them, the scaler
-	lawGone    law = "gone"         // objects are deleted if they left Git or belong to a finished release
+	lawGone    law = "gone"         // an object is deleted if it left Git or belongs to a finished release
 	lawTick    law = "tick"         // each new record is a transition, and not only a change of texts
 	lawWedged  law = "wedged"       // if no timer is left, an app that is not healthy has a reason on record
 	lawOrphan  law = "orphan"       // a rollback takes effect even if the Rollout document was removed
@@ -64,7 +64,7 @@ const (
 	lawName    law = "name"         // a renamed app keeps its record
 	lawOld     law = "old"          // a StatefulSet has only old pods if only the old version is requested
 	lawOrder   law = "order"        // a release of a DaemonSet takes the nodes in the documented order
-	lawGlass   law = "glass"        // an abort by break glass is of the release and the attempt that the user named
+	lawGlass   law = "glass"        // an abort by break glass concerns the release and the attempt that the user named
 	lawOver    law = "over"         // measurements belong to one release, and end with this release
 )
 
@@ -86,18 +86,18 @@ type try struct {
 	since time.Time
 	back  bool // the release returns to an earlier stable version, and so takes no steps
 	walks map[rollout.Workload]*walk
-	low   map[rollout.Workload]int // the fewest pods of a workload since the try began; none after a scale to 0
+	low   map[rollout.Workload]int // the fewest pods of a workload since the attempt began; no entry after a scale to 0
 	nodes map[rollout.Workload]*nodesOf
 	kept  map[rollout.Workload]int // the most new pods that earlier lists of steps allowed
 }
 
-// walk says how far the keys of a try allow one workload to advance. at[i] is the earliest time at which step i may start.
+// walk has the steps to which the promotions of a release attempt allow one workload to advance. Step i may start at at[i] or later.
 type walk struct {
 	legs   []leg
 	at     []time.Time
 	edited bool
-	done   bool // the workload has passed all steps, so that later edits of the steps do not matter
-	empty  bool // the workload had no pods when it passed a gate without a key
+	done   bool // the workload has passed all steps; later edits of the steps have no effect
+	empty  bool // the workload had no pods when it passed a gate without a promotion
 }
 
 // leg is one step of a Rollout document.
@@ -105,7 +105,7 @@ type leg struct {
 	text, name string
 	weight     int             // percentage of the requests, or of the pods
 	pods       func(n int) int // returns the most new pods among n pods
-	people     bool            // the step is a gate: it ends with a promotion
+	people     bool            // the step is a gate: only a promotion ends the step
 	after      time.Duration   // if people is not set, the step ends after this time
 }
 
@@ -149,7 +149,7 @@ func (a *appSource) index(w rollout.Workload) int {
 	return slices.IndexFunc(a.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone })
 }
 
-// onRecord returns the record of a workload's app, and the workload's source at the recorded commit, nil if it has no Rollout document.
+// onRecord returns the record of a workload's app, and the workload's source at the recorded commit. Without a document, the source is nil.
 func (p *promises) onRecord(w rollout.Workload) (rollout.State, *workloadSource) {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	return s, p.u.appIn(s.Source, s.App).find(w)
@@ -239,7 +239,7 @@ func most(legs []leg, step, n int) (pods, requests int) {
 	return pods, requests
 }
 
-// asked notes the promotion files that users have pushed, and which workloads users have rolled back.
+// asked notes which promotion files users have pushed, and which workloads users have rolled back.
 func (p *promises) asked() {
 	head := p.u.git.Head(testBranch)
 	for _, a := range p.u.sources[head].apps {
@@ -268,7 +268,7 @@ func number(version string) int {
 	return n
 }
 
-// recorded checks a new record of an app. The parameter by is the process that wrote it, nil for a user.
+// recorded checks a new record of an app. The parameter by is the process that wrote the record, nil for a user.
 func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	id := p.u.ids[app]
 	if is.Source == "" && !p.u.chaos.meddling {
@@ -308,8 +308,8 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkGlass(app, was, is)
 }
 
-// checkName checks the record of an app that is missing in Git. If another app without a record has its Deployment at the commit that the
-// process saw, the app was renamed. Then the record should have moved to the new name.
+// checkName checks the record of an app that is missing in Git. If the process saw the app's Deployment in another
+// app without a record, the app was renamed, and the record should have moved to the new name.
 func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	if p.left[app] = false; by == nil || is.Held == nil {
 		return
@@ -321,7 +321,7 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	}
 	heir := p.u.appIn(by.Clone.main, app)
 	if heir == nil || p.u.chaos.pumps || p.u.oracle.states[heir.name].Source != "" {
-		return // with several pumps at a time, the decision may be from another commit
+		return // if pumps run at the same time, the decision may be from another commit
 	}
 	for _, ref := range is.Inventory {
 		if w, isDeployment := p.u.kube.WorkloadOf(ref); isDeployment && heir.index(w) >= 0 && !heir.broken {
@@ -330,8 +330,8 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	}
 }
 
-// follow notes the start and the end of tries, and reports whether a try starts. While the new folder of a renamed app is unreadable, the
-// new name has an empty record beside the old name's record. An empty record ends no try.
+// follow notes the start and the end of release attempts, and reports whether an attempt starts. While the new folder of a
+// renamed app is unreadable, the new name has an empty record beside the old name's record. An empty record ends no attempt.
 func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	if is.Release == nil && is.Stable == nil && len(is.Inventory) == 0 {
 		return false
@@ -356,8 +356,8 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	return true
 }
 
-// checkSteps checks the start of a try: each workload with a Rollout document, pods and another version must go through steps. Exempt are
-// workloads that the stable version lacks. An unfinished first deployment is exempt too: there is no stable version to protect.
+// checkSteps checks the start of a release attempt: each workload with a Rollout document, pods and another version must go through
+// steps. It ignores workloads that the stable version lacks, and an unfinished first deployment, which has no stable version to protect.
 func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 	full := slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return k.OpensAll(is.Release.Hash) })
 	if full || is.Stable == nil || p.u.chaos.meddling {
@@ -394,7 +394,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	for same < min(len(legs), len(k.legs)) && legs[same].text == k.legs[same].text {
 		same++
 	}
-	if same < max(len(legs), len(k.legs)) { // in an edited list, the steps from the first difference on are walked again
+	if same < max(len(legs), len(k.legs)) { // after an edit of the list, the walk repeats the steps from the first difference on
 		k.at, k.edited = k.at[:min(len(k.at), same+1)], true
 	}
 	if k.legs = legs; k.done {
@@ -405,7 +405,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	if d := p.u.kube.Deployments[pr.Workload]; source.isOnNodes() && d != nil && t.nodes[pr.Workload] != nil {
 		t.taken(d, legs, now)
 	}
-	if now <= reach { // the next call continues from this step
+	if now <= reach { // the next call continues at the recorded step
 		k.at, k.done = k.at[:now+1], now == len(legs)
 		if pr.Entered.After(k.at[now]) {
 			k.at[now] = pr.Entered
@@ -414,7 +414,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	return reach
 }
 
-// walkOn passes all steps that keys and time allow to pass by now, and returns the first step that is left.
+// walkOn advances a walk past all steps that promotions or elapsed time have ended. It returns the first step that has not ended.
 func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	for i := len(k.at) - 1; i < len(k.legs); i++ {
 		opened, ok := p.opens(id, t, w, k.legs, i, k.at[i])
@@ -426,7 +426,7 @@ func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	return len(k.at) - 1
 }
 
-// opens returns the time at which a try may leave step i, after it entered the step at the given time. It returns false if it may not yet.
+// opens returns when a release attempt may leave step i, which it entered at the given time. It returns false before this time.
 func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i int, entered time.Time) (time.Time, bool) {
 	l := legs[i]
 	if t.back || !l.people && (l.after == 0 || p.u.chaos.clock) {
@@ -439,12 +439,12 @@ func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i in
 	return over, l.after > 0 && !p.u.kube.Now.Before(over)
 }
 
-// isMeant reports whether a promotion is for this try. A promotion without the field since is for each try of its version.
+// isMeant reports whether a promotion is for this attempt. A promotion without the field since is for each attempt of its version.
 func (t *try) isMeant(k *rollout.Promotion) bool {
 	return k.Release == t.hash && k.Decision == rollout.Promote && (k.Since.IsZero() || k.Since.Equal(t.since))
 }
 
-// keyOpens reports whether a promotion lets a workload leave step i. Step numbers in promotions begin at 1, in the first file format at 0.
+// keyOpens reports whether a promotion lets a workload leave step i. Promotions count steps from 1; the first file format counts from 0.
 func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool {
 	through := k.Through
 	if k.Workloads != nil {
@@ -473,7 +473,7 @@ func at(w *workloadSource, legs []leg, pr rollout.Progress) int {
 	}
 }
 
-// checkGates checks that no workload's recorded step is further than the keys of its try allow.
+// checkGates checks that no workload's recorded step is further than the promotions of the release attempt allow.
 func (p *promises) checkGates(app string, is rollout.State) {
 	id := p.u.ids[app]
 	t := p.tries[id]
@@ -496,7 +496,7 @@ func (p *promises) checkGates(app string, is rollout.State) {
 			k := t.walks[pr.Workload]
 			if k.empty = k.empty || live == nil || live.Replicas == 0 || w.replicas != nil && *w.replicas == 0; k.empty && len(is.Progress) > 1 &&
 				!slices.ContainsFunc(w.legs()[reach:now], func(l leg) bool { return l.people }) {
-				k.done = now == len(w.legs()) // a workload without pods advances with the others, but passes no gate
+				k.done = now == len(w.legs()) // a workload without pods advances with the others, but ends no step that needs a promotion
 				continue
 			}
 			switch {
@@ -510,7 +510,7 @@ func (p *promises) checkGates(app string, is rollout.State) {
 	}
 }
 
-// checkEnd checks that all workloads had passed the gates of their try before the version became stable, even if a Deployment was renamed.
+// checkEnd checks that all workloads had ended their steps before the version became stable, even if a Deployment was renamed.
 func (p *promises) checkEnd(id, app string, was, is rollout.State) {
 	t := p.tries[id]
 	if t == nil || is.Stable == nil || was.Stable == nil || is.Stable.Hash != t.hash || is.Release != nil || p.u.chaos.meddling {
@@ -574,7 +574,7 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 		case none && (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0):
 			passed = true // a workload without pods has nothing left to wait for
 		case p.ready[w.String()+s.version]:
-			return // one workload of the release that had a ready pod is enough
+			return // one workload with a ready pod is enough
 		case none:
 			empty = append(empty, w)
 		default:
@@ -604,8 +604,8 @@ func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// wasStable reports whether a version was stable before the app's newest record, under any name of the app. A return to such a version
-// takes no steps.
+// wasStable reports whether a version was stable before the app's newest record, under any name of the app. A return
+// to such a version has no steps.
 func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	own := p.u.oracle.records[app]
 	for name, records := range p.u.oracle.records {
@@ -618,8 +618,8 @@ func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	return false
 }
 
-// hadPassed reports whether a workload passed all steps of this try while it had pods, or had no steps at some time during the try. Later
-// edits of steps or replicas do not matter.
+// hadPassed reports whether a workload passed all steps of this release attempt while it had pods, or had no steps at
+// some time during the attempt. Later edits of steps or replicas have no effect.
 func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bool {
 	if s.Release == nil || p.passed[tryID(s)+w.String()] {
 		return s.Release != nil
@@ -636,7 +636,7 @@ func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bo
 	return false
 }
 
-// checkBroken checks that no release advances while main's head is known to be unreadable, and that no record names an invalid commit.
+// checkBroken checks that no release advances while the process knows that main's head is unreadable. No record may name an invalid commit.
 func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	if a := p.u.appIn(is.Source, app); a != nil && a.broken && len(was.Inventory) > 0 && !p.u.chaos.meddling {
 		p.fail(lawBroken, "%s follows %s, which cannot be followed", app, is.Source)
@@ -655,7 +655,7 @@ func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkFrozen checks that no release starts or advances while the process knows that there is a freeze.
+// checkFrozen checks that no release starts or advances while the process knows of a freeze.
 func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	if by == nil || by.seen != by.Clone.main || !p.u.sources[by.seen].isFrozen || is.Phase == rollout.Aborting {
 		return
@@ -674,8 +674,8 @@ func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkSeen checks that a process neither advances nor ends a release while it knows that its watches are broken. A watch that breaks after
-// the start of the pass is exempt.
+// checkSeen checks that a process neither advances nor ends a release while it knows that its watches are broken. It
+// ignores a watch that breaks after the start of the pass.
 func (p *promises) checkSeen(by *actor, app string, was, is rollout.State) {
 	if by == nil || p.u.chaos.pumps || !by.blind || by.View.Unseen == "" || was.Release == nil {
 		return
@@ -781,8 +781,8 @@ func (p *promises) isUnreadable(app string) bool {
 	return a == nil || a.broken || p.u.sources[head].slip == slipConfig
 }
 
-// isUnderWay reports whether a process has a timer that fires within minReadySeconds, or within the time that proxies need for a route.
-// Until then, surplus pods stay after an edit of steps or replicas.
+// isUnderWay reports whether a process has a timer that ends within minReadySeconds, or within the time that proxies
+// need for a route. Until the timer ends, surplus pods stay after an edit of steps or replicas.
 func (p *promises) isUnderWay(source *workloadSource) bool {
 	within := time.Duration(source.minReady) * time.Second
 	if source.isRouted() {
@@ -795,7 +795,7 @@ func (p *promises) isUnderWay(source *workloadSource) bool {
 	})
 }
 
-// requests returns how many of 100 requests, which match no route, reach a version through Services that select only this version.
+// requests returns how many of 100 requests without a matching route reach a version through Services that select only this version.
 func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash string) (n int) {
 	for service, weight := range p.shares(w, source) {
 		if p.u.kube.Pins[rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: service}] == podHash {
@@ -809,7 +809,7 @@ func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash 
 // requests go to pods that are replaced in place.
 func (w workloadSource) isShared() bool { return w.isRouted() && w.policy != "" }
 
-// isOpen reports whether the users' Service selects all pods, although ready pods of another version remain.
+// isOpen reports whether the users' Service selects pods of all versions, although ready pods of another version remain.
 func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kube.ReplicaSet) bool {
 	d := p.u.kube.Deployments[w]
 	isNews := func(pod *kube.Pod) bool { // the pod became ready after a process last observed the cluster
@@ -822,7 +822,7 @@ func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kub
 		d.Template == fresh.Template && slices.ContainsFunc(d.Sets, isOther)
 }
 
-// shares returns how many of 100 requests each of the Services for users gets. It returns nil if no strategy moves a Service.
+// shares returns how many of 100 requests each Service for users gets. It returns nil if no strategy changes Services.
 func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string]int {
 	switch {
 	case source.blueGreen != nil:
@@ -849,7 +849,7 @@ func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string
 func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 	var versions []string
 	shares := p.shares(w, source)
-	if shares == nil && len(source.services) > 0 { // no strategy moves the Service any more, but a pin may be left
+	if shares == nil && len(source.services) > 0 { // no strategy changes the Service now, but its selector may still have a pod hash
 		shares = map[string]int{source.services[0]: 100}
 	}
 	for _, rs := range p.u.kube.Deployments[w].Sets {
@@ -878,7 +878,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 		return
 	}
 	if _, moves := s.ProgressOf(w); moves && s.Release != nil && p.u.kube.Deployments[w].Replicas > 0 && was.version != source.version {
-		for _, pr := range s.Progress { // the others advanced while this workload had no pods, and an app rolls back as a whole
+		for _, pr := range s.Progress { // other workloads advanced while this workload had no pods, and an app rolls back all workloads
 			if other := p.u.appIn(s.Source, s.App).find(pr.Workload); other != nil && p.served[pr.Workload].version == other.version {
 				delete(p.served, pr.Workload)
 			}
@@ -902,7 +902,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 }
 
-// allOn returns the version of each workload for which all users have the recorded release. All workloads of a release must qualify.
+// allOn returns the version of each workload with all users on the recorded release. It omits a release until all its workloads qualify.
 func (p *promises) allOn() map[rollout.Workload]string {
 	all := map[rollout.Workload]string{}
 	for _, w := range p.u.workloads() {
@@ -926,7 +926,7 @@ func (p *promises) allOn() map[rollout.Workload]string {
 	return all
 }
 
-// isJudged reports whether a version is still measured after its switch. A bad result may still roll the version back.
+// isJudged reports whether the analysis after the switch still measures a version. A bad result may still roll the version back.
 func (w *workloadSource) isJudged(pr rollout.Progress) bool {
 	return w.blueGreen["postPromotionAnalysis"] != nil && pr.Step < pr.Of && !strings.HasPrefix(pr.Name, "keep ")
 }
@@ -956,7 +956,7 @@ func (p *promises) allServe(d *kube.Deployment, source *workloadSource) bool {
 	return serving == d.Replicas
 }
 
-// looked notes the versions that all users had both at the start and at the end of a process's pass.
+// looked notes the versions that all users had at the start and also at the end of a process's pass.
 func (p *promises) looked(a *actor) {
 	if a.err != nil || a.View.Stale || a.dead || p.u.chaos.meddling || len(p.u.procs) > 1 {
 		return
@@ -970,7 +970,7 @@ func (p *promises) looked(a *actor) {
 	p.asked() // the newest push may already request a rollback
 }
 
-// awaits reports whether users of any workload of a release still have another version. Then the whole app can still roll back.
+// awaits reports whether users of any workload of a release still have another version. The whole app can then still roll back.
 func (p *promises) awaits(s rollout.State) bool {
 	return slices.ContainsFunc(progressOf(s), func(pr rollout.Progress) bool {
 		source, d := p.u.appIn(s.Source, s.App).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
@@ -979,8 +979,8 @@ func (p *promises) awaits(s rollout.State) bool {
 	})
 }
 
-// progressOf returns the recorded progress of a release's workloads. During a promotion, it adds changed workloads without recorded steps:
-// for example, workloads with their first document, or of a release that overtook a rollback.
+// progressOf returns the recorded progress of a release's workloads. During a promotion, it adds changed workloads
+// without recorded steps, such as workloads with their first document.
 func progressOf(s rollout.State) []rollout.Progress {
 	all := slices.Clone(s.Progress)
 	if s.Phase == rollout.Promoting {
@@ -993,7 +993,7 @@ func progressOf(s rollout.State) []rollout.Progress {
 	return all
 }
 
-// atRest checks the laws that hold only while nothing else is due at this moment.
+// atRest checks the laws that hold only while no event is due.
 func (p *promises) atRest() {
 	if due := p.u.kube.NextDue(); due.After(p.u.kube.Now) || p.u.chaos.meddling {
 		return
@@ -1019,7 +1019,7 @@ func (p *promises) atRest() {
 	p.checkMeasuring()
 }
 
-// checkByHand checks that a Deployment's image that was set by hand does not stay, unless the app is held.
+// checkByHand checks that gitrollout replaces an image that was set by hand, unless the app is held.
 func (p *promises) checkByHand(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	if s.Held == nil && source != nil && kube.VersionOf(p.u.kube.Deployments[w].Template) == byHand {
@@ -1040,7 +1040,7 @@ func (p *promises) checkTried(w rollout.Workload) {
 	}
 }
 
-// checkOwner checks that a workload has the replicas that their owner has set: Git or, if Git does not set them, a scaler.
+// checkOwner checks that a workload has the replicas in Git or, if Git does not set replicas, the replicas that a scaler set.
 func (p *promises) checkOwner(w rollout.Workload) {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	source, head := p.u.appIn(s.Source, s.App), p.u.appIn(p.u.git.Head(testBranch), s.App)
@@ -1068,8 +1068,8 @@ func (p *promises) checkOwner(w rollout.Workload) {
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }
 
-// isLeftEmpty reports whether a folder was renamed while it had no objects, and is still unreadable. The new name's record then has no
-// objects. The old name's record still has the Deployment, and says that gitrollout does not change it.
+// isLeftEmpty reports whether a folder was renamed while it had no objects, and is still unreadable. The new name's
+// record then has no objects. The old name's record still has the Deployment, which gitrollout does not change.
 func (p *promises) isLeftEmpty(w rollout.Workload) bool {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	source, head := p.u.appIn(s.Source, s.App), p.u.appIn(p.u.git.Head(testBranch), s.App)
@@ -1077,14 +1077,14 @@ func (p *promises) isLeftEmpty(w rollout.Workload) bool {
 	return isOfNothing && head.broken && p.isLeft(w.Ref(), "")
 }
 
-// isLeft reports whether an object belongs to an app that left Git, and whose new name is unknown.
+// isLeft reports whether an object belongs to an app that left Git without a known new name.
 func (p *promises) isLeft(ref rollout.Ref, app string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(p.u.oracle.states)), func(s rollout.State) bool {
 		return p.left[s.App] && s.Held != nil && (s.App == app || slices.Contains(s.Inventory, ref))
 	})
 }
 
-// checkGone checks, at rest, that the cluster has no object that is missing in Git, except objects that gitrollout must not touch.
+// checkGone checks, when no event is due, that the cluster has only objects in Git, and objects that gitrollout must not touch.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
 		if p.isLeft(ref, o.app) || p.u.removed[o.app] {
@@ -1100,7 +1100,7 @@ func (p *promises) checkGone() {
 	}
 }
 
-// checkWedged checks, when no timer is left, that each unfinished app has a recorded reason, and that no release with ready new pods waits.
+// checkWedged checks, when no timer is left, that each unfinished app has a recorded reason. No release with ready new pods may wait.
 func (p *promises) checkWedged() {
 	for _, a := range p.u.head().apps {
 		s := p.u.oracle.states[a.name]
@@ -1149,7 +1149,7 @@ func (p *promises) checkWayOut(a *appSource) {
 	}
 }
 
-// wayOut returns the law that a release breaks if it does not roll back.
+// wayOut returns the law that a release violates if it does not roll back.
 func (p *promises) wayOut(s rollout.State) law {
 	head := p.u.appIn(p.u.git.Head(testBranch), s.App)
 	if slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { return head.find(pr.Workload) == nil }) {
@@ -1158,7 +1158,7 @@ func (p *promises) wayOut(s rollout.State) law {
 	return lawWayOut
 }
 
-// goesAlong reports whether a workload has no pods, and so no users, and no step without a key is ahead.
+// goesAlong reports whether a workload has no pods, and each later step that needs a promotion has its promotion.
 func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rollout.Hash, key *rollout.Promotion) bool {
 	d, legs := p.u.kube.Deployments[pr.Workload], w.legs()
 	shut := d == nil || d.Replicas != 0
@@ -1168,8 +1168,8 @@ func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rol
 	return !shut
 }
 
-// takenBack returns how a commit requests a rollback of an app's release, such as "aborted", or "". A release that all users have is not
-// superseded by a newer version. Pods with an image set by hand count as pods of the release until the edit is undone.
+// takenBack returns how a commit requests a rollback of an app's release, such as "aborted"; "" without a request. A newer version does
+// not supersede a release that all users have. Pods with an image set by hand count as the release's pods until the image is restored.
 func (p *promises) takenBack(app, commit string) string {
 	s, source := p.u.oracle.states[app], p.u.appIn(commit, app)
 	if source == nil || s.Release == nil {

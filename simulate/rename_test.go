@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moved returns edits that rename an app's folder. If content is not "", it becomes the app.yaml of the new folder.
+// moved returns edits that rename an app's folder. If content is not "", app.yaml in the new folder gets this content.
 func (p *story) moved(from, to, content string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name, is := range p.git.Files(p.head()) {
@@ -126,8 +126,8 @@ var extraMap = rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra
 
 const extraFile = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
 
-// TestRenamedAppKeepsTheJobsOfItsNewName renames an app and its Deployment. While the hook before the deployment runs, the Deployment gets
-// its old name back. The record must keep the hook's Job. After the Job, the ConfigMap that left Git is deleted.
+// TestRenamedAppKeepsTheJobsOfItsNewName renames an app and its Deployment. While the hook before the deployment runs, the Deployment
+// gets its old name back. The record must keep the hook's Job. After the Job's end, gitrollout deletes the ConfigMap that left Git.
 func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	p := atGates(t)
 	p.promoted()
@@ -156,8 +156,8 @@ func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	}
 }
 
-// TestRenamedAppPrunesBeforeTheNextLook renames an app just after a recorded object left Git. The object still belongs to the old name. It
-// must be pruned whether or not there is another fetch.
+// TestRenamedAppPrunesBeforeTheNextLook renames an app just after a recorded object left Git. The object still
+// belongs to the old name. gitrollout must prune the object, with or without another fetch.
 func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		p := atGates(t)
@@ -188,8 +188,8 @@ func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	}
 }
 
-// TestRestartWithoutAConfiguration reverts a release after a restart, while the configuration is unreadable. The app's permissions and its
-// objects' folder must come from the recorded commits, where the app may have another name.
+// TestRestartWithoutAConfiguration reverts a release after a restart, while the configuration is unreadable. The
+// app's permissions and folder must come from the recorded commits, where the app may have another name.
 func TestRestartWithoutAConfiguration(t *testing.T) {
 	for _, tc := range []string{"shop", "store", "shop, at a commit that has a slip"} {
 		t.Run(tc, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// shortcut is a renderer that computes the renders of random sources itself, so that a seed takes only milliseconds. Every tenth seed uses
-// the real renderer instead. TestShortcut compares the two.
+// shortcut is a renderer that computes the renders of random sources itself, so that a seed takes only milliseconds.
+// Every tenth seed uses the real renderer instead. TestShortcut compares the two renderers.
 type shortcut struct {
 	known map[string]appSource // sources by the path and the tree id of the app's folder
 	made  map[string]*rollout.Render
@@ -60,8 +60,8 @@ func (r *shortcut) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// specOf returns the spec of a workload's Rollout document. It uses the real renderer for documents with analyses or experiments, once
-// each.
+// specOf returns the spec of a workload's Rollout document. It parses each document with analyses or experiments once
+// with the real renderer.
 func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 	if !w.isMeasured() && !w.hasExperiments() {
 		return w.spec()

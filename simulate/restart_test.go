@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRestart restarts one of two apps by a command, and crashes the process after each second. The app's pods must be replaced one at a
-// time. The other app's pods stay, and nothing is recorded.
+// TestRestart restarts one of two apps by a command, and crashes the process after each second. The app's pods must
+// be replaced one at a time. The other app's pods stay, and the restart is not recorded in Git.
 func TestRestart(t *testing.T) {
 	p := newStory(t, twoApps("v1"))
 	p.start()

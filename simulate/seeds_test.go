@@ -28,7 +28,7 @@ type world struct {
 	chaos
 }
 
-// worlds are combinations of trouble. To replay a violation, run: go test ./simulate -run TestSeeds -world NAME -seed N
+// worlds are combinations of faults and users' actions. To replay a violation: go test ./simulate -run TestSeeds -world NAME -seed N
 var worlds = []world{
 	{"Calm", chaos{bad: true}},
 	{"Kills", chaos{kills: true, bad: true}},
@@ -84,31 +84,31 @@ var worlds = []world{
 // known has the runs that are known to break a law, with the reason. The tests skip these runs.
 var known = map[string]string{}
 
-// again has seeds that once failed and now pass, by world. They are beyond the default seeds. The comments describe the cases that failed.
+// again has further seeds, by world, which once failed. Each comment names the events in these seeds that led to the failures.
 var again = map[string][]uint64{
-	"API":               {58, 571},       // a document pushed with a version; proxies with too little time
-	"Calm":              {1028},          // a Service selected pods about to be deleted
-	"Crashes":           {2423, 110641},  // all users of two strategies were moved; removed steps of a workload beside a gate
+	"API":               {58, 571},       // a Rollout document and a version in one push; proxies that learn a route too late
+	"Calm":              {1028},          // a Service that selected pods just before their deletion
+	"Crashes":           {2423, 110641},  // two strategies that moved all users; steps removed while another workload pauses
 	"DaemonSets":        {1689, 60480},   // fewer nodes after an edit of steps; an unreadable proposal while Git was down
-	"PushesAndFaults":   {6000402},       // one app's record was refused, and another app's was accepted
-	"Everything":        {5102},          // pods available by minReadySeconds set by hand
-	"Experiments":       {174, 110552},   // an experiment without pods; a process created objects that another had pruned
-	"Git":               {300324},        // the author of a hold on an app's first release, after a restart
-	"Hooks":             {300082},        // a rollback to a smaller maxSurge, while the controller still started pods
-	"Kills":             {110062},        // endpoints of a killed pod in proxies
-	"OwnKinds":          {600036},        // pods of a larger step, after an edit of steps
+	"PushesAndFaults":   {6000402},       // one app's record refused, and another app's record accepted
+	"Everything":        {5102},          // pods that became available because a user set minReadySeconds by hand
+	"Experiments":       {174, 110552},   // an experiment without pods; objects that a process created after another had pruned them
+	"Git":               {300324},        // after a restart, the author of the commit that holds an app's first release
+	"Hooks":             {300082},        // a rollback to a smaller maxSurge while the controller still created pods
+	"Kills":             {110062},        // a killed pod that proxies still have as an endpoint
+	"OwnKinds":          {600036},        // pods of a larger step after an edit of the steps
 	"Pair":              {395, 522},      // a held workload without pods; a record that partly lost a race
-	"Meddling":          {4000425},       // a state branch moved back to the record that was read last
+	"Meddling":          {4000425},       // a state branch that a user moved back to the record that the process had read last
 	"Owners":            {33, 1000051},   // restarts without a configuration, after an app had left it
-	"PlainHooks":        {366},           // a content that returned when its undeletable Job was no longer recorded
+	"PlainHooks":        {366},           // an earlier content pushed again, whose Job still exists but is no longer recorded
 	"Pushes":            {180, 4000432},  // a pod created after its ReplicaSet was scaled to 0; a first document that never serves
 	"Rewrites":          {2514, 4110},    // no steps left at a switch
 	"TwoWithPumps":      {2045},          // a rollback with an older serial than the advance recorded meanwhile
 	"BrokenStable":      {400212},        // a restart in a smaller step that cannot end because of broken old pods
-	"Watches":           {5111},          // a Service of stable pods that the controller was about to delete
-	"Clocks":            {93110, 110200}, // one of two workloads had a release that overtook a rollback; pods ready by a late clock
+	"Watches":           {5111},          // a Service that selected stable pods just before their deletion
+	"Clocks":            {93110, 110200}, // a release of one of two workloads before a rollback's end; readiness by a late clock
 	"KruisesDaemonSets": {617, 4765},     // a node that Kruise does not count; nodes without a pod at the start of a release
-	"Pumps":             {92, 98076},     // a Service pinned with nothing left to move; pods created while a list of steps waits
+	"Pumps":             {92, 98076},     // a pinned Service without another version; pods created while a list of steps waits
 
 	// Steps changed while Kubernetes restores old pods; a verdict about a workload without pods; a return to a version that served before but
 	// was pushed later; steps that match no request, after steps that did.
@@ -164,7 +164,7 @@ func (l seedRun) String() string {
 	return fmt.Sprintf("-world %s -seed %d", worlds[l.world].name, l.seed)
 }
 
-// play runs one seed: a first deployment, then releases and trouble, then a repair. At the end, the world must be healthy.
+// play runs one seed: a first deployment, then releases and faults, then a repair. At the end, all apps must be healthy.
 func play(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	u := newUniverse(seed, c, m, verbose)
 	u.start()
@@ -206,7 +206,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSeeds runs many random worlds. The oracle and the promises check each effect, and settle checks the end.
+// TestSeeds runs many random worlds. The types oracle and promises check each effect, and settle checks the end.
 func TestSeeds(t *testing.T) {
 	isChosen := func(w world) bool { return *worldFlag == "" || strings.EqualFold(w.name, *worldFlag) }
 	if !slices.ContainsFunc(worlds, isChosen) {
@@ -314,8 +314,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestWorldsHaveWhatHurts checks that each event of users and scalers happens in at least one of 200 runs. If an event never happened, no
-// test would notice the errors that it causes.
+// TestWorldsHaveWhatHurts checks that each action of users and scalers happens in at least one of 200 runs. If an
+// action never happened, no run would show the errors that this action causes.
 func TestWorldsHaveWhatHurts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fewer than 200 runs lack some events")

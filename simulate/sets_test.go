@@ -36,7 +36,7 @@ func (u *universe) setTrouble() {
 	}
 }
 
-// refuse makes the API server refuse all requests for a while, and returns the end of this time.
+// refuse makes the API server refuse all requests until the returned time.
 func (u *universe) refuse() (until time.Time) {
 	u.apiDown = u.kube.Now.Add(time.Duration(10+u.rng.IntN(300)) * time.Second)
 	u.note("API refuses everything until %s", u.apiDown.Format(time.TimeOnly))
@@ -55,7 +55,7 @@ func (u *universe) arrive() {
 	}
 }
 
-// stayAway kills all processes. For a while, the new processes do not run.
+// stayAway kills all processes. The new processes do not run until the returned time.
 func (u *universe) stayAway() (until time.Time) {
 	u.away = u.kube.Now.Add(time.Duration(10+u.rng.IntN(300)) * time.Second)
 	u.note("GITROLLOUT is away until %s", u.away.Format(time.TimeOnly))
@@ -101,7 +101,7 @@ func (u *universe) anySet() (rollout.Workload, bool) {
 	return all[u.rng.IntN(len(all))], true
 }
 
-// scaleToZeroAndUp scales a workload by hand to 0 and up again, without a pass between.
+// scaleToZeroAndUp scales a workload by hand to 0 and up again, without a pass of gitrollout in between.
 func (u *universe) scaleToZeroAndUp() {
 	w, ok := u.anySet()
 	if !ok {
@@ -122,9 +122,9 @@ func smallerLater(rng *rand.Rand) []any {
 	return []any{map[string]any{"setWeight": 100, "name": "first"}, pause(), map[string]any{"setWeight": 1 + rng.IntN(60)}, pause()}
 }
 
-// came returns how many pods of a workload may be new after a scale-up during the release: the steps' share of the release's fewest pods,
-// and all pods added since. Kubernetes creates added pods with the new version before gitrollout sees the scale-up. After a scale to 0,
-// came returns 0, because the step alone gives the number.
+// came returns how many pods may be new after a scale-up during the release: the steps' share of the workload's
+// smallest size during the release, and all pods added since. Kubernetes creates added pods with the new version
+// before gitrollout sees the scale-up. After a scale to 0, came returns 0, because only the step limits the number.
 func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	low, known := t.low[d.Workload]
 	if !known || d.Replicas <= low {
@@ -134,8 +134,8 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	return d.Replicas - low + max(pods, t.kept[d.Workload])
 }
 
-// keep notes how many new pods the steps of the previous record allowed. If an edited list has a smaller step, no new pod of a StatefulSet
-// returns to the old version.
+// keep notes how many new pods the steps of the previous record allowed. If an edit makes the step smaller, no new
+// pod of a StatefulSet returns to the old version.
 func (p *promises) keep(id, app string, was rollout.State) {
 	t := p.tries[id]
 	if t == nil || was.Release == nil || t.id != tryID(was) {
@@ -150,15 +150,15 @@ func (p *promises) keep(id, app string, was rollout.State) {
 	}
 }
 
-// nodesOf has the changes of a DaemonSet's nodes since a try began.
+// nodesOf has the changes of a DaemonSet's nodes since a release attempt began.
 type nodesOf struct {
 	now, most int // the current and the largest number of nodes
-	came      int // number of nodes that joined or had no pod, and of replaced pods; all get the newest template
-	let       int // the most nodes that the steps have allowed, including earlier lists of steps
+	came      int // number of nodes that joined or had no pod, and of replaced pods: their pods get the newest template
+	let       int // the largest number of nodes that the steps, also before an edit, have allowed
 }
 
-// taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and the pods that Kubernetes
-// created by itself. At a step, no pod returns to the old version.
+// taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and the
+// pods that Kubernetes created for other reasons. At a step, no pod returns to the old version.
 func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
 	n := t.nodes[d.Workload]
 	pods, _ := most(legs, step, n.most)
@@ -173,8 +173,8 @@ func (p *promises) replaced(w rollout.Workload) {
 	}
 }
 
-// scaled notes the fewest pods of a workload since a try began, and the changes of nodes. A scale to 0 resets t.low and t.kept, because
-// Kubernetes then uses the new template for all pods.
+// scaled notes the fewest pods of a workload since a release attempt began, and the changes of nodes. A scale to 0
+// resets t.low and t.kept, because Kubernetes then uses the new template for all pods.
 func (t *try) scaled(d *kube.Deployment) {
 	n := t.nodes[d.Workload]
 	if n == nil {
@@ -189,13 +189,13 @@ func (t *try) scaled(d *kube.Deployment) {
 	n.now, n.most = d.Replicas, max(n.most, d.Replicas)
 	fewest := d.Replicas
 	for _, rs := range d.Sets {
-		if d.Replicas == 0 { // during a scale to 0, the remaining pods count
+		if d.Replicas == 0 { // a scale to 0 is complete only when no pod remains
 			fewest += len(rs.Live())
 		}
 	}
 	low, known := t.low[d.Workload]
 	switch {
-	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // otherwise, the partition is still in force
+	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // if the base is an older version, the partition still applies
 		delete(t.low, d.Workload)
 		delete(t.kept, d.Workload)
 	case !known || fewest < low:
@@ -203,9 +203,9 @@ func (t *try) scaled(d *kube.Deployment) {
 	}
 }
 
-// checkSet checks, at rest, that a StatefulSet has no new pods if only the old version is requested. With rebalance, it must not have more
-// new pods than the step. A set with an unready old pod is exempt: this pod blocks Kubernetes. Until proxies know the last route, new pods
-// may stay.
+// checkSet checks, when no event is due, that a StatefulSet has no new pods if only the old version is requested.
+// With rebalance, it must not have more new pods than the step allows. checkSet ignores a set with an unready old
+// pod, which blocks Kubernetes. Until proxies know the last route, new pods may stay.
 func (p *promises) checkSet(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)
@@ -243,7 +243,7 @@ func (p *promises) checkSet(w rollout.Workload) {
 	}
 }
 
-// mayRebalance reports whether all pods are ready, and no step up to the current one moves all pods.
+// mayRebalance reports whether all pods are ready, and no step up to the current step updates all pods.
 func (p *promises) mayRebalance(d *kube.Deployment, legs []leg, step int, source *workloadSource) bool {
 	serving := 0
 	for _, rs := range d.Sets {

@@ -6,13 +6,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// by pushes files to main as the given author.
+// by commits files to main with the given author.
 func (p *story) by(author, message string, files map[string]string) string {
 	return p.git.Commit(Change{Branch: Branch, Author: author, Message: message, When: p.cluster.Kube.Now, Edits: edits(files)})
 }
 
-// TestSeveralPushesBetweenLooks pushes several times between two fetches. The record of each release must name the commit that changed the
-// app, and the record of each promotion its author.
+// TestSeveralPushesBetweenLooks pushes several times between two fetches. The record of each release must name the
+// commit that changed the app, and the record of each promotion must name the promotion's author.
 func TestSeveralPushesBetweenLooks(t *testing.T) {
 	p := atGates(t)
 	unrelated := func(author, text string) {
@@ -43,7 +43,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 		}
 	}
 
-	// If a version is replaced and then pushed again, the release must name the last of these commits.
+	// If v3 is replaced by v4 and pushed again, the release must name the last commit.
 	version("Ann", "shop", "v4")
 	version("Ann", "shop", "v3")
 	last := version("Ann", "shop", "v4")

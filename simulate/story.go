@@ -93,7 +93,7 @@ func NewStory(o StoryOptions) (*Story, error) {
 	return s, nil
 }
 
-// branch returns the head of main as the reconciler and the commands of gitrollout read it.
+// branch reads the head of main in the same way as the reconciler and the commands of gitrollout.
 func (s *Story) branch() *gitsource.Branch {
 	b, err := s.reader.Open(snapshot{s.git.commits[s.head()]}, s.config)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	s.pushes = append(s.pushes, id)
 }
 
-// without returns edits that delete the files that are not in keep, except files directly in the folder .gitrollout.
+// without returns edits that delete the files that keep lacks. They keep files directly in the folder .gitrollout.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

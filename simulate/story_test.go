@@ -20,7 +20,7 @@ const (
 	shopProposal       = "gitrollout/promote/sim/shop"
 )
 
-// twoApps returns the files of two apps. Each has a Deployment, and a pause that waits for a promotion.
+// twoApps returns the files of two apps. Each app has a Deployment, and a pause that waits for a promotion.
 func twoApps(version string) map[string]string {
 	return map[string]string{
 		".gitrollout/sim/config.yaml":  "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
@@ -85,7 +85,7 @@ func newStory(t *testing.T, files map[string]string) *story {
 	return p
 }
 
-// atGates returns a story in which both apps are Paused at v2. Each has a proposal of its promotion.
+// atGates returns a story in which the releases of v2 are paused in both apps. Each app has a proposal of its promotion.
 func atGates(t *testing.T) *story {
 	t.Helper()
 	p := newStory(t, twoApps("v1"))
@@ -100,7 +100,7 @@ func atGates(t *testing.T) *story {
 
 func (p *story) settle() {
 	p.t.Helper()
-	for range 3 { // a result of one fetch may require another fetch
+	for range 3 { // after one fetch, another fetch may be necessary
 		p.event = &Event{}
 		p.touch()
 		must(p.t, p.rest())
@@ -166,7 +166,7 @@ func (p *story) rewritten(more map[string]string) {
 	p.git.Set("Ann", Branch, made.ID)
 }
 
-// checkPhase reports an error if an app has another phase than want.
+// checkPhase reports an error unless an app has the phase want.
 func (p *story) checkPhase(app string, want rollout.Phase) {
 	p.t.Helper()
 	if is := p.state(app); is.Phase != want {
@@ -174,7 +174,7 @@ func (p *story) checkPhase(app string, want rollout.Phase) {
 	}
 }
 
-// checkServes reports an error if a Deployment has another image than want.
+// checkServes reports an error unless a Deployment has the image want.
 func (p *story) checkServes(deployment, want string) {
 	p.t.Helper()
 	if is := p.serving(deployment); is != want {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestSuggestedCommandsFit runs random commands of users, and checks that each command that "gitrollout get" suggests is possible then.
+// TestSuggestedCommandsFit runs random commands, and checks that each command that "gitrollout get" suggests can then be run.
 func TestSuggestedCommandsFit(t *testing.T) {
 	lines := []string{
 		"push v2", "push v3", "push v4", "revert", "promote shop", "promote shop full", "hold shop", "abort shop", "retry shop", "withdraw shop",
@@ -57,7 +57,7 @@ func suggests(command string, a propose.Action) bool {
 		a.Full == has("--full") && a.Off == has("--off") && a.AdoptAnyway == has("--adopt-anyway")
 }
 
-// TestFixDuringARollbackToABrokenVersion pushes a fix while a rollback waits for stable pods that cannot become ready. The fix waits too,
+// TestFixDuringARollbackToABrokenVersion pushes a fix while a rollback waits for stable pods that cannot become ready. The fix also waits,
 // because its pods would replace serving pods of the rejected version. "gitrollout get" must name the command that replaces all pods.
 func TestFixDuringARollbackToABrokenVersion(t *testing.T) {
 	p := newStory(t, twoApps("v1"))

@@ -140,7 +140,7 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// status returns a line for each app and each invalid app folder, and one for an unreadable configuration.
+// status returns a line for each app and each invalid app folder, and a line for an unreadable configuration.
 func (s *Story) status() []string {
 	var all []string
 	b := s.branch()
@@ -216,7 +216,7 @@ func podsOf(d *kube.Deployment) []string {
 	return sets
 }
 
-// pinsOf returns a text for each of the app's Services that selects only one version of a Deployment's pods.
+// pinsOf returns a text for each Service of the app that selects only one version of a Deployment's pods.
 func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
 	var pins []string
 	for _, ref := range state.Inventory {

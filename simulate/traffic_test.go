@@ -29,7 +29,7 @@ func (w *workloadSource) randomTraffic(rng *rand.Rand) {
 	c["steps"] = routedSteps(rng, randomSteps(rng, "surge"))
 }
 
-// randomMatches adds a router and routed steps to half of the StatefulSets (and similar kinds) with both Services.
+// randomMatches adds a router and routed steps to half of the StatefulSets and similar kinds, if they have both Services.
 func (w *workloadSource) randomMatches(rng *rand.Rand) {
 	if w.services == nil || rng.IntN(2) == 0 {
 		return
@@ -61,7 +61,7 @@ func routedSteps(rng *rand.Rand, steps []any) []any {
 	return steps
 }
 
-// randomRoute returns a step setHeaderRoute, setMirrorRoute or match, which sets or removes its route.
+// randomRoute returns a step setHeaderRoute, setMirrorRoute or match, which sets or removes a route.
 func randomRoute(rng *rand.Rand) map[string]any {
 	yes := map[string]any{"headerName": "X-Staff", "headerValue": map[string]any{"exact": "yes"}}
 	header := map[string]any{"name": "staff", "match": []any{yes}}
@@ -78,7 +78,7 @@ func randomRoute(rng *rand.Rand) map[string]any {
 // isRouted reports whether the workload's Rollout document has a router.
 func (w workloadSource) isRouted() bool { return w.canary["trafficRouting"] != nil }
 
-// route returns the HTTPRoute of a workload with a router, as it is in Git.
+// route returns the manifest in Git of the HTTPRoute of a workload with a router.
 func (w workloadSource) route() map[string]any {
 	backends := []any{map[string]any{"name": w.services[0], "port": 80}, map[string]any{"name": w.services[1], "port": 80, "weight": 0}}
 	spec := map[string]any{"rules": []any{map[string]any{"backendRefs": backends}}}
@@ -99,7 +99,7 @@ func httpRoute(name string) rollout.Router {
 	return r
 }
 
-// traffic sets the fields of a canary that the real renderer reads from trafficRouting.
+// traffic sets the canary's fields that the real renderer derives from trafficRouting.
 func (w workloadSource) traffic(c *rollout.Canary) {
 	if !w.isRouted() {
 		return
@@ -139,7 +139,7 @@ func routeOf(step map[string]any) *rollout.ManagedRoute {
 	return route
 }
 
-// checkRoutes checks, at rest, that each HTTPRoute has only the user's own rule, and sends all requests to the stable Service.
+// checkRoutes checks, when no event is due, that each HTTPRoute has only the user's rule and sends all requests to the stable Service.
 func (u *universe) checkRoutes() {
 	for _, a := range u.head().apps {
 		for _, source := range a.workloads {

@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// chaos lists the kinds of trouble in a world, besides releases.
+// chaos lists the kinds of faults and users' actions in a world, besides releases.
 type chaos struct {
 	processes int  // the number of reconcilers for the same cluster
 	kills     bool // pods die or become unready
@@ -30,8 +30,8 @@ type chaos struct {
 	late      bool // ReplicaSets get pods that were requested before a scale-down
 	pushes    bool // users mostly push and revert, in every phase of a release
 	crashes   bool // processes are killed between any two effects
-	git       bool // Git is down for minutes, refuses pushes, and loses answers to pushes
-	api       bool // the API server answers with 409, 429 or 500, or does not answer
+	git       bool // Git is down for minutes, refuses pushes, and loses responses to pushes
+	api       bool // the API server responds with 409, 429 or 500, or does not respond
 	stale     bool // the processes' watches break for a while
 	clock     bool // the processes' clocks are wrong, and jump
 	rewrites  bool // main is force-pushed
@@ -71,10 +71,10 @@ type universe struct {
 	proposed []proposal               // all proposals so far
 	played   map[string]int           // how often each event has happened
 	bad      map[string]bool          // versions whose pods never become ready
-	weak     map[string]int           // how many more pods of a version will never become ready
+	weak     map[string]int           // number of further pods of a version that will never become ready
 	serial   int
-	calm     bool      // no faults happen while it is set
-	gitDown  time.Time // until then Git does not answer
+	calm     bool      // no faults happen while calm is set
+	gitDown  time.Time // until then Git does not respond
 	pushDown time.Time // until then Git can be read, but refuses pushes
 	apiDown  time.Time // until then the API server refuses everything
 	away     time.Time // until then no process runs
@@ -93,25 +93,25 @@ type universe struct {
 	failure string
 }
 
-// actor is a process in a world, with data that the tests note about it.
+// actor is a process in a world, with data that the checks note about this process.
 type actor struct {
 	*Process
-	skew    time.Duration // how far its clock is ahead of the cluster's clock
-	hasty   int           // number of passes in a row that failed and requested another pass at once
-	missed  bool          // its watches missed changes: all apps are due when the watches work again
-	blind   bool          // it knew at the start of its pass that its watches were down
+	skew    time.Duration // the process's time minus the cluster's time
+	hasty   int           // number of successive failed passes that requested another pass immediately
+	missed  bool          // the watches missed changes: all apps are due when the watches work again
+	blind   bool          // at the start of the pass, the process knew that its watches were broken
 	commits map[string]int
-	records map[string]int              // number of records when its app passes began, by app
-	seen    string                      // main's commit at its last pass
-	looked  string                      // main's commit at its last completed fetch
-	known   string                      // main's commit that this turn's app passes know; "" if a fetch was running
-	unread  time.Time                   // when a turn ended last without a commit that it needed
+	records map[string]int              // number of records when the app passes began, by app
+	seen    string                      // main's commit at the last pass
+	looked  string                      // main's commit at the last completed fetch
+	known   string                      // main's commit in this turn's app passes; "" if a fetch was running
+	unread  time.Time                   // the last time at which a turn lacked a commit
 	allOn   map[rollout.Workload]string // the version that all users had when the app passes began
 	visits  time.Time                   // when the app passes began, by the process's clock
 	empty   []rollout.Workload          // workloads without replicas when the app passes began
 }
 
-// newUniverse returns a world whose whole run is determined by the seed.
+// newUniverse returns a world. The seed determines the whole run.
 func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	u := &universe{
 		rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{},
@@ -311,7 +311,7 @@ func (u *universe) isRipe() bool {
 	return false
 }
 
-// turn begins a turn of one random pump that has no running turn, in a process whose pumps run at the same time.
+// turn begins a turn of a random pump without a running turn. The process's pumps run at the same time.
 func (u *universe) turn(a *actor) {
 	isStopped := func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) }
 	pumps := slices.DeleteFunc([]reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}, isStopped)
@@ -328,14 +328,14 @@ func (u *universe) turn(a *actor) {
 		}
 		u.beginVisits(a)
 	case reconciler.PumpOut:
-		a.commits = map[string]int{} // each push may have one transition of an app
+		a.commits = map[string]int{} // each push may have one transition per app
 	}
 	if a.BeginTurn(pump, u.now(a)) {
 		u.turned(a, string(pump))
 	}
 }
 
-// turned checks the end of a pump's turn. Each rollback whose reason the process knows must be applied, even without a record.
+// turned checks the end of a pump's turn. Each rollback with a reason that the process knows must be applied, even without a record.
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
 	if errors.Is(a.err, gitsource.ErrNotReady) {
@@ -354,7 +354,7 @@ func (u *universe) turned(a *actor, pump string) {
 	}
 }
 
-// pass begins a pass, and checks it if it has already ended.
+// pass begins a pass. If the pass has already ended, it checks the pass.
 func (u *universe) pass(a *actor, fetch bool) {
 	a.commits = map[string]int{}
 	u.beginVisits(a)
@@ -507,7 +507,7 @@ func (u *universe) act() {
 	}
 }
 
-// judge runs everything that is due now. If the world then comes to rest, judge checks the laws.
+// judge runs all due events. If no event is due afterwards, judge checks the laws.
 func (u *universe) judge() {
 	if !u.isAway() && u.rest() {
 		u.oracle.quiet()
@@ -585,7 +585,7 @@ func (u *universe) breakKind() {
 	u.changed("kinds")
 }
 
-// halfBlind marks the workloads as unseen for the app whose kind cannot be watched.
+// halfBlind marks the workloads of an app as unseen if their kind cannot be watched.
 func halfBlind(p starting, app string, seen *rollout.Observed) {
 	if app == p.u.unread {
 		seen.Unseen = "the watch of its kind fails"
@@ -607,7 +607,7 @@ func (u *universe) watch(a *actor, broken bool) {
 	}
 }
 
-// rest runs everything that is due now. It returns false if there is no end to it, or if a pass failed.
+// rest runs all due events. It returns false if events remain due, or if a pass failed.
 func (u *universe) rest() bool {
 	for range 100 {
 		for moves := 0; u.kube.Micro(); moves++ {
@@ -623,7 +623,7 @@ func (u *universe) rest() bool {
 			u.note("PASS of %s", a.Name)
 			a.blind = a.View.Unseen != ""
 			if !u.calm {
-				u.touch(a) // otherwise, a failed process that retries later would count as at rest
+				u.touch(a) // without this, a failed process with a later retry would count as finished
 			}
 			for u.pass(a, true); a.running; {
 				u.step(a)
@@ -637,7 +637,7 @@ func (u *universe) rest() bool {
 			return true
 		}
 	}
-	return u.chaos.git || u.chaos.api || u.chaos.crashes // with such faults, the world need not come to rest
+	return u.chaos.git || u.chaos.api || u.chaos.crashes // with such faults, events may always be due
 }
 
 // kill deletes one ready pod, or makes it unready for a while.
@@ -717,7 +717,7 @@ func (u *universe) workloads() []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(u.kube.Deployments), byRef)
 }
 
-// BeginTurn starts a turn of one pump; threads of other pumps may be blocked before an effect. It reports whether the turn has ended.
+// BeginTurn starts a turn of one pump, and reports whether the turn has ended. Threads of other pumps may be blocked before an effect.
 func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 	if pump == reconciler.PumpApps {
 		p.now = p.clock(now)

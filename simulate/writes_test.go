@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// checkWrite checks each write to the cluster before it happens. The content must come from a commit that the newest record in Git names:
-// the commit being released, the stable one, the previous stable one, or the rollback target. A rollback that is not recorded yet may also
-// use the commit in which users reverted the release.
+// checkWrite checks each write to the cluster in advance. The content must come from a commit that the newest record
+// in Git names: the released commit, the stable commit, the previous stable commit, or the rollback's target. A
+// rollback that is not recorded yet may also use the commit in which users reverted the release.
 func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	a := o.u.actor(v.name)
 	o.writes++
 	for _, other := range o.u.procs {
-		// The other process has written after this process last observed the cluster, and this process still writes.
+		// The other process has written after this process last observed the cluster.
 		if other != a && o.written[other.Name+" "+app] > v.toldAt {
 			o.stale[app] = true
 		}
@@ -42,7 +42,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	made, now := object.Annotation(rollout.AnnotationGenerated) != "", o.at(app, state.Source)
 	isOver := now != nil && !hasObject(now, object.Ref())
 	if !isKnown && (made || isOver) {
-		o.astray[object.Ref()] = true // written for a release whose end is recorded
+		o.astray[object.Ref()] = true // the write belongs to a release whose end is recorded
 	}
 	if o.wrote[app] == nil {
 		o.wrote[app] = map[rollout.Ref]string{}
@@ -91,7 +91,7 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	isPause := was.Phase == rollout.Progressing && is.Phase == rollout.Paused && was.Source == is.Source &&
 		is.StableHash(w) != rollout.Hash(object.Annotation(rollout.AnnotationHash)) &&
 		o.u.promises.takenBack(app, o.u.actor(v.name).Clone.main) == ""
-	isElse := func(pr rollout.Progress) bool { // more than a text changes
+	isElse := func(pr rollout.Progress) bool { // the pause changes more than a text
 		before, _ := was.ProgressOf(pr.Workload)
 		return !strings.HasPrefix(pr.Name, "pause") || !reflect.DeepEqual(before.Routed, pr.Routed)
 	}
@@ -112,8 +112,8 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	}
 }
 
-// takenBackBy returns the commits in which users may have reverted an app's release: main's head as the process knows it, and all commits
-// since the release. The later commits count because the rollback may precede another push.
+// takenBackBy returns the commits in which users may have reverted an app's release: the process's last fetched head
+// of main, and all commits since the release. The latter count because another push may follow the revert.
 func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	commits := []string{a.Clone.main}
 	if s.Release != nil {
@@ -125,7 +125,7 @@ func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	})
 }
 
-// brings returns the content that an object brings: the version of its pods, or the configuration in a ConfigMap; "" for other objects.
+// brings returns the version in an object: the version of its pods, or the data of a ConfigMap. It returns "" for other objects.
 func (o *oracle) brings(object rollout.Object) string {
 	switch object.Kind() {
 	case "Deployment", "StatefulSet", "CloneSet", "DaemonSet", "GameServerSet", "ShardSet":
@@ -149,7 +149,7 @@ func (o *oracle) brings(object rollout.Object) string {
 	return ""
 }
 
-// explains reports whether an object's content is in a commit that the record s names, or in one of the commits more.
+// explains reports whether an object's content is in a commit that the record s names, or in a commit of `more`.
 func (o *oracle) explains(app string, s rollout.State, object rollout.Object, more ...string) bool {
 	brings, commits := o.brings(object), append([]string{s.Source}, more...)
 	if s.Stable != nil {
@@ -175,7 +175,7 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 			_, is := o.u.kube.WorkloadOf(has.Ref())
 			return is && o.brings(has) == brings
 		})
-		// Until an image set by hand is undone, the hash of the release is on pods with this image.
+		// Until gitrollout restores an image that was set by hand, pods with this image have the hash of the release.
 		return brings == "" || brings == byHand || versions
 	})
 }
@@ -191,7 +191,7 @@ func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bo
 		o.brings(object) != kube.VersionOf(d.Template)
 }
 
-// isTold reports whether a process knows everything, so that it must have acted by now.
+// isTold reports whether a process has no reason to lack the newest state, and must therefore have acted on this state.
 func (o *oracle) isTold(a *actor) bool {
 	switch {
 	case a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || errors.Is(a.err, gitsource.ErrNotReady):
@@ -205,7 +205,7 @@ func (o *oracle) isTold(a *actor) bool {
 	}
 }
 
-// checkBacks checks that app passes have applied each rollback whose reason they knew, even if Git does not have its record.
+// checkBacks checks that app passes have applied each rollback with a known reason, even before Git has the record.
 func (o *oracle) checkBacks(a *actor) {
 	if !o.isTold(a) {
 		return
@@ -217,7 +217,7 @@ func (o *oracle) checkBacks(a *actor) {
 	}
 }
 
-// checkBack checks that no user reaches a release after a process has learned that the release must roll back.
+// checkBack checks that no user reaches a release that, as a process knows, must roll back.
 func (o *oracle) checkBack(a *actor, app string) {
 	s := o.states[app]
 	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns a pod template's field "version", which only this model has, or else the tag of its first image.
+// VersionOf returns a pod template's field "version", which exists only in this model, or else the first image's tag.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -29,7 +29,7 @@ func VersionOf(template string) string {
 		return t.Version
 	}
 	image := t.Spec.Containers[0].Image
-	name := image[strings.LastIndex(image, "/")+1:] // a ":" before the last "/" belongs to the port of the registry
+	name := image[strings.LastIndex(image, "/")+1:] // a ":" before the last "/" begins the registry's port
 	if _, tag, found := strings.Cut(name, ":"); found {
 		return tag
 	}
@@ -171,7 +171,7 @@ func amountOf(v any) rollout.Amount {
 	return a
 }
 
-// validate follows ValidateDeploymentSpec in pkg/apis/apps/validation, for the fields that the model has.
+// validate follows Kubernetes' ValidateDeploymentSpec (pkg/apis/apps/validation) for the fields of this model.
 func validate(o rollout.Object, d Deployment) error {
 	deadline := 600
 	if n, ok := o.Map("spec")["progressDeadlineSeconds"].(int64); ok {
@@ -190,7 +190,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts follows util.ResolveFenceposts. The result "unavailable" is at most Replicas, as in util.MaxUnavailable.
+// fenceposts follows util.ResolveFenceposts. Like util.MaxUnavailable, it limits the result unavailable to Replicas.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0

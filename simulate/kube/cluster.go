@@ -19,7 +19,7 @@ type Cluster struct {
 	Pins        map[rollout.Ref]string         // each Service's selector: a pod-template-hash, or "" for all pods
 	Routes      map[rollout.Ref]rollout.Object // the HTTPRoutes as last applied
 	Fate        func(version string) Lifetime  // returns the Lifetime of a new pod of this version
-	OnChange    func(what string)              // called after each change, with a text about it
+	OnChange    func(what string)              // called after each change, with a description
 	Restarts    bool                           // pods that never become ready show a growing number of restarts
 	Nodes       int                            // the number of nodes, each with a pod of each DaemonSet
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
@@ -56,8 +56,8 @@ type settings struct {
 	minReady           int
 	recreate, paused   bool
 	surge, unavailable rollout.Amount
-	partition          rollout.Amount // number of pods that keep the old (base) revision, or see countsNew
-	countsNew          bool           // the field partition is the number of new pods instead
+	partition          rollout.Amount // number of old (base) pods or, with countsNew, of new pods
+	countsNew          bool           // partition is a number of new pods
 	onDelete           bool           // DaemonSets only: the controller deletes no old pod
 }
 
@@ -72,7 +72,7 @@ type ReplicaSet struct {
 	desiredNote, maxNote    int // annotations deployment.kubernetes.io/desired-replicas, max-replicas
 	Version                 int // resourceVersion: a write with an older version fails
 	Pods                    []*Pod
-	late                    int // how many more pods the controller may create, because it has not seen a scale-down
+	late                    int // number of pods that a controller may still create before it sees a scale-down
 	status                  struct{ Replicas, available int }
 }
 
@@ -106,7 +106,7 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 	}
 }
 
-// Micro makes one step of a random controller or of the kubelet. It returns false if no step is possible.
+// Micro makes one step of a random controller or of the kubelet. It returns false if no controller has a step to make.
 func (k *Cluster) Micro() bool {
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {

@@ -19,7 +19,7 @@ func (k *Cluster) described(ref rollout.Ref) int {
 	})
 }
 
-// Describe adds a controller for a kind with the fields in p. It returns false if the cluster already has the same p.
+// Describe adds a controller for the kind that p describes. It returns false if the cluster already has the same p.
 func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	switch i := k.described(p.Ref()); {
 	case i < 0:
@@ -32,15 +32,15 @@ func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	return true
 }
 
-// partitioned returns the description of an object's kind, nil for a kind of Kubernetes itself.
+// partitioned returns the description of an object's kind. For built-in kinds it returns nil.
 func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 	p, _ := rollout.FindPartitioned(k.kinds, o.APIVersion(), o.Kind())
 	return p
 }
 
 // microCounts makes one step, for one pod, of a controller of unordered pods, such as CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync). It creates missing pods, with the old revision until the partition has enough old
-// pods. Beyond the partition, it replaces an old pod that is unavailable, or any old pod while all pods are available.
+// pkg/controller/cloneset/sync). It creates missing pods, with the old revision while old pods are fewer than the
+// partition. If they are more, it replaces an unavailable old pod, or any old pod while all pods are available.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0

@@ -237,7 +237,7 @@ func (k *Cluster) rolloutRecreate(d *Deployment, fresh *ReplicaSet, olds []*Repl
 	d.queue(fresh, d.Replicas, false)
 }
 
-// scaleProportionally follows sync.go's scale.
+// scaleProportionally follows the function scale in the controller's sync.go.
 func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) {
 	all := active(append(slices.Clone(olds), fresh))
 	switch {
@@ -319,7 +319,7 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // like integer.RoundToInt32, which rounds half away from zero
 }
 
-// Moved returns by how many pods the next scaling differs from exact proportions: fraction uses an older total.
+// Moved returns the difference, in pods, between the next scaling and exact proportions: fraction uses an older total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

@@ -39,8 +39,8 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo returns the members that an update may replace. If a partition limits them, members without an old pod come
-// first, then the last nodes by name. This follows filterDaemonPodsNodeToUpdate in daemonset_update.go (Kruise v1.8).
+// mayGo returns the members that an update may replace. If a partition limits their number, members without an old
+// pod come first, then the last nodes by name, as in filterDaemonPodsNodeToUpdate (Kruise v1.8, daemonset_update.go).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
 	if d.Partition() == 0 {
@@ -59,9 +59,9 @@ func (d *Deployment) mayGo(all []member) []member {
 	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.Partition()))]
 }
 
-// microNodes makes one step, for one pod, of a DaemonSet controller without maxSurge (pkg/controller/daemon, or
-// Kruise's). It creates missing pods. Without OnDelete, it also deletes old pods for the update: unavailable pods, and
-// available pods within maxUnavailable.
+// microNodes makes one step, for one pod, of the DaemonSet controller of Kubernetes (pkg/controller/daemon)
+// or Kruise, without maxSurge. It creates missing pods. Without OnDelete, it also deletes old pods for the
+// update: unavailable pods, and available pods within maxUnavailable.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {
 		switch {

@@ -11,7 +11,7 @@ import (
 // forever is a minReadySeconds that no simulation reaches. gitrollout stops a Deployment at a step with such a value.
 const forever = 1 << 30
 
-// NextDue returns the next time at which a pod becomes ready or available, zero if there is none.
+// NextDue returns the next time at which a pod becomes ready or available. It returns zero if no pod will.
 func (k *Cluster) NextDue() time.Time {
 	var due time.Time
 	for _, d := range k.Deployments {

@@ -18,8 +18,8 @@ type ordinals struct {
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf returns the ordinals of an object that is not a Deployment, and sets the update strategy in s. The
-// parameter by describes a partitioned kind. It is nil for kinds of Kubernetes itself.
+// ordinalsOf returns the ordinals of an object that is not a Deployment, and sets the update strategy in s.
+// The parameter by describes a partitioned kind. It is nil for built-in kinds.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -76,7 +76,7 @@ func (d *Deployment) members() []member {
 	return all
 }
 
-// IsUnordered reports whether each pod is created without a wait for the pods with lower ordinals.
+// IsUnordered reports whether the controller creates pods without waiting for pods with lower ordinals.
 func (d *Deployment) IsUnordered() bool {
 	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
 }
@@ -134,7 +134,7 @@ func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	return ""
 }
 
-// readOrdinals finds or creates the template's revision. An older revision with the same template becomes the newest.
+// readOrdinals finds or creates the revision of the current template, which becomes the newest revision.
 func (k *Cluster) readOrdinals(d *Deployment) string {
 	newest := 0
 	for _, rs := range d.Sets {
@@ -159,7 +159,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " is at " + d.sets.update.Name
 }
 
-// fill creates missing pods, the lowest ordinal first. With OrderedReady, each waits until lower pods are available.
+// fill creates missing pods, the lowest ordinal first. With OrderedReady, a pod waits until lower pods are available.
 func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	for n := range d.Replicas {
 		switch m := all[n]; {
@@ -198,8 +198,8 @@ func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 	return did + " as " + p.Name
 }
 
-// reportOrdinals writes the status. A StatefulSet's update revision becomes the base when all pods have it and are
-// ready. For unordered pods, readiness does not count. A DaemonSet's base is always its update revision.
+// reportOrdinals writes the status. A StatefulSet's update revision becomes the base revision when all pods have
+// this revision and are ready. Unordered pods need not be ready. A DaemonSet's base is always its update revision.
 func (d *Deployment) reportOrdinals(now time.Time) string {
 	was, base := d.status, d.sets.base
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
@@ -230,7 +230,7 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask sets each revision's Replicas to its existing pods plus the missing pods that will be created with it.
+// ask sets each revision's Replicas to the number of its existing pods and of the missing pods that will get it.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()

@@ -82,7 +82,7 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 }
 
 // deletePod deletes a pod that is not ready. If all pods are ready, it deletes the pod that became ready last. The
-// ReplicaSet controller does the same while the pods are spread evenly over nodes. Otherwise, the controller may delete
+// ReplicaSet controller does the same while nodes have equal numbers of pods. Otherwise, the controller may delete
 // a ready pod first. The model omits this case, because a Deployment without gitrollout would lose the same pod.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
