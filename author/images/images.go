@@ -19,10 +19,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Order asks for another version of an image, and perhaps for another repository.
+// Order is a request to change an image's version and, optionally, the image's repository.
 type Order struct {
 	name    string // a container, or the repository of an image
-	repo    string // the new repository; "" for the present one
+	repo    string // the new repository; "" for the present repository
 	version string // ":TAG" or "@DIGEST"
 }
 
@@ -91,8 +91,8 @@ type App struct {
 // Edit is a file with a new image. Path is "" if the app has this image already.
 type Edit struct{ Path, Content, From, To string }
 
-// Set returns the edit that gives an app another image. The edit changes one line, or two lines for a new repository.
-// Set renders the app with each possible edit, until only the images of the ordered repository differ.
+// Set returns the edit that gives an app another image. The edit changes one line, or two lines for a new
+// repository. Set tries edits of single lines, until a render with the edit changes only the requested images.
 func (a *App) Set(o Order) (Edit, error) {
 	r, err := a.Render(a.Tree)
 	if err != nil {
@@ -173,8 +173,8 @@ func targetOf(r *rollout.Render, o Order) (t target, err error) {
 	return t, nil
 }
 
-// addRules adds rules for each present image: for the whole image, for the version after a name that newName replaces,
-// and for the version alone. A kustomization has one field for a tag, and another for a digest.
+// addRules adds rules for each present image: for the whole image, for the version after a name, and for the version
+// alone. Kustomizations have separate fields for tags and digests, so the last rule may also replace the field's name.
 func (t *target) addRules() {
 	const end = `(["'\s,)}\]]|$)`
 	add := func(pattern, by string) { t.rules = append(t.rules, rule{regexp.MustCompile(pattern), by}) }
@@ -204,7 +204,7 @@ func (t *target) addRules() {
 // place is a line that may set the image.
 type place struct {
 	file    string
-	lines   []string // of the file
+	lines   []string // all lines of the file
 	line    int
 	rank    int    // 0 near a word such as "image", else 1
 	changed string // the line after the edit, or "" if no rule fits the line
@@ -217,8 +217,8 @@ var (
 	hasWord   = regexp.MustCompile(`(?i)image|tag|digest`)
 )
 
-// places returns the places of all files that the app reads. Places near a word such as "image" come first, because
-// only a part is tried.
+// places returns the places of all files that the app reads. Places near a word such as "image" come first,
+// because Set does not try all places.
 func (a *App) places(t target) (all []place, err error) {
 	for _, file := range append(slices.Clone(t.before.Files), a.Config) {
 		data, _, err := source.ReadFile(a.Tree, file)
@@ -235,7 +235,7 @@ func (a *App) places(t target) (all []place, err error) {
 	return all, nil
 }
 
-// places returns the places of one file, with the fields of the parameter "in".
+// places returns the places of one file. The parameter "in" has the fields that all these places share.
 func (t *target) places(in place) (all []place) {
 	for i, line := range in.lines {
 		p := in

@@ -21,7 +21,7 @@ const (
 	digest2 = "sha256:" + "2222222222222222222222222222222222222222222222222222222222222222"
 )
 
-// pods is the start of a Deployment. Tests append its containers.
+// pods is the start of a Deployment's manifest, to which tests append the containers.
 const pods = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: shop, labels: {version: v1}}
@@ -33,7 +33,7 @@ spec:
       containers:
 `
 
-// chart is a repository with a Helm chart. The chart takes its image from the values.
+// chart is a repository with a Helm chart, which takes the image from the values.
 const chart = "-- .gitrollout/prod/config.yaml --\n" + config + `  helm: {}
 -- apps/shop/Chart.yaml --
 apiVersion: v2
@@ -52,14 +52,14 @@ const kustomized = "-- apps/shop/pods.yaml --\n" + pods + `      - {name: web, i
 resources: [pods.yaml]
 `
 
-// numbered is kustomized with a ConfigMap. numbers is the ConfigMap, with 150 lines that may set the tag 1 of an image.
+// numbered is the repository `kustomized` with a ConfigMap. numbers is the ConfigMap, with 150 lines that look like the image tag 1.
 var (
 	numbered = strings.Replace(kustomized, "[pods.yaml]", "[counts.yaml, pods.yaml]", 1)
 	numbers  = "-- apps/shop/counts.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: counts}\ndata:\n  text: |\n" +
 		strings.Repeat("    '1'\n", 150)
 )
 
-// tests has, for each case, a repository and an argument. want is the changed lines, "" for none, or an error's text.
+// tests has a repository and an argument for each case. want has the changed lines, "" for no change, or the error's text.
 var tests = map[string]struct{ files, arg, want string }{
 	"KustomizationTag": {kustomized + `images:
 - name: other

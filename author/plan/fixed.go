@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// fixed lists the immutable fields of each kind. The API server answers "field is immutable" (apps/v1, batch/v1).
+// fixed lists the immutable fields of each kind. For them, the API server returns the error "field is immutable".
 var fixed = map[string][][]string{
 	"apps/Deployment": {{"spec", "selector"}},
 	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
@@ -75,7 +75,7 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset holds the defaults of fixed fields (in apps, batch, core, storage). Fields with a computed default are missing.
+// unset has the API server's defaults of fixed fields. It omits fields with a computed default.
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
@@ -90,7 +90,7 @@ func at(o rollout.Object, path []string, field string) (any, bool) {
 	return v, ok
 }
 
-// madeOnce returns notes about create-only Secrets with new keys. A Secret that exists in the cluster never gets them.
+// madeOnce returns notes about create-only Secrets with new keys. A Secret in the cluster never gets these keys.
 func madeOnce(base, head *rollout.Render) (all []Note) {
 	before := map[rollout.Ref]rollout.Object{}
 	for _, o := range base.Objects {

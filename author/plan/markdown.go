@@ -14,7 +14,7 @@ import (
 // MarkdownLimit is a comment's largest size in bytes (GitHub allows 65,536). A longer comment omits all diffs.
 const MarkdownLimit = 60_000
 
-// Mark is the first line of a plan's comment. By this line, a CI job finds and updates its earlier comment.
+// Mark is the first line of a plan's comment. By this line, a CI job finds the earlier comment, to update it.
 const Mark = "<!-- gitrollout plan -->\n"
 
 // Markdown returns the plans as the text of a pull request's comment.
@@ -30,7 +30,7 @@ func Markdown(all []Plan) string {
 	return text
 }
 
-// visible maps control characters and marks of text direction to -1, so that strings.Map drops them.
+// visible maps control characters and marks of text direction to -1, so that strings.Map removes these characters.
 func visible(r rune) rune {
 	if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
 		return -1

@@ -99,10 +99,10 @@ func plainSecret(o rollout.Object) rollout.Object {
 	return o
 }
 
-// openFields lists the fields of a Secret that hold no values. Any other field may hold a value because of a typo.
+// openFields lists the fields of a Secret without secret values. Another field may be a misspelled data field.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values, also in annotations. If a value differs from the other object, the mask says so.
+// hide masks a Secret's values, also in annotations. The mask contains changed if the value in other is different.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil
@@ -129,7 +129,7 @@ func hide(o, other rollout.Object, changed string) rollout.Object {
 // longAnnotation is the size in bytes above which a Secret's annotation is masked.
 const longAnnotation = 200
 
-// star masks a value. The mask shows only whether the value in others is different.
+// star masks the value of a key. The mask contains changed if the value in others is different.
 func star(values, others map[string]any, key, changed string) {
 	value := values[key]
 	values[key] = "***"

@@ -57,7 +57,7 @@ func TestNoValueOfASecretIsShown(t *testing.T) {
 	}
 }
 
-// TestMasked checks the YAML of an object: a Secret without its values, and any other object in full.
+// TestMasked checks that the YAML of a Secret has no values, and that the YAML of another object is complete.
 func TestMasked(t *testing.T) {
 	for want, o := range map[string]rollout.Object{
 		"data:\n  password: '***'\nkind: Secret\n":      {"kind": "Secret", "stringData": map[string]any{"password": "hunter2"}},
@@ -111,8 +111,8 @@ func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 	}
 }
 
-// TestShortAnnotationsOfASecretAreShown checks that annotations of up to 200 bytes on one line are shown, unless they could contain an
-// object.
+// TestShortAnnotationsOfASecretAreShown checks that an annotation of at most 200 bytes and one line is shown, unless
+// the annotation may contain an object.
 func TestShortAnnotationsOfASecretAreShown(t *testing.T) {
 	for text, shown := range map[string]bool{strings.Repeat("a", 200): true, strings.Repeat("a", 201): false, "{": false, "a\nb": false} {
 		o := rollout.Object{"apiVersion": "v1", "kind": "Secret",

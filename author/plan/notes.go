@@ -27,7 +27,7 @@ type Level string
 const (
 	Refused Level = "refused" // the change fails: the API server rejects it, or a step never ends
 	AtOnce  Level = "atOnce"  // the change cannot be staged and reaches all users at the same time
-	Hint    Level = "hint"    // worth knowing
+	Hint    Level = "hint"    // the change works, and the author should know the note
 )
 
 func notes(in Input, a App) []Note {
@@ -80,8 +80,8 @@ func endless(a App) []Note {
 	return all
 }
 
-// changedSteps returns notes about a change of the current release's steps. A note says at which step the release
-// continues. A note is AtOnce if the change removes all remaining promotions.
+// changedSteps returns notes about a change of the current release's steps. Each note names the step at which
+// the release continues. The level is AtOnce if the change removes all remaining promotions.
 func (c comparison) changedSteps(a App) []Note {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -119,7 +119,7 @@ func (c comparison) changedSteps(a App) []Note {
 	return all
 }
 
-// gates returns the number of promotions that a release needs from a step on.
+// gates returns the number of promotions that a release needs from the step `from` on.
 func gates(spec rollout.Spec, from int) int {
 	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }
@@ -175,7 +175,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	return []Note{note}
 }
 
-// hasSurge reports whether a DaemonSet's rolling update starts a new pod on a node before the old one ends.
+// hasSurge reports whether a DaemonSet's rolling update starts a node's new pod before the old pod ends.
 func hasSurge(o rollout.Object) bool {
 	surge := o.Map("spec", "updateStrategy", "rollingUpdate")["maxSurge"]
 	return surge != nil && surge != int64(0) && surge != "0%"

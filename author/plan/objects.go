@@ -55,7 +55,7 @@ func differences(base, head *rollout.Render) []Object {
 	return all
 }
 
-// generatedBefore returns the only removed object whose name differs from ref's name just in the hash, or nil.
+// generatedBefore returns the only removed object whose name equals ref's name except for the hash, or nil.
 func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) rollout.Object {
 	if !isData(ref) || !generatedSuffix.MatchString(ref.Name) {
 		return nil

@@ -19,7 +19,7 @@ type Plan struct {
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
 	At      time.Time `json:"at"`   // the plan assumes a push at this time
-	// State says where the stable version comes from: from the state branch, or from the commit Base, and why.
+	// State names the source of the stable version (the state branch or the commit Base) and the reason.
 	State     string                `json:"state,omitempty"`
 	Error     *rollout.InvalidError `json:"error,omitempty"` // an error in the configuration; no app is planned
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
@@ -48,7 +48,7 @@ type App struct {
 	Objects   []Object   `json:"objects,omitempty"`
 	Notes     []Note     `json:"notes,omitempty"`
 	Files     []string   `json:"files,omitempty"`   // the changed files among the app's sources
-	Begins    *time.Time `json:"begins,omitempty"`  // the earliest begin; nil if the begin or the end is unknown
+	Begins    *time.Time `json:"begins,omitempty"`  // the earliest start; nil if the start or the end is unknown
 	Ends      *time.Time `json:"ends,omitempty"`    // the earliest end; nil if unknown
 	AtLeast   Span       `json:"atLeast,omitempty"` // the slowest workload's time, without windows and promotions
 	Gates     int        `json:"gates,omitempty"`   // number of required promotions
@@ -83,7 +83,7 @@ type Side struct {
 	Err    error
 }
 
-// Input holds all inputs of one app's plan.
+// Input has all inputs of one app's plan.
 type Input struct {
 	Now        time.Time
 	App        rollout.App
@@ -150,7 +150,7 @@ func has(in Input) int {
 	}
 }
 
-// serving returns the hash of the stable version, or "" if there is none.
+// serving returns the hash of the stable version, or "" without a stable version.
 func serving(in Input) rollout.Hash {
 	s, base, head := in.State, in.Base.Render, in.Head.Render
 	isPlain := len(head.Specs) == 0
@@ -169,8 +169,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns each workload's stable hash if the change adds the first Rollout document of a workload, else nil.
-// The hash of such a workload comes from the commit Base.
+// standing returns the stable hash of each workload if the change adds a workload's first Rollout document,
+// else nil. The stable hash of a workload with a first document comes from the commit Base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -196,7 +196,7 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether only a Rollout makes w's kind a workload. Before its Rollout, no hash of w is recorded.
+// byDocument reports whether only a Rollout makes w a workload. Without a Rollout, no record has a hash of w.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is

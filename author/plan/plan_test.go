@@ -23,8 +23,8 @@ var update = flag.Bool("update", false, "rewrite the expected texts of the plans
 // now is a Friday, at noon.
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// inJSON holds expectations for the JSON of some plans, by the plan's name. A key is a note's code or an object's former name; the value
-// says whether the key must occur in the JSON.
+// inJSON has expectations for the JSON of some plans, by the plan's name. A key is a note's code or an object's
+// former name. The value tells whether the JSON must contain the key.
 var inJSON = map[string]map[string]bool{
 	"no-steps": {"Recreate": true, "NoSteps": true, "NoRollout": false}, "no-document": {"NoRollout": true},
 	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false},
@@ -149,7 +149,7 @@ func sideOf(t *testing.T, files map[string]string, app rollout.App) Side {
 	return Side{Render: r, Err: err}
 }
 
-// stateOf returns the record that the archive's file "state" describes by a word, such as "in flight".
+// stateOf returns the record for a word in the archive's file "state", such as "in flight".
 func stateOf(word string, in Input) *rollout.State {
 	if word == "" {
 		return nil
@@ -165,7 +165,7 @@ func stateOf(word string, in Input) *rollout.State {
 	case "in flight": // head reverts to stable
 		s.Stable.Hash, s.Stable.Templates = head.Release(), head.Staged()
 		s.Release, s.Phase = ofBase(), rollout.Progressing
-	case "at a gate": // head has the same version, which is at its second step
+	case "at a gate": // head has the version of the release, which is at its second step
 		s.Stable = &rollout.Release{Hash: "h1-0000000000", Templates: map[rollout.Workload]rollout.Hash{}}
 		s.Release, s.Phase = ofBase(), rollout.Paused
 		for w := range base.Staged() {
@@ -233,7 +233,7 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// TestShared checks that a changed file is listed if several apps are rendered from it.
+// TestShared checks that a changed file is listed if several apps use the file.
 func TestShared(t *testing.T) {
 	var p Plan
 	p.add(App{App: "b", Files: []string{"base/deployment.yaml", "b.yaml"}}, true)
@@ -266,7 +266,7 @@ func TestMarkdownIsShort(t *testing.T) {
 	compare.Contains(t, fenced, "````diff") // the fence is longer than the fence in the diff
 }
 
-// TestMarkdownLeavesOut checks comments close to the limit: first the diffs are omitted, then the end of the text is cut.
+// TestMarkdownLeavesOut checks comments near the size limit: Markdown first omits the diffs, and then cuts the end of the text.
 func TestMarkdownLeavesOut(t *testing.T) {
 	const without = "*Differences are left out: the comment would be too long.*"
 	const more = "*… and more: the plan is longer than a comment may be.*"
@@ -293,7 +293,7 @@ func TestMarkdownLeavesOut(t *testing.T) {
 	}
 }
 
-// TestMarkdownOfWhatIsNoChange checks the comments for plans without apps, and the list of files that several apps share.
+// TestMarkdownOfWhatIsNoChange checks the comments for plans without changed apps, and the list of files that several apps use.
 func TestMarkdownOfWhatIsNoChange(t *testing.T) {
 	nothing := Plan{Cluster: "prod", At: now, Unchanged: 2}
 	broken := Plan{Cluster: "prod", At: now,
@@ -329,7 +329,7 @@ func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
 	}
 }
 
-// TestWhetherItChanges checks the method Changes and the number of errors, for plans with and without changed apps.
+// TestWhetherItChanges checks Plan.Changes and the number of errors, for plans with and without changed apps.
 func TestWhetherItChanges(t *testing.T) {
 	var p Plan
 	p.add(App{App: "same"}, false)
@@ -353,7 +353,7 @@ func TestWhetherItChanges(t *testing.T) {
 	}
 }
 
-// TestAnotherErrorIsNews checks that any render error is a change, and that the summary tells whether base had the same error.
+// TestAnotherErrorIsNews checks that each render error counts as a change, and that the summary tells whether base has the same error.
 func TestAnotherErrorIsNews(t *testing.T) {
 	broken := Side{Err: os.ErrInvalid}
 	const held = "cannot be rendered: the app would be held as it is"

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Sides holds the inputs of one cluster's plan, with both sides of the change.
+// Sides has the inputs of one cluster's plan, with both sides of the change: base and head.
 type Sides struct {
 	Cluster       string
 	Own           string // gitrollout's own namespace, where no app may write
@@ -21,7 +21,7 @@ type Sides struct {
 	Record        source.Snapshot // the state branch; nil if it is not read
 	Policy        *rollout.Policy
 	Renderer      *render.Renderer
-	// Runs asks the cluster whether a workload runs, and whether it runs the given template; nil without a cluster.
+	// Runs reports whether the cluster has a workload, and whether it has the same template; nil without a cluster.
 	Runs func(workload rollout.Object) (runs, same bool, err error)
 
 	strict func(rollout.Tree, *rollout.Render) error // finds objects that the API server refuses
@@ -50,7 +50,7 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 // planners is the number of apps that are planned in parallel.
 const planners = 4
 
-// Add plans the apps of both sides. It stops if the function ended returns an error.
+// Add plans the apps of both sides. It stops when ended() returns an error.
 func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.After.Behind != nil {
 		p.Error, p.Errors = rollout.ProblemOf(s.After.Behind), 1
@@ -140,7 +140,7 @@ func (s *Sides) Plan(name string) (App, bool, error) {
 	return app, true, errors.Join(err, s.adopted(&app, in.Head.Render))
 }
 
-// adopted sets the summary of a first deployment if Runs is set: whether the app would be adopted or held.
+// adopted sets the summary of a first deployment if Runs is set. The summary tells whether the app would be adopted.
 func (s *Sides) adopted(a *App, head *rollout.Render) error {
 	if a.Change != First || s.Runs == nil {
 		return nil

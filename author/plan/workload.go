@@ -15,7 +15,7 @@ type Workload struct {
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
-	// Sized says where the number Replicas comes from. It is empty if the manifest has the number.
+	// Sized names the source of the number Replicas. It is "" if the manifest has the number.
 	Sized  string  `json:"sized,omitempty"`
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests
 	Full   int     `json:"full,omitempty"`   // the weight at which the new version gets all requests
@@ -65,7 +65,7 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// stableTemplate returns the template hash of a workload's stable version, or "" if there is none.
+// stableTemplate returns the template hash of a workload's stable version, or "" without a stable version.
 func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 	if templates := standing(in); len(templates) > 0 {
 		return templates[w]
@@ -96,7 +96,7 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	return w
 }
 
-// size returns a workload's number of pods in Git, and the number's source, or "" for the manifest's replicas.
+// size returns a workload's number of pods in Git, and the source of the number. The source is "" for the manifest.
 func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""

@@ -14,8 +14,8 @@ import (
 
 type elsewhere struct {
 	who   string    // the object of Argo CD or Flux that releases the chart
-	of    sourceRef // Flux's source object, which has the address
-	repo  string    // the address, if this object has an address
+	of    sourceRef // Flux's source object, which has the chart's address
+	repo  string    // the chart's address; "" if only Flux's source object has the address
 	name  string    // the chart's name; "" if the address ends with the name
 	wants string    // the version or range; "" if Flux's source object has it
 }
@@ -105,7 +105,7 @@ func (s *Survey) into(of map[string]bool, dir string) {
 	}
 }
 
-// settle finds the folders that objects of Argo CD or Flux use. It leaves out an object without a usable folder.
+// settle finds the folders that objects of Argo CD or Flux use. It omits an object without a usable folder.
 func (s *Survey) settle(tree rollout.Tree) error {
 	given := s.Given
 	s.Given = nil
@@ -143,7 +143,7 @@ func (s *Survey) settle(tree rollout.Tree) error {
 	return nil
 }
 
-// knows reports whether a folder has an app's source, or objects of Argo CD or Flux.
+// knows reports whether a folder has a chart, manifests of an app, or objects of Argo CD or Flux.
 func (s *Survey) knows(dir string) bool {
 	isChart := func(c Chart) bool { return c.Path == dir }
 	isBelow := func(other string) bool { return holds(dir, other) }
@@ -176,7 +176,7 @@ func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	return dir, is
 }
 
-// address returns a chart's repository and name. The repository is "" if it is unknown.
+// address returns a chart's repository and name. The repository is "" if unknown.
 func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string) {
 	repo, name = cmp.Or(c.repo, sources[c.of].url), c.name
 	if repo != "" && name == "" { // an OCIRepository's address ends with the chart's name

@@ -27,7 +27,7 @@ type Given struct {
 	postBuild postBuild
 	release   bool       // the object is a HelmRelease
 	as        string     // the name of the Application
-	object    string     // the name of this object
+	object    string     // the name of the object of Argo CD or Flux
 	cluster   string     // the name and address of the destination cluster
 	of        sourceRef  // Flux's source object that has the folder
 	chart     *elsewhere // the external chart; nil for a folder of the repository
@@ -51,7 +51,7 @@ func (g *Given) at(dir string) {
 	g.Helm.ValueFiles = strings.Join(files, "\n")
 }
 
-// application holds the fields that are read from an Argo CD Application (argoproj.io/v1alpha1).
+// application has the fields of an Argo CD Application (argoproj.io/v1alpha1) that gitrollout init reads.
 type application struct {
 	Metadata struct{ Name string } `json:"metadata"`
 	Spec     struct {
@@ -170,7 +170,7 @@ func asJSON(values map[string]any) string {
 	return string(data)
 }
 
-// fluxObject has the fields that are read from Flux's Kustomizations, HelmReleases and sources (*.toolkit.fluxcd.io).
+// fluxObject has the fields of Flux's Kustomizations, HelmReleases and sources that gitrollout init reads.
 type fluxObject struct {
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Spec     struct {
@@ -196,13 +196,13 @@ type fluxObject struct {
 	}
 }
 
-// postBuild holds the variables of a Flux Kustomization.
+// postBuild has the variables of a Flux Kustomization.
 type postBuild struct {
 	Substitute     map[string]string             `json:"substitute"`
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables copies a Kustomization's variables. A source goes to Lost unless it is a ConfigMap with one file for env.
+// variables copies a Kustomization's variables. It adds each source to Lost, except a ConfigMap with one file for env.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -221,7 +221,7 @@ func (g *Given) variables(configMaps map[string][]string, env string) {
 	g.Variables = rollout.NewVariables(g.postBuild.Substitute, files)
 }
 
-// fluxKustomizationIn returns an entry for the folder of a Flux Kustomization. It returns false if there is no path.
+// fluxKustomizationIn returns an entry for the folder of a Flux Kustomization. Without a path, it returns false.
 func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
@@ -278,8 +278,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry adds the settings of Argo CD's and Flux's objects to the entries. It prefers objects for env. If a chart is
-// released more than once, the map "also" has the other entries by folder. The list "notes" describes lost settings.
+// carry adds the settings of Argo CD's and Flux's objects to the entries. It prefers objects for env. If several
+// objects release one chart, the map also has the further entries by folder. notes lists settings without equivalents.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposed returns the entries that are proposed for a repository, and the messages to the user. It renders the apps.
+// proposed returns the proposed entries for a repository, and the messages to the user. It renders the apps.
 func proposed(t *testing.T, files map[string]string) string {
 	t.Helper()
 	return proposedFor(t, "prod", files)
@@ -34,7 +34,7 @@ const (
 	argoApp     = "argoproj.io/v1alpha1 Application"
 )
 
-// document returns an object. kind is its apiVersion and kind, as in the constants above.
+// document returns an object's manifest. kind has the apiVersion and the kind, as in the constants above.
 func document(kind, name, spec string) string {
 	version, kind, _ := strings.Cut(kind, " ")
 	return "---\napiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
@@ -63,8 +63,8 @@ func withCharts(files map[string]string, folders ...string) map[string]string {
 	return files
 }
 
-// TestWhatIsNotHereIsNamed checks the messages for a deployed folder that cannot be an app, and for an Application with another cluster or
-// a fixed version. The message for the folder flux-system mentions no other objects.
+// TestWhatIsNotHereIsNamed checks the messages about a deployed folder that cannot be an app, and about an Application
+// with another cluster or a fixed version. The message about the folder flux-system mentions no other objects.
 func TestWhatIsNotHereIsNamed(t *testing.T) {
 	got := proposed(t, map[string]string{
 		"clusters/prod/all.yaml": document(fluxFolder, "configs", "{path: ./configs}") + document(fluxFolder, "all", "{path: ./clusters/prod}"),
@@ -93,8 +93,8 @@ note web: settings of argocd/web.yaml are not carried over `+
 		`(destination.server https://other.example.com, source.targetRevision v1.4.2): put them into the folder`, got)
 }
 
-// TestApplicationsOfOneChart checks that each Application of a chart in the repository becomes an app with its name, in one file or
-// several. Applications for another environment are left out.
+// TestApplicationsOfOneChart checks that each Application of a chart in the repository becomes an app with the Application's
+// name, whether one file or several files have the Applications. Applications for another environment are omitted.
 func TestApplicationsOfOneChart(t *testing.T) {
 	of := func(name, namespace string) string {
 		return document(argoApp, name, "{destination: {namespace: "+namespace+
@@ -228,8 +228,8 @@ func TestVariablesOfSeveral(t *testing.T) {
 	compare.Check(t, "- path: svc/a\n  substitute:\n    v: one\n- path: svc/b\n  substitute:\n    v: two\n", got)
 }
 
-// TestDecryptionOfFluxIsCarriedOver checks that an entry names the Secret with the decryption keys, and that a note names its namespace.
-// Decryption without a Secret, such as by a cloud account's keys, is not carried over.
+// TestDecryptionOfFluxIsCarriedOver checks that an entry names the Secret with the decryption keys, and that a note
+// names the Secret's namespace. Decryption without a Secret, such as with a cloud account's keys, is not carried over.
 func TestDecryptionOfFluxIsCarriedOver(t *testing.T) {
 	of := func(name, decryption string) string {
 		return document(fluxFolder, name, "{path: svc/"+name+", targetNamespace: shop, decryption: {provider: sops"+decryption+"}}")
@@ -247,7 +247,7 @@ note svc/a: the keys of its encrypted files are to be in Secret sops-age of name
 note svc/b: settings of clusters/prod/b.yaml are not carried over (spec.decryption): put them into the folder`, got)
 }
 
-// TestVersionsOfOneChart checks that, of two vendored versions of a chart, each HelmRelease uses the matching version, or else the first.
+// TestVersionsOfOneChart checks that a HelmRelease uses the matching version among two vendored versions of a chart, or else the first.
 func TestVersionsOfOneChart(t *testing.T) {
 	release := func(name, version string) string {
 		return document(helmRelease, name+", namespace: "+name,
@@ -266,8 +266,8 @@ func TestVersionsOfOneChart(t *testing.T) {
 	compare.Check(t, entry("charts/2/shop", "new")+entry("charts/shop", "old")+entry("charts/shop", "any"), got)
 }
 
-// TestChartsOfElsewhereAreReleased checks that each HelmRelease or Application of a vendored chart becomes an app. The folder's name may
-// include the version. A chart from another address is left out.
+// TestChartsOfElsewhereAreReleased checks that each HelmRelease or Application of a vendored chart becomes an app.
+// The folder's name may include the version. A chart with the same name from another address is omitted.
 func TestChartsOfElsewhereAreReleased(t *testing.T) {
 	release := func(name, spec string) string { return document(helmRelease, name+", namespace: data", spec) }
 	const shop = "chart: {spec: {chart: shop, version: 0.x, sourceRef: {kind: HelmRepository, name: charts}"
@@ -316,8 +316,8 @@ left out infra/releases.yaml: HelmRelease other uses the chart shop, which is no
 		"add it with gitrollout vendor --from infra, commit it, and run this again", proposed(t, files))
 }
 
-// TestAppsOfAnotherEnvironment checks that a folder and settings are left out if only another environment deploys them. The environment
-// comes from the object that deploys the folder: from its file, name, destination, namespace or value files.
+// TestAppsOfAnotherEnvironment checks that a folder and settings are omitted if only another environment deploys
+// them. The environment comes from the deploying object: from its file, name, destination, namespace or value files.
 func TestAppsOfAnotherEnvironment(t *testing.T) {
 	of := func(name, destination, source string) string {
 		return document(argoApp, name, "{destination: {"+destination+"}, source: {repoURL: https://git.example.com/x.git, "+source+"}}")
@@ -354,7 +354,7 @@ func TestAppsOfAnotherEnvironment(t *testing.T) {
 	}
 }
 
-// TestAppsOfAnotherCluster checks that in a repository with several clusters each cluster gets its own folders.
+// TestAppsOfAnotherCluster checks that, in a repository of several clusters, each cluster's configuration lists only the cluster's folders.
 func TestAppsOfAnotherCluster(t *testing.T) {
 	flux := func(app string) string { return document(fluxFolder, "a", "{path: ./apps/"+app+"}") }
 	for name, c := range map[string]struct{ ofCloud, ofHome, cluster, want string }{
@@ -373,7 +373,7 @@ func TestAppsOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestFoldersOfAnArtifact checks that the message names the source of a Kustomization whose folder is not in the repository.
+// TestFoldersOfAnArtifact checks that, if a Kustomization's folder is not in the repository, the message names the Kustomization's source.
 func TestFoldersOfAnArtifact(t *testing.T) {
 	of := func(name string) string {
 		return document(fluxFolder, name, "{path: ./apps/"+name+", targetNamespace: shops, sourceRef: {kind: OCIRepository, name: all}}")
@@ -386,7 +386,7 @@ func TestFoldersOfAnArtifact(t *testing.T) {
 	}
 }
 
-// TestHelmReleasesOfAnEnvironment checks that a HelmRelease has the patches of its environment's kustomization.
+// TestHelmReleasesOfAnEnvironment checks that a HelmRelease gets the patches of its environment's kustomization.
 func TestHelmReleasesOfAnEnvironment(t *testing.T) {
 	files := withCharts(map[string]string{
 		"apps/base/kustomization.yaml": "namespace: shops\nresources: [release.yaml]\n",

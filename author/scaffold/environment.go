@@ -17,7 +17,7 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// The folders in markers contain environments, as in overlays/prod. The names in generic are never an app's name.
+// Folders with a name in markers contain environments, as in overlays/prod. Names in generic are never an app's name.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -25,13 +25,13 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// Folders that match shown have documentation, samples or tests. But apps/docs is an app (see ofApps).
+// Folders that match shown have documentation, samples or tests. In a folder of ofApps, as apps/docs, they are apps.
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
 	ofApps = []string{"apps", "applications", "services"}
 )
 
-// shownIn returns the folder of documentation, samples or tests that contains dir, or "" if there is none.
+// shownIn returns the folder of documentation, samples or tests that contains dir, or "" if no such folder does.
 func shownIn(dir string) (in string) {
 	segments := strings.Split(dir, "/")
 	for i, s := range segments {
@@ -42,7 +42,7 @@ func shownIn(dir string) (in string) {
 	return in
 }
 
-// environment returns a folder's environment, or "" if the path names none.
+// environment returns a folder's environment, or "" if the path names no environment.
 func environment(dir string) string {
 	segments := strings.Split(dir, "/")
 	for i, s := range segments[1:] {
@@ -79,7 +79,7 @@ func (g Given) environment() string {
 
 func (g Given) isFor(env string) bool { return g.distance(env) < 2 }
 
-// distance returns 0 if an object is for the environment env, 2 for another environment, or 1 without an environment.
+// distance returns 0 if an object is for env, 2 if it is for another environment, and 1 if it names no environment.
 func (g Given) distance(env string) int {
 	switch e := g.environment(); {
 	case env == "" || e == "":
@@ -92,7 +92,7 @@ func (g Given) distance(env string) int {
 
 func isSame(a, b string) bool { return a == b || slices.Contains(synonyms[a], b) }
 
-// onlyFor returns the file and the environment of an object that deploys dir, if none of these objects is for env.
+// onlyFor returns the file and the environment of an object that deploys dir, or "" if an object for env deploys dir.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {
@@ -106,7 +106,7 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 	return file, other
 }
 
-// ofEnvironment selects the folders of roots that are apps for env. It records why it leaves out the other folders.
+// ofEnvironment returns the folders among roots that are apps for env. It records a reason for each other folder.
 func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
 	isApp := slices.ContainsFunc(roots, func(r string) bool { return shownIn(r) == "" })
 	for _, r := range roots {
@@ -128,7 +128,7 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 	return chosen
 }
 
-// isOf reports whether a root is for env. "production" is for the env "prod" only if there is no root "prod" beside it.
+// isOf reports whether a root is for env. A root "production" is for "prod" only if it has no sibling "prod".
 func isOf(root, env string, roots []string) bool {
 	e, names := environment(root), append([]string{env}, synonyms[env]...)
 	at := slices.Index(names, e)

@@ -122,7 +122,7 @@ func yamlLines(v map[string]any) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// settings writes the non-empty fields of a block in an entry. A block with one line gets braces.
+// settings formats a field of an entry, with the non-empty subfields in all. It writes a single line with braces.
 func settings(field string, all map[string]any) string {
 	maps.DeleteFunc(all, func(_ string, v any) bool {
 		of := reflect.ValueOf(v)
@@ -142,12 +142,12 @@ func settings(field string, all map[string]any) string {
 	}
 }
 
-// modeline returns the comment that names a file's schema for editors.
+// modeline returns the comment from which editors learn the schema of a file.
 func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns new Rollout files and the changed kustomization. The result told explains omitted Deployments.
+// Rollouts returns new Rollout files and the changed kustomization. told has a reason for each omitted Deployment.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
@@ -210,7 +210,7 @@ func documentFolder(tree rollout.Tree, app string) (string, error) {
 	return path.Join(app, "templates"), nil
 }
 
-// rolloutText is a Rollout with a canary that needs one promotion. NAME is the name of the Deployment.
+// rolloutText is a Rollout with a canary that needs one promotion. NAME stands for the Deployment's name.
 //
 //go:embed rollout.yaml
 var rolloutText string

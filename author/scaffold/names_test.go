@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNames checks the values that a folder's path gives: the environment, the app's name, and the glob that also matches similar apps.
+// TestNames checks the environment, the app's name, and the glob for similar apps that Propose derives from a folder's path.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-bc"
 	for dir, want := range map[string][3]string{ // the environment, the name and the glob
@@ -30,8 +30,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWhichCluster checks which environment and cluster name are chosen: common environments in order of preference, then other
-// environments by name, then prod. A cluster's name may contain its environment.
+// TestWhichCluster checks the chosen environment and cluster name. Common environments come first, in order of
+// preference, then other environments by name, then prod. A cluster's name may contain the environment.
 func TestWhichCluster(t *testing.T) {
 	for _, c := range []struct{ roots, cluster, want, env string }{
 		{"web/overlays/us web/overlays/eu", "", "eu", "eu"},
@@ -52,8 +52,8 @@ const (
 	unnamed  = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec: "
 )
 
-// TestWhatALookFinds checks that folders are listed in order and once each, down to maxDepth. Objects of Flux and Argo CD are recognized by
-// their API groups. Unreadable files are skipped.
+// TestWhatALookFinds checks that Look lists each folder once and in order, down to maxDepth. It recognizes objects of
+// Flux and Argo CD by their API groups, and skips unreadable files.
 func TestWhatALookFinds(t *testing.T) {
 	const deep = "a/b/c/d/e/f/g/"
 	got := look(t, treeOf(map[string]string{
@@ -76,8 +76,8 @@ func TestWhatALookFinds(t *testing.T) {
 	compare.Check(t, want, got, Given{}, render.Violations{})
 }
 
-// TestWhatIsAnApp checks that a folder that Flux or Argo CD deploys is an app, even if another folder refers to it. A folder with objects
-// of Flux or Argo CD is no app. A folder of manifests includes its subfolders, unless one has a kustomization.
+// TestWhatIsAnApp checks that a folder that Flux or Argo CD deploys is an app, even if another folder uses it. A folder with
+// objects of Flux or Argo CD is no app. A folder of manifests includes its subfolders, unless a subfolder has a kustomization.
 func TestWhatIsAnApp(t *testing.T) {
 	other := strings.Replace(workload, "web", "other", 1)
 	p := propose(t, treeOf(map[string]string{
@@ -105,7 +105,7 @@ func TestWhatIsAnApp(t *testing.T) {
 	compare.CheckNamed(t, "left out", []LeftOut{{"flux", "has objects of Flux"}}, p.LeftOut)
 }
 
-// TestWhatIsNoApp checks that a folder is left out if it renders to objects of Argo CD, and that jsonnet is reported.
+// TestWhatIsNoApp checks that a folder whose render has objects of Argo CD is omitted, and that jsonnet files are reported.
 func TestWhatIsNoApp(t *testing.T) {
 	tree := treeOf(map[string]string{"apps/Chart.yaml": chartOfShop, "web/main.jsonnet": "[]", "web/params.libsonnet": "{}"}, "svc/web")
 	p := propose(t, tree, "", func(a rollout.App) (*rollout.Render, error) {
@@ -123,7 +123,7 @@ func TestWhatIsNoApp(t *testing.T) {
 	compare.CheckNamed(t, "apps", 1, len(p.Apps))
 }
 
-// TestManyLeftOut checks that the message lists a few paths per reason, and only counts the other paths.
+// TestManyLeftOut checks that the message lists at most five omitted paths per reason, and the number of the other paths.
 func TestManyLeftOut(t *testing.T) {
 	p := Proposal{LeftOut: []LeftOut{{"x", "is for dev"}}}
 	for _, name := range strings.Fields("a b c d e f g") {
@@ -134,8 +134,8 @@ func TestManyLeftOut(t *testing.T) {
 	compare.Check(t, want, p.Told(Survey{}))
 }
 
-// TestWhoKeepsAnObject checks that a kustomization takes precedence over a chart with the same object. It also checks that an entry lists
-// the rights that its apps need beyond their namespace.
+// TestWhoKeepsAnObject checks that, if a kustomization and a chart have the same object, only the kustomization
+// becomes an app. It also checks that an entry allows the objects that its apps have outside of their namespace.
 func TestWhoKeepsAnObject(t *testing.T) {
 	p := propose(t, treeOf(map[string]string{"a/Chart.yaml": chartOfShop}, "b"), "", func(a rollout.App) (*rollout.Render, error) {
 		return &rollout.Render{App: a, Objects: []rollout.Object{
@@ -150,7 +150,7 @@ func TestWhoKeepsAnObject(t *testing.T) {
 	compare.Contains(t, entriesOf(p), "clusterResources: [rbac.authorization.k8s.io/ClusterRole]")
 }
 
-// TestWhatEnginesSayThatIsLost checks that each setting of Flux or Argo CD that an entry cannot have is reported, but only for apps.
+// TestWhatEnginesSayThatIsLost checks that an app's settings of Flux or Argo CD without an equivalent in an entry are reported.
 func TestWhatEnginesSayThatIsLost(t *testing.T) {
 	got := proposed(t, withCharts(map[string]string{
 		"env/prod.yaml":               "a: 3\n",

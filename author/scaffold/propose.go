@@ -98,7 +98,7 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	}
 }
 
-// choose returns the environment of the cluster. If the cluster has no name, choose sets a name.
+// choose returns the environment of the cluster. If p.Cluster is "", choose sets a name.
 func (p *Proposal) choose(roots []string) string {
 	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
@@ -122,7 +122,7 @@ func (p *Proposal) choose(roots []string) string {
 	return env
 }
 
-// cover sets Entries so that they match exactly the chosen folders. It returns the folders that cannot be apps.
+// cover sets Entries, which match exactly the chosen folders. It returns the folders that cannot be apps.
 func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]Entry) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
 	entryOf := map[string]int{} // the key is the app's name; the value is the entry's index
@@ -157,7 +157,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 		e, alike := likeAll(group, plain)
 		e.Path = g
 		bare := e.Directory == nil && e.Helm == nil && e.Namespace == "" && !e.Variables.On && e.Decryption == ""
-		several := bare || len(group) > 1 // one folder's settings must not apply to folders that are added later
+		several := bare || len(group) > 1 // settings from a single folder must not apply to later folders
 		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
 			continue
@@ -198,7 +198,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 }
 
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
-	// An object belongs to one app. Check kustomizations first, so that copies of their rendered output are left out.
+	// An object belongs to one app. Check kustomizations first, so that a folder with their output is omitted.
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
 		return e.Directory != nil || e.Helm != nil
@@ -224,7 +224,7 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	return bad
 }
 
-// likeAll returns one entry for all folders of a group. It returns false if their settings differ.
+// likeAll returns one entry for all folders of a group. It returns false if the folders' settings differ.
 func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	first := plain[group[0]]
 	alike, e.Namespace, e.Variables, e.Decryption = true, first.Namespace, first.Variables, first.Decryption
@@ -260,7 +260,7 @@ func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {
 	return render.FindApps(tree, config)
 }
 
-// appIn splits a path. The result last is the index of the last folder that could be an app's name, or -1.
+// appIn splits a path. last is the index of the last segment that could be an app's name, or -1.
 func appIn(dir string) (segments []string, last int) {
 	segments, env := strings.Split(dir, "/"), environment(dir)
 	for i, s := range slices.Backward(segments) {
@@ -281,7 +281,7 @@ func globOf(dir string) string {
 	return path.Join(segments...)
 }
 
-// nameOf returns the name for an app's entry. It returns "" if the default fits: the name of the last folder.
+// nameOf returns the name for an app's entry. It returns "" if the default, the last folder's name, is suitable.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {
@@ -290,7 +290,7 @@ func nameOf(dir string) string {
 	return label(segments[app])
 }
 
-// label converts a folder's name to a DNS label, as far as possible.
+// label converts a folder's name to a DNS label. The result is "" if the name has no letter or digit.
 func label(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -303,10 +303,10 @@ func label(name string) string {
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }
 
-// mostLeftOut is the number of folders that Told lists for one reason.
+// mostLeftOut is the largest number of folders that Told lists for one reason.
 const mostLeftOut = 5
 
-// Told describes the proposal in lines. It lists apps, left-out folders with reasons, and notes.
+// Told describes the proposal in lines. It lists apps, omitted folders with reasons, and notes.
 func (p Proposal) Told(survey Survey) []string {
 	told := rollout.Mapped(p.Apps, func(a rollout.App) string { return fmt.Sprintf("app      %s: %s", a.Name, a.Path) })
 	count := map[string]int{}

@@ -102,8 +102,8 @@ func TestLook(t *testing.T) {
 
 func bare(a rollout.App) (*rollout.Render, error) { return &rollout.Render{App: a}, nil }
 
-// TestOneObjectOneApp checks an object that exists in plain manifests, in a kustomization and in a file of a release. Only one of these
-// folders becomes an app, and the others are reported.
+// TestOneObjectOneApp checks an object that exists in plain manifests, in a kustomization and in a release's file.
+// Only one of these three folders becomes an app, and the others are reported.
 func TestOneObjectOneApp(t *testing.T) {
 	p := propose(t, treeOf(map[string]string{
 		"manifests/web.yaml": workload, "release/all.yaml": workload, "kustomize/base/web.yaml": workload,
@@ -155,7 +155,7 @@ func TestPlainFolders(t *testing.T) {
 	compare.CheckNamed(t, "notes", notes, p.Notes)
 }
 
-// TestPropose checks that only the apps of one environment get entries.
+// TestPropose checks that entries match only the apps of one environment.
 func TestPropose(t *testing.T) {
 	type left = []LeftOut
 	shown := func(path, folder string) LeftOut {
@@ -258,7 +258,7 @@ func deployment(name, strategy string) rollout.Object {
 	}
 }
 
-// TestRollouts checks that a kustomization gets lines for the new documents, and is otherwise unchanged.
+// TestRollouts checks that a kustomization gets lines for the new documents, and keeps its other lines.
 func TestRollouts(t *testing.T) {
 	const none = "apps/web has no Deployment that needs a Rollout document"
 	const documents = "apps/web/rollout.yaml apps/web/kustomization.yaml"
@@ -348,7 +348,7 @@ func TestRolloutsRefuse(t *testing.T) {
 	}
 }
 
-// TestWith checks that added files hide existing files of the same path.
+// TestWith checks that added files replace existing files with the same path.
 func TestWith(t *testing.T) {
 	tree := With(treeOf(map[string]string{"a/one": "1", "a/two": "2"}),
 		[]File{{Path: "a/two", Content: "new"}, {Path: "b/c/three", Content: "3"}})

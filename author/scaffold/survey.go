@@ -26,7 +26,7 @@ type Survey struct {
 	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
 	Charts         []Chart         // sorted by path
 	Given          []Given         // folders that Flux or Argo CD deploys, in the order of the tree
-	LeftOut        []LeftOut       // what cannot be an app, such as jsonnet or a folder outside the repository
+	LeftOut        []LeftOut       // files and folders that cannot be apps, such as jsonnet files
 
 	ConfigMaps map[string][]string // the key is a ConfigMap's name; the value lists files with only this ConfigMap
 
@@ -45,12 +45,12 @@ type Chart struct {
 // Kustomization is one folder that kustomize can build.
 type Kustomization struct {
 	Path      string
-	Component bool     // only a part of other kustomizations
-	Uses      []string // the folders that it refers to
-	Engine    string   // the engine of its objects, Flux or Argo CD; "" for an app
+	Component bool     // kind Component, which only kustomizations can use
+	Uses      []string // the folders to which the kustomization refers
+	Engine    string   // the engine of the kustomization's objects, Flux or Argo CD; "" for an app
 }
 
-// The bounds of a survey. The function Look ignores deeper folders and further files.
+// The limits of a survey. Look ignores deeper folders and further files.
 const (
 	maxDepth = 8
 	maxFiles = 20_000
@@ -155,7 +155,7 @@ func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) 
 	return nil
 }
 
-// readKustomization reads which folders a kustomization uses.
+// readKustomization returns a kustomization with the folders that it uses.
 func readKustomization(dir string, data []byte) *Kustomization {
 	var k struct {
 		Kind                         string
@@ -232,7 +232,7 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 // The engines, which are other programs that deploy from Git.
 const flux, argoCD = "Flux", "Argo CD"
 
-// engineOf returns the engine that owns a kind of object, or "" if there is none.
+// engineOf returns the engine that defines a kind of object, or "" for other kinds.
 func engineOf(group, kind string) string {
 	switch {
 	case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
@@ -282,7 +282,7 @@ func (l *looker) argoCD(file, text string, h head) {
 // roots returns the kustomizations that no other kustomization uses. It skips kustomizations with engines' objects.
 func (s Survey) roots() []string {
 	used := s.used()
-	for _, k := range s.Kustomizations { // what Flux or Argo CD deploys is a root, even if it is used
+	for _, k := range s.Kustomizations { // a folder that Flux or Argo CD deploys is a root, too
 		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
 			delete(used, k.Path)
 		}
@@ -332,7 +332,7 @@ func (s Survey) plain() map[string]rollout.Directory {
 	return apps
 }
 
-// noObjects returns an exclude pattern for the files in dir without Kubernetes objects, or "" if there are none.
+// noObjects returns an exclude pattern for the files in dir without Kubernetes objects, or "" without such files.
 func (s Survey) noObjects(dir string, recurse bool) string {
 	var names []string
 	for _, file := range s.NoObjects {
@@ -350,8 +350,8 @@ func holds(dir, name string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// charts returns the charts that are apps, without library charts and subcharts. Each chart gets the value file for the
-// first environment for which such a file exists.
+// charts returns the charts that are apps, without library charts and subcharts. Each chart gets the value
+// file of the first environment in the list that has a value file.
 func (s Survey) charts(environments ...string) map[string]rollout.Helm {
 	apps := map[string]rollout.Helm{}
 	for _, c := range s.Charts {

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// engineObject has the fields that are read from objects of Flux and Argo CD. Each kind has some of the fields.
+// engineObject has the fields of Flux's and Argo CD's objects that are read here. Each kind has some of the fields.
 type engineObject struct {
 	file             string
 	err              error // set if a field has another type
@@ -155,13 +155,13 @@ func named(ref sourceRef, objects []engineObject) (engineObject, error) {
 	return objects[i], nil
 }
 
-// git returns a folder of a GitRepository as a source. It refuses a range of versions.
+// git returns a source for the folder `at` of a GitRepository. It refuses a range of versions.
 func (o engineObject) git(at string) ([]rollout.VendorSource, error) {
 	ref := cmp.Or(o.Spec.Ref.Commit, o.Spec.Ref.Tag, o.Spec.Ref.Branch)
 	if ref == "" || o.Spec.Ref.Semver != "" {
 		return nil, errors.New("uses a repository without a tag, a branch or a commit in its ref")
 	}
-	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // take the top folder, for "../base"
+	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // the top folder, for "../base"
 	return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: o.Spec.URL, Ref: ref, Path: path.Clean(top)}}}, nil
 }
 
@@ -208,7 +208,7 @@ func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.Vendor
 	}
 }
 
-// application returns the charts of an Application. It skips its other sources, which are usually this repository.
+// application returns the charts of an Application. It skips other sources, which are usually in this repository.
 func application(o engineObject, _ []engineObject) (all []rollout.VendorSource, err error) {
 	for _, s := range append(o.Spec.Sources, o.Spec.Source) {
 		if s.Chart == "" {

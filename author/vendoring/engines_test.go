@@ -89,7 +89,7 @@ func TestFromEngines(t *testing.T) {
 	}
 }
 
-// TestFromEnginesLeavesOut checks that sources that vendor.yaml cannot express are reported, and that all other sources get an entry.
+// TestFromEnginesLeavesOut checks that a source that vendor.yaml cannot express is reported, and that other sources get an entry.
 func TestFromEnginesLeavesOut(t *testing.T) {
 	w := withoutGit(t)
 	w.write("all.yaml", fluxRelease+"---\n"+fluxFolder+"---\n"+strings.Replace(fluxGit, "tag: v1.4.2", `semver: ">=1"`, 1)+"---\n"+argoChart)

@@ -66,7 +66,7 @@ func From(dir *os.Root) (said []string, err error) {
 	return f.said, err
 }
 
-// kustomization rewrites a folder's kustomization. It returns fs.ErrNotExist if there is none.
+// kustomization rewrites a folder's kustomization. It returns fs.ErrNotExist for a folder without a kustomization.
 func (f *from) kustomization(dir *os.Root) error {
 	file, text, err := kustomization(dir)
 	if err != nil {
@@ -146,12 +146,12 @@ func valueAt(n *kyaml.Node, field string) *kyaml.Node {
 }
 
 type from struct {
-	file  string // the kustomization; "" if there is none
+	file  string // the kustomization's file; "" without a kustomization
 	lines []string
 	known []rollout.VendorSource
 	said  []string
 
-	before int // how many sources vendor.yaml had before
+	before int // number of sources that vendor.yaml had before From
 }
 
 func (f *from) added() []rollout.VendorSource {
@@ -167,7 +167,7 @@ func (f *from) added() []rollout.VendorSource {
 	return f.known[f.before:]
 }
 
-// reference rewrites an entry that is an address or a generator's KEY=ADDRESS. It skips inline YAML.
+// reference rewrites an address, or a generator's KEY=ADDRESS, in an entry. It skips inline YAML.
 func (f *from) reference(at string, n *kyaml.Node) error {
 	entry := n.Value
 	if key, source, keyed := strings.Cut(entry, "="); keyed && !strings.ContainsAny(key, ":/?") {
@@ -204,7 +204,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	return nil
 }
 
-// folder returns the folder in which Update will write a source. It adds the source to vendor.yaml if it is missing.
+// folder returns the folder to which Update will write a source. It adds a missing source to vendor.yaml.
 func (f *from) folder(g rollout.VendorGit) string {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(g.URL, ":", "/")), ".git")
 	if g.Path != "." {

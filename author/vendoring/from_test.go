@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRemote checks how addresses are split: the examples of kustomize's documentation, and common addresses.
+// TestRemote checks the parts of addresses: of examples in kustomize's documentation, and of common addresses.
 func TestRemote(t *testing.T) {
 	const kustomize = "github.com/kubernetes-sigs/kustomize"
 	for entry, want := range map[string]string{

@@ -19,7 +19,7 @@ import (
 // Getter fetches sources over HTTP.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
-	// Login returns a host's credentials, or "". A registry's token server also gets them, but no other host does.
+	// Login returns a host's credentials, or "". The host and its registry's token server get them, but no other host.
 	Login func(host string) (user, password string)
 
 	Silence time.Duration // longest time without data from a server; default 1m
@@ -131,7 +131,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry sends a request to a registry's API. If the server requires a token, registry gets one and sets *token.
+// registry sends a request to a registry's API. If the server requires a token, registry requests one and sets *token.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {
@@ -150,7 +150,7 @@ func (g *Getter) registry(ctx context.Context, host, p, accept string, token *st
 	return a, err
 }
 
-// token returns the Authorization header for a registry. wants is the header WWW-Authenticate of its response.
+// token returns the Authorization header for a registry. wants is the response's header WWW-Authenticate.
 func (g *Getter) token(ctx context.Context, host, wants string) (string, error) {
 	kind, rest, _ := strings.Cut(wants, " ")
 	if strings.EqualFold(kind, "Basic") {

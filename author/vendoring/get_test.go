@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestServers checks that a server that hangs causes an error, and that a slow server does not. The error for a refused redirect names its
-// target.
+// TestServers checks that a server that hangs causes an error, and that a slow server causes no error. The error for
+// a refused redirect names the redirect's target.
 func TestServers(t *testing.T) {
 	hung := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, req *http.Request) {

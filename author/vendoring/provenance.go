@@ -13,7 +13,7 @@ import (
 
 const provenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 
-// signers holds the public keys of a chart's signers, from a file next to vendor.yaml. Nil requires no signature.
+// signers has the public keys of a chart's signers, from a file next to vendor.yaml. If nil, no signature is needed.
 type signers openpgp.EntityList
 
 func readSigners(dir *os.Root, file string) (signers, error) {

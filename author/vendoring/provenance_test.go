@@ -23,7 +23,7 @@ func newSigner(t *testing.T) signer {
 	return signer{key}
 }
 
-// as returns the key, and its public key in the format of gpg --export (with --armor if armored is true).
+// as returns the key, and the public key in the format of gpg --export (with --armor if armored is true).
 func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -46,8 +46,8 @@ func sign(t *testing.T, key *openpgp.Entity, archive []byte, name string) []byte
 	return []byte(text)
 }
 
-// TestProvenance checks that a chart is accepted if a listed key has signed the archive and its name. The lock records the key. Without
-// such a signature, nothing is written.
+// TestProvenance checks that a chart is accepted if a listed key has signed the archive and the archive's name. The
+// lock records the key. Without such a signature, nothing is written.
 func TestProvenance(t *testing.T) {
 	ann, other := newSigner(t), newSigner(t)
 	const redis, web = "/charts/redis-20.1.4.tgz", "web-1.2.3+b1.tgz"

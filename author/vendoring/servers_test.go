@@ -43,7 +43,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestTheSameTree checks that two sets of files have the same digest only if they are equal.
+// TestTheSameTree checks that different sets of files have different digests.
 func TestTheSameTree(t *testing.T) {
 	seen := map[string]int{}
 	for i, f := range []files{
@@ -59,8 +59,8 @@ func TestTheSameTree(t *testing.T) {
 	}
 }
 
-// TestNewest checks that the newest version in a range is chosen, or the locked version, which must exist. A tag that is no version is
-// chosen only by its exact name.
+// TestNewest checks that the newest version in a range is chosen, or the locked version, which must exist. A tag that
+// is no semantic version is chosen only by its exact name.
 func TestNewest(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions  []string
@@ -102,7 +102,7 @@ func bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
 	}}, host
 }
 
-// TestGet checks that redirects are limited and lead to https only, that response size is bounded, and that no error has a URL's query.
+// TestGet checks that the client follows few redirects, and only to https. The response size is limited. No error has a URL's query.
 func TestGet(t *testing.T) {
 	g, host := bench(t, func(to http.ResponseWriter, req *http.Request) {
 		switch n, err := strconv.Atoi(strings.TrimPrefix(req.URL.Path, "/hops/")); {
@@ -158,8 +158,8 @@ func (f transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
 }
 
-// TestCredentialsOfRegistries checks that a password or a token is sent, as the registry requires. If the token server returns no token,
-// that is an error, and there are no further requests.
+// TestCredentialsOfRegistries checks that the client sends a password or a token, as the registry requires. If the
+// token server returns no token, the client returns an error and sends no further requests.
 func TestCredentialsOfRegistries(t *testing.T) {
 	basic := "Basic " + encoded("ann:secret")
 	for name, c := range map[string]struct {
@@ -223,7 +223,7 @@ func TestCredentialsOfRegistries(t *testing.T) {
 	}
 }
 
-// TestManyTags checks that all pages of a registry's tag list are read, and only pages of the same repository.
+// TestManyTags checks that the client reads all pages of a registry's tag list, but only pages of the same repository.
 func TestManyTags(t *testing.T) {
 	for name, c := range map[string]struct{ link, want string }{
 		"a further page":       {`</v2/a/b/tags/list?n=1000&last=1.0.0>; rel="next"`, "1.2.0+b"},
@@ -260,7 +260,7 @@ func TestManyTags(t *testing.T) {
 	}
 }
 
-// TestWhatServersSay checks that an invalid index, manifest, archive or folder is reported. Unusual but valid forms are accepted.
+// TestWhatServersSay checks that an invalid index, manifest, archive or folder is reported. Unusual but valid responses are accepted.
 func TestWhatServersSay(t *testing.T) {
 	const redis = "- chart: {repo: http://HOST/charts/, name: redis, version: 20.1.4}\n  into: charts\n"
 	const podinfo = "- oci: {url: oci://HOST/manifests/podinfo/, tag: 6.9.0}\n  into: podinfo\n"
@@ -348,8 +348,8 @@ func lockedInto(folder string) func(*world) {
 	return locked("gitrollout.dev/v1alpha1", "VendorLock\nsources: [{wants: x, into: "+folder+", tree: y}]")
 }
 
-// TestWhatPeopleChanged checks that nothing is written if a folder differs from the lock, or contains anything but files. A missing folder
-// is restored, and a folder that vendor.yaml no longer lists is removed.
+// TestWhatPeopleChanged checks that nothing is written if a folder differs from the lock, or contains an entry that
+// is no regular file. A missing folder is restored, and a folder that vendor.yaml no longer lists is removed.
 func TestWhatPeopleChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)
@@ -388,7 +388,7 @@ func TestWhatPeopleChanged(t *testing.T) {
 	}
 }
 
-// TestFoldersApart checks that two sources may not have equal or nested folders, in any order. Names with a common prefix are allowed.
+// TestFoldersApart checks that Update refuses equal or nested folders of two sources. Names with a common prefix are allowed.
 func TestFoldersApart(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
@@ -403,8 +403,8 @@ func TestFoldersApart(t *testing.T) {
 	}
 }
 
-// TestLoginsOfHelm checks that helm's file gives the login for a host that docker's file lacks. DOCKER_CONFIG may name another folder for
-// docker's file. An unreadable file counts as empty.
+// TestLoginsOfHelm checks that the login for a host comes from helm's file if docker's file lacks the host.
+// DOCKER_CONFIG may name another folder for docker's file. An unreadable file counts as empty.
 func TestLoginsOfHelm(t *testing.T) {
 	home, elsewhere := t.TempDir(), t.TempDir()
 	auth := func(who string) string { return `{"auth": "` + encoded(who) + `"}` }
@@ -419,7 +419,7 @@ func TestLoginsOfHelm(t *testing.T) {
 	}
 }
 
-// TestRefsAreNames checks that a ref that Git would read as several refs or as an option is refused.
+// TestRefsAreNames checks that a ref is refused if Git would read it as several refs or as an option.
 func TestRefsAreNames(t *testing.T) {
 	w := newWorld(t)
 	for _, ref := range []string{"main:other", "+main", "main^", "*", "-x"} {

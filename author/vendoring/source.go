@@ -126,7 +126,7 @@ type indexed struct {
 	Digest  string   `json:"digest"`
 }
 
-// indexed returns the index entry of the locked version. Without a locked version, it takes the newest in the range.
+// indexed returns the index entry of the locked version, or else of the newest version in the range.
 func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorChart, locked *Pin) (indexed, error) {
 	a, err := g.found(ctx, repo.JoinPath("index.yaml"), g.basic(repo.Host))
 	if err != nil {
@@ -263,7 +263,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged returns the version to fetch for a range of versions. A tag has "_" for "+", so tagged converts it.
+// tagged returns the version to fetch for a range of versions. Tags cannot have "+", so tagged reads "_" as "+".
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"

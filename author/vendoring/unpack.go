@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxBytes   = 20 << 20 // of the unpacked files
+	maxBytes   = 20 << 20 // total size of the unpacked files
 	maxEntries = 5000     // files and folders
 	maxPath    = 1000     // bytes of one path
 )
@@ -76,7 +76,7 @@ func untar(from io.Reader) (files, error) {
 		if total += len(content); total > maxBytes {
 			return nil, fmt.Errorf("is more than %d MiB when it is unpacked", maxBytes>>20)
 		}
-		if rollout.GitName(path.Base(name)) == "" { // .gitignore and the like would make Git ignore or change other files
+		if rollout.GitName(path.Base(name)) == "" { // such as .gitignore, which affects other files
 			all[name] = content
 		}
 	}

@@ -103,7 +103,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver returns folders with other versions of a chart. A Git merge may keep such a folder, and a render may use it.
+// leftOver reports folders with unlocked versions of a chart. A Git merge may keep such a folder, and a render use it.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -134,8 +134,8 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources of vendor.yaml and writes vendor.lock. The parameter name selects the source that may get
-// a newer version: "" for none, or All. If a source fails or differs from its lock, Update writes nothing.
+// Update fetches the sources of vendor.yaml and writes vendor.lock. The parameter name selects the source that may
+// get a newer version: "" for no source, or All. If a source fails or differs from its lock, Update writes nothing.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -167,7 +167,7 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 	return write(dir, pins, contents, locked)
 }
 
-// moved returns an error that says how a source differs from its locked version.
+// moved returns an error with the difference between a source and its locked version.
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
 		return fmt.Errorf("%s: the files that vendor.lock records for %s differ from the source's: restore vendor.lock and "+

@@ -28,7 +28,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// packed returns a .tar.gz of the given entries.
+// packed returns a .tar.gz archive with the given entries.
 func packed(t *testing.T, entries ...entry) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -62,7 +62,7 @@ func special(name string, kind byte, to string) entry {
 	return entry{tar.Header{Name: name, Typeflag: kind, Linkname: to}, ""}
 }
 
-// TestMaliciousArchives checks that archives are refused if they are too large or contain anything but plain files in folders.
+// TestMaliciousArchives checks that an archive is refused if it is too large, or has entries other than regular files and folders.
 func TestMaliciousArchives(t *testing.T) {
 	many := make([]entry, maxEntries+1)
 	for i := range many {
@@ -120,7 +120,7 @@ func TestMaliciousArchives(t *testing.T) {
 	compare.Check(t, files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all)
 }
 
-// world is a chart repository, a registry with tokens, and a Git server. answers has the responses of the first two, by path.
+// world is a chart repository, a registry with tokens, and a Git server. answers has the HTTP servers' responses, by path.
 type world struct {
 	t       *testing.T
 	answers map[string][]byte
@@ -157,7 +157,7 @@ func withoutGit(t *testing.T) *world {
 	return w
 }
 
-// ofSources returns a world with these sources in vendor.yaml. GIT in sources stands for the Git server.
+// ofSources returns a world with the given sources in vendor.yaml. GIT in sources stands for the Git server.
 func ofSources(t *testing.T, sources string) *world {
 	w := withoutGit(t)
 	if strings.Contains(sources, "GIT") {
@@ -167,7 +167,7 @@ func ofSources(t *testing.T, sources string) *world {
 	return w
 }
 
-// copied returns the world for another test, with a copy of its folder.
+// copied returns the world with a copy of its folder, for another test.
 func (w *world) copied(t *testing.T) *world {
 	t.Helper()
 	own := *w
@@ -278,7 +278,7 @@ func (w *world) on() *os.Root {
 	return root
 }
 
-// update runs Update. The error must contain all words. Without words there must be no error, and the folder must match its lock.
+// update runs Update. The error must contain all words. Without words, Update must succeed, and the folder must match the lock.
 func (w *world) update(name string, words ...string) {
 	w.t.Helper()
 	_, err := w.getter.Update(context.Background(), w.on(), name)
@@ -346,8 +346,8 @@ func TestUpdate(t *testing.T) {
 	w.update("absent", "no source that is called absent")
 }
 
-// TestFlat checks that all versions of a flat chart have the same folder, without a version in its name. The same chart in kustomize's
-// layout has a folder with the version.
+// TestFlat checks that all versions of a flat chart have the same folder, without a version in the folder's name. In
+// kustomize's layout, the chart's folder has the version in its name.
 func TestFlat(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1, flat: true") + redis("~20.1"))
@@ -391,7 +391,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestCheck checks that any difference from the lock is reported, without a request.
+// TestCheck checks that Check reports each difference from the lock, without a request.
 func TestCheck(t *testing.T) {
 	updated := newWorld(t)
 	updated.update("")
@@ -427,7 +427,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRefused checks that invalid responses and invalid configuration are reported by name, and that nothing is written.
+// TestRefused checks that errors name the invalid response or the invalid configuration, and that nothing is written.
 func TestRefused(t *testing.T) {
 	const podinfo = "- oci: {url: oci://HOST/manifests/podinfo, tag: 6.9.0}\n  into: podinfo\n"
 	const archive = "/charts/redis-20.1.4.tgz"
@@ -485,7 +485,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNoCredentialGoesElsewhere checks that a password is not sent to another host if a chart repository's index refers to this host.
+// TestNoCredentialGoesElsewhere checks that a chart repository's password is not sent to another host to which the index refers.
 func TestNoCredentialGoesElsewhere(t *testing.T) {
 	w := newWorld(t)
 	told := ""
@@ -522,8 +522,8 @@ func TestLogins(t *testing.T) {
 		map[string]string{"index.docker.io": "ann a:b", "ghcr.io": " ", "evil.example.com": " "})
 }
 
-// TestLoginsOfHelpers checks that credential helpers are run by host, as docker does. A helper that has no login, is missing or fails gives
-// no login.
+// TestLoginsOfHelpers checks that each host's credential helper runs, as in docker. If a helper has no login, is
+// missing or fails, user and password are empty.
 func TestLoginsOfHelpers(t *testing.T) {
 	home, programs := t.TempDir(), t.TempDir()
 	program := func(name, script string) {

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// staging is the folder for new files before they are moved, so that a full disk changes nothing. stage clears it.
+// staging is the folder for new files before write moves them, so that a full disk changes nothing. stage clears it.
 const staging = ".vendor-new"
 
 // write moves new contents to their folders and then writes the lock. An interrupted update can be repeated.

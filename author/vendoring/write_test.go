@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestEndedInTheMiddle checks all states in which a killed update can leave the folders. Each folder is old, new or missing, with the old
-// lock and staged files. From each state, the same update completes.
+// TestEndedInTheMiddle checks all states in which a killed update can leave the folders: each folder is old, new or
+// missing, with the old lock and staged files. From each state, a repeated update completes.
 func TestEndedInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -32,7 +32,7 @@ func TestEndedInTheMiddle(t *testing.T) {
 	}
 	states, step := []string{before, after, ""}, 1
 	if testing.Short() {
-		step = 5 // this still covers each state of each folder
+		step = 5 // a fifth of the states covers each state of each folder
 	}
 	for n := 0; n < 27; n += step {
 		restore(states[n%3], "base")
@@ -46,7 +46,7 @@ func TestEndedInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestNothingIsChangedHalf checks that all folders and the lock stay unchanged if one folder cannot be written.
+// TestNothingIsChangedHalf checks that, if one folder cannot be written, all folders and the lock stay unchanged.
 func TestNothingIsChangedHalf(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -60,7 +60,7 @@ func TestNothingIsChangedHalf(t *testing.T) {
 	compare.Check(t, before, w.has())
 }
 
-// TestTwoRanges checks that two ranges with the same version share one folder. The folder stays when one range gets a newer version.
+// TestTwoRanges checks that two ranges with the same version share one folder. When one range gets a newer version, the folder stays.
 func TestTwoRanges(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1") + redis("20.1.5"))
@@ -72,8 +72,8 @@ func TestTwoRanges(t *testing.T) {
 	}
 }
 
-// TestForgedLock checks a folder whose content was changed together with its digest in the lock. The error tells the user to restore both
-// from Git.
+// TestForgedLock checks a folder whose content was changed together with its digest in the lock. The error tells the
+// user to restore the folder and the lock from Git.
 func TestForgedLock(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -86,7 +86,7 @@ func TestForgedLock(t *testing.T) {
 	w.update("", "the files that vendor.lock records for ", "restore vendor.lock and base from Git and check their history")
 }
 
-// TestFolders checks that folders with a vendor.yaml are listed, except in vendored folders.
+// TestFolders checks that Folders lists folders with a vendor.yaml, except folders in vendored folders.
 func TestFolders(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
