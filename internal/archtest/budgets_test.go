@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// budget bounds a top-level folder: its lines without tests, and its exported names (types, functions, methods, constants, variables).
+// budget limits the lines without tests and the exported names (types, functions, methods, constants, variables) of a top-level folder.
 type budget struct{ lines, names int }
 
-// budgets has the limit of each folder, as last measured. A commit that raises a budget gives the reason
-// in its body, after "budget:". Code below internal serves only tests, so its names do not count.
+// budgets has the limits of each folder. A commit that raises a budget gives the reason in its body, after "budget:".
+// Names below internal do not count, because only tests use them.
 var budgets = map[string]budget{
 	"analysis":   {4_223, 61},
 	"author":     {5_473, 86},

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestVulncheckInCI checks that CI fails if make vulncheck fails. If the vulnerability database cannot
-// be reached, CI prints a line and leaves out make vulncheck.
+// TestVulncheckInCI checks that CI fails if make vulncheck fails. If the vulnerability database is unreachable, CI
+// prints a line and does not run make vulncheck.
 func TestVulncheckInCI(t *testing.T) {
 	if run := read(t, ".ci/run"); !strings.Contains(run, "\n.ci/vulncheck") {
 		t.Error(".ci/run does not call it")

@@ -1,3 +1,3 @@
-// Package archtest checks rules for the repository: imports, the length of functions and files, the use of the clock and the
-// logger, and names in the documentation. Its tests open the checked files, so go test uses no cached result after a change.
+// Package archtest checks rules for the repository: imports, the length of functions and files, the use of the clock and the logger, and
+// names in the documentation. The tests open the checked files, so go test runs again after a change of a file.
 package archtest

@@ -46,7 +46,7 @@ func TestSimulateComesFirst(t *testing.T) {
 	}
 }
 
-// mostForNewcomers bounds the total length, in words, of the five pages below docs/start.
+// mostForNewcomers is the largest total length, in words, of the five pages below docs/start.
 const mostForNewcomers = 2_000
 
 // TestIndex checks that docs/README.md links to every page, and that the five pages of docs/start stay short.
@@ -97,8 +97,8 @@ func TestWalksExist(t *testing.T) {
 
 var commandLine = regexp.MustCompile(`(?m)(?:^\s*\$ |^    |\x60)gitrollout ([^\n\x60]*)`)
 
-// TestCommandsExist checks that each command and flag of gitrollout in a page's command lines exists
-// in the source. Commands are found by their field Use, and flags by the call that registers them.
+// TestCommandsExist checks that each command and flag of gitrollout in a page's command lines exists in the source.
+// It finds commands by their field Use, and flags by the call that registers a flag.
 func TestCommandsExist(t *testing.T) {
 	commands, flags := commandsAndFlags(t)
 	if len(commands) < 5 {
@@ -157,7 +157,7 @@ func commandsAndFlags(t *testing.T) (commands, flags []string) {
 	return commands, flags
 }
 
-// literal returns the value of a string literal or, for a sum such as "promote" + more, the value of its first operand.
+// literal returns the value of a string literal. For a sum such as "promote" + more, it returns the first operand's value.
 func literal(e ast.Expr) string {
 	if sum, ok := e.(*ast.BinaryExpr); ok {
 		return literal(sum.X)
@@ -169,7 +169,7 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-// TestSecurityNamesTests checks that each row of docs/security.md about attacks names an existing test.
+// TestSecurityNamesTests checks that each row about attacks in docs/security.md names an existing test.
 func TestSecurityNamesTests(t *testing.T) {
 	tests := testNames(t)
 	name := regexp.MustCompile("`([a-z0-9/]+:(?:Test|Fuzz)[A-Za-z0-9]+)`")

@@ -15,11 +15,11 @@ import (
 	"unicode/utf8"
 )
 
-// These limits bound the size of the code. The product is every Go file except tests and files below internal. Files below internal
-// (servers, harnesses, a control plane) count as tests. The lines of each top-level folder have a budget (budgets_test.go).
+// These limits are for the size of the code. The product is every Go file except tests and files below internal. Files below
+// internal (servers, harnesses, a control plane) count as tests. budgets_test.go limits the lines of each top-level folder.
 const (
 	leastTestShare    = 1.0 // lines of tests per line of the product
-	mostMethods       = 35  // on one receiver
+	mostMethods       = 35  // methods of one receiver
 	mostTopFolders    = 18
 	longestFile       = 400
 	mostColumns       = 120
@@ -30,7 +30,7 @@ const (
 	mostInterface     = 4 // methods
 )
 
-// isProduct reports whether a file is part of the program and not of its tests.
+// isProduct reports whether a file belongs to the program, and not to the program's tests.
 func (s source) isProduct() bool {
 	return !s.isTest() && !strings.HasPrefix(s.path, "internal/")
 }
@@ -136,7 +136,7 @@ func TestTopFolders(t *testing.T) {
 	}
 }
 
-// TestColumns limits the length of lines. Go cannot break string literals and fields' tags, so lines with them may be longer.
+// TestColumns limits the length of lines. Lines with string literals or fields' tags may be longer, because Go cannot break them.
 func TestColumns(t *testing.T) {
 	for _, s := range sources(t) {
 		limit := mostTestColumns
@@ -144,7 +144,7 @@ func TestColumns(t *testing.T) {
 		case s.isProduct():
 			limit = mostColumns
 		case !s.isTest():
-			continue // helpers have long data, such as attacks
+			continue // files below internal may have long lines of data, such as attacks
 		}
 		text := read(t, s.path)
 		texts, tags := linesOfText(text), s.linesOfTags()
@@ -156,7 +156,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// linesOfTags returns the numbers of the lines with a tag of a struct's field.
+// linesOfTags returns the numbers of the lines that have a struct field's tag.
 func (s source) linesOfTags() map[int]bool {
 	lines := map[int]bool{}
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -168,7 +168,7 @@ func (s source) linesOfTags() map[int]bool {
 	return lines
 }
 
-// columns returns the width of a line. A tab has one column, as for golangci-lint's lll.
+// columns returns the width of a line. A tab counts as one column, as in golangci-lint's linter lll.
 func columns(line string) int { return utf8.RuneCountInString(line) }
 
 // linesOfText returns the numbers of two kinds of lines: lines with only string literals and
@@ -196,8 +196,8 @@ func linesOfText(file string) map[int]bool {
 	}
 }
 
-// TestRaceListIsComplete checks the Makefile's list of packages for the race detector. It must have
-// exactly the packages with tests that use a lock or start a goroutine.
+// TestRaceListIsComplete checks that the Makefile's list of packages for the race detector has exactly the packages
+// with tests that use a lock or start a goroutine.
 func TestRaceListIsComplete(t *testing.T) {
 	out, err := exec.Command("make", "--no-print-directory", "-C", root, "race-list").Output()
 	must(t, err)
@@ -232,8 +232,7 @@ func TestRaceListIsComplete(t *testing.T) {
 	}
 }
 
-// modules returns the folders of all modules except the product's module. A module inside another
-// module counts as part of the outer module.
+// modules returns the folders of all modules except the product's module. It omits modules directly inside another returned module.
 func modules(t *testing.T) (dirs []string) {
 	t.Helper()
 	files, err := find("/go.mod")
@@ -281,7 +280,7 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	}
 }
 
-// oneRow names, for each kind of extension, a test. The test adds an extension of this kind by one table row, and checks that it works.
+// oneRow names a test for each kind of extension. The test adds an extension by one table row, and checks that the extension works.
 var oneRow = map[string]string{
 	"strategy":         "strategies:TestAThirdStrategy",
 	"kind of workload": "strategies:TestASecondKind",

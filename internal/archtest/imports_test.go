@@ -13,15 +13,15 @@ import (
 // rule lists the allowed imports of a package besides the standard library.
 type rule struct {
 	own    []string // packages of this module
-	others []string // prefixes of other modules' packages
+	others []string // prefixes of the import paths of other modules' packages
 	pure   bool     // no context, clock, logger, file, process, network or randomness
 }
 
 // kubernetes lists the libraries of a Kubernetes client.
 var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-go/"}
 
-// table lists the allowed imports between packages. All imports lead towards rollout. git, render and cluster never
-// import each other, and each of them is the only user of a big library. cmd/gitrollout connects the packages.
+// table lists the allowed imports of each package. All imports lead towards package rollout. git, render and cluster
+// never import each other, and each is the only user of a big library. cmd/gitrollout connects the packages.
 var table = map[string]rule{
 	"rollout/schedule": {others: []string{"github.com/robfig/cron/v3"}, pure: true},
 	"rollout": {own: []string{"rollout/schedule"}, others: []string{"k8s.io/apimachinery/pkg/util/json", "sigs.k8s.io/yaml"},
@@ -122,7 +122,7 @@ var table = map[string]rule{
 			"github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
-	// simulate/kube is the model of a cluster. It imports none of the packages whose tests use the model.
+	// simulate/kube is the model of a cluster. It imports no package whose tests use the model.
 	"simulate/kube":  {own: []string{"rollout"}},
 	"internal/guard": {own: []string{"rollout", "simulate/kube", "traffic"}},
 	"simulate": {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "rollout/hook",
@@ -158,8 +158,8 @@ var table = map[string]rule{
 	}},
 }
 
-// nested lists the modules that do not use the product, and whose libraries the product does not use. internal/e2e is left out, because it
-// uses the product.
+// nested lists the modules that do not use the product, and whose libraries the product does not use. It omits
+// internal/e2e, which uses the product.
 var nested = []string{"internal/localcluster", "internal/peers/kruise", "internal/release", "internal/traefik"}
 
 // impure lists the standard packages that a pure package must not import.
@@ -168,7 +168,7 @@ var impure = []string{
 	"net", "net/http", "os", "os/exec", "os/signal", "path/filepath", "sync", "sync/atomic", "syscall", "testing",
 }
 
-// testLibraries must not be imported. The testing package and internal/compare replace them.
+// testLibraries lists libraries that no package may import. The package testing and internal/compare replace them.
 var testLibraries = []string{
 	"github.com/stretchr/testify", "github.com/onsi/gomega", "github.com/onsi/ginkgo", "go.uber.org/mock", "github.com/golang/mock",
 }
@@ -221,7 +221,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	if !imports["cmd"]["reconciler"] {
 		t.Fatal("cmd does not import reconciler: are the imports read right?")
 	}
-	// Repeatedly remove folders that import no other remaining folder. The remaining folders are in a cycle, or import a folder in a cycle.
+	// Remove folders that import no other remaining folder, as long as there are any. The rest is in a cycle, or imports a cycle.
 	for {
 		isLeaf := func(_ string, to map[string]bool) bool {
 			return !slices.ContainsFunc(slices.Collect(maps.Keys(to)), func(f string) bool { return imports[f] != nil })
@@ -237,7 +237,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	}
 }
 
-// tooBig lists packages that the product must not import, because it would use only a small part of a big package. Each has the reason.
+// tooBig lists packages, each with the reason, that the product must not import. It would use only a small part of a big package.
 var tooBig = map[string]string{
 	"k8s.io/client-go/kubernetes": "the clients of all groups are 8 MB of the program; those that are needed are in typed/",
 }
@@ -296,7 +296,7 @@ func checkNested(t *testing.T, s source, nested string) {
 	}
 }
 
-// isStandard reports whether a path is in the standard library: its first element has no dot.
+// isStandard reports whether an import path is in the standard library: the path's first element has no dot.
 func isStandard(p string) bool {
 	first, _, _ := strings.Cut(p, "/")
 	return !strings.Contains(first, ".")
@@ -308,8 +308,8 @@ func hasPrefix(p string, prefixes []string) bool {
 	})
 }
 
-// TestNamesInGit checks that only package rollout contains names of branches and commit trailers, because other versions of gitrollout read
-// them.
+// TestNamesInGit checks that only package rollout contains names of branches and commit trailers. Other versions of
+// gitrollout read these names, so they must not change.
 func TestNamesInGit(t *testing.T) {
 	seen := 0
 	for _, s := range product(t) {
@@ -318,7 +318,7 @@ func TestNamesInGit(t *testing.T) {
 			if !ok || text.Kind != token.STRING {
 				return true
 			}
-			branch := strings.HasPrefix(text.Value[1:], "gitrollout/") && text.Value != `"gitrollout/1"` // HTTP's User-Agent
+			branch := strings.HasPrefix(text.Value[1:], "gitrollout/") && text.Value != `"gitrollout/1"` // the value of HTTP's header User-Agent
 			trailer := strings.Contains(strings.ReplaceAll(text.Value, "X-Gitrollout-", ""), "Gitrollout-")
 			switch {
 			case !branch && !trailer:

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// mostRequirements limits the direct requirements in go.mod. The aim is 24. More are justified by kstatus (the health of each kind),
-// Helm and Flux's envsubst (equal output), age (cryptography) and CBOR. CBOR saves 420 lines, and client-go requires it anyway.
+// mostRequirements limits the direct requirements in go.mod. The aim is 24. Reasons for more are kstatus (the health of each kind),
+// Helm and Flux's envsubst (equal output), age (cryptography) and CBOR. CBOR saves 420 lines, and client-go also requires CBOR.
 const mostRequirements = 27
 
-// banned has the modules that must not be direct requirements, each with the reason. Some are indirect requirements.
+// banned has the modules that go.mod must not require directly, each with the reason. Some modules are indirect requirements.
 var banned = map[string]string{
 	"github.com/argoproj/argo-rollouts":     "its documents are read by our own reader, which names unsupported fields",
 	"github.com/go-logr/logr":               "log/slog is the program's logger; klog's is silenced with klog's own type",

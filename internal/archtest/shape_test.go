@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// These limits hold for all files except tests. house_test.go limits the product's functions to 60 lines and its files to 400.
+// These limits apply to all files except tests. house_test.go limits the product's functions to 60 lines and the product's files to 400.
 const (
 	maxFunction = 80
 	maxFile     = 450
@@ -38,8 +38,8 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// clocks has the files that may read the clock, each with the reason. Commands, tests and test helpers
-// may read it, too. All other code gets the time as an argument.
+// clocks has the files that may read the clock, each with the reason. Commands, tests and test helpers may also read
+// the clock. All other code gets the time as an argument.
 var clocks = map[string]string{
 	"reconciler/run.go":      "it makes passes at intervals, and hands each the time",
 	"reconciler/watchdog.go": "work that hangs is told by the time since it was last seen to get on",

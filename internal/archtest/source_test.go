@@ -56,10 +56,10 @@ func (s source) imports() []string {
 	return paths
 }
 
-// lines returns the file's length.
+// lines returns the number of the file's lines.
 func (s source) lines() int { return s.set.File(s.file.FileStart).LineCount() }
 
-// parsed is package state because all tests use the same files.
+// parsed is package state, so that the files are parsed once for all tests.
 var parsed = sync.OnceValues(parse)
 
 // sources returns all Go files of the repository, including nested modules.
@@ -91,7 +91,7 @@ func product(t *testing.T) []source {
 	return slices.DeleteFunc(slices.Clone(sources(t)), func(s source) bool { return !s.isProduct() })
 }
 
-// find returns the repository's files with an ending, relative to its root, without bin, testdata and hidden folders.
+// find returns the repository's files with an ending, relative to the root. It skips bin, testdata and hidden folders.
 func find(ending string) (files []string, err error) {
 	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {

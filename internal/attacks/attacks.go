@@ -1,5 +1,5 @@
 // Package attacks has attacks by a user who can push only to one app's folder. Tests run the attacks against
-// a reconciler in memory, and against the program with an API server and the program's installed RBAC rights.
+// a reconciler in memory, and against the program on a real API server with the installed RBAC rights.
 package attacks
 
 import (
@@ -20,13 +20,13 @@ type Attack struct {
 	Refusal
 }
 
-// Refusal is the expected error of an attack.
+// Refusal is the error with which gitrollout must refuse an attack.
 type Refusal struct {
-	Config string // expected part of the error, if the configuration allows only the namespaces of the two apps; "": no error
-	Policy string // expected violated rule of Policy, if the configuration allows everything; "": the error contains Config
+	Config string // part of the error if the configuration allows only the namespaces of the two apps; "": no error
+	Policy string // the violated rule of Policy if the configuration allows everything; "": the error contains Config
 }
 
-// by returns a copy of r that expects another violated rule of Policy.
+// by returns a copy of r with another violated rule of Policy.
 func (r Refusal) by(rule string) Refusal {
 	r.Policy = rule
 	return r
@@ -35,11 +35,11 @@ func (r Refusal) by(rule string) Refusal {
 // Victim is the app that some attacks target.
 type Victim struct {
 	App       string
-	Objects   string // name of its Deployment and of its ConfigMap
+	Objects   string // name of the victim's Deployment and ConfigMap
 	Namespace string
 }
 
-// Of returns the attacks by the given app on the cluster and on the victim. The key is the attack's name.
+// Of returns the attacks of the given app on the cluster and on the victim, by the attack's name.
 func Of(app string, victim Victim) map[string]Attack {
 	shop, home := victim.Objects, victim.Namespace
 	elsewhere := func(ns string) Refusal {
@@ -110,7 +110,7 @@ func Of(app string, victim Victim) map[string]Attack {
 	return all
 }
 
-// withinItsOwn returns attacks inside the app's own namespace. Every configuration allows them, so only a rule of Policy can refuse them.
+// withinItsOwn returns attacks inside the app's own namespace. No configuration refuses these attacks, so only a rule of Policy can.
 func withinItsOwn() map[string]Attack {
 	released := func(strategy string) map[string]string {
 		return object("apps/v1", "Deployment", "name: a", pods+"---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: a}\n"+
@@ -141,7 +141,7 @@ func object(version, kind, metadata, more string) map[string]string {
 
 func config(metadata string) map[string]string { return object("v1", "ConfigMap", metadata, "") }
 
-// with adds a file to files and returns them.
+// with adds a file to files, and returns files.
 func with(files map[string]string, name, content string) map[string]string {
 	files[name] = content
 	return files

@@ -12,7 +12,7 @@ type Bomb struct {
 	Want  string            // pattern of the error that stops the app (phase Held); "" if the app can be rendered
 }
 
-// OutOfBounds matches the error for an app that exceeds the limit of time or memory. The machine decides which limit is exceeded first.
+// OutOfBounds matches the error for an app that exceeds the limit of time or memory. The exceeded limit depends on the machine.
 const OutOfBounds = `takes more than \S+ (of memory )?to render`
 
 // Bombs returns the bombs by name. A bomb that uses the variable x expects a value of 20 characters.
@@ -88,7 +88,7 @@ func Bombs() map[string]Bomb {
 	return all
 }
 
-// written returns the bombs that use Helm templates or variables.
+// written returns the bombs with Helm templates or variables.
 func written() map[string]Bomb {
 	return map[string]Bomb{
 		"a template with two billion rounds":               {Chart(`{{ range until 2000000000 }}{{ end }}`, ""), OutOfBounds},
@@ -118,7 +118,7 @@ func Chart(template, values string) map[string]string {
 		"charts/c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "charts/c/values.yaml": values, "charts/c/templates/t.yaml": template}
 }
 
-// each returns n lines. Line i is formatted with the numbers i and i+1.
+// each returns n lines. It formats line i with the numbers i and i+1.
 func each(n int, line string) string {
 	var b strings.Builder
 	for i := range n {
@@ -147,7 +147,7 @@ func rolloutOf(steps string) string {
 		"  strategy: {canary: {steps: [" + steps + "]}}\n"
 }
 
-// templates returns an app with n AnalysisTemplates. Each names the next template twice, so 2^(n-1) paths lead to the last.
+// templates returns an app with n AnalysisTemplates. Each template names the next twice, so 2^(n-1) paths lead to the last template.
 func templates(n int) map[string]string {
 	const template = "---\napiVersion: gitrollout.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: t%d}\nspec: "
 	return map[string]string{
@@ -200,8 +200,8 @@ func (b Bomb) Tree() map[string]string {
 	return tree
 }
 
-// Judged returns apps that can be rendered. Each app has a new version of Deployment d, and an analysis whose evaluation would
-// take too much time or memory. The server at url answers /load with a JSON document, and /requests with two large numbers.
+// Judged returns apps that can be rendered. Each app has a new version of Deployment d, and an analysis whose evaluation would take too
+// much time or memory. The server at url returns a JSON document for /load, and two large numbers for /requests.
 func Judged(url string) map[string]Bomb {
 	withHash := strings.Replace(judged, "t}]", "t}], args: [{name: hash, valueFrom: {podTemplateHashValue: Latest}}]", 1)
 	asks := func(version, metric string) Bomb {
@@ -220,7 +220,7 @@ func Judged(url string) map[string]Bomb {
 	}
 }
 
-// Quiet returns the app before any bomb. It has the first version of Deployment d, which each app of Judged then updates.
+// Quiet returns the app before any bomb: the first version of Deployment d, which each app of Judged updates.
 func Quiet() map[string]string {
 	return map[string]string{"kustomization.yaml": "resources: [d.yaml, r.yaml]\n", "d.yaml": deployment(1, "image: a"),
 		"r.yaml": rolloutOf("{setWeight: 20}, {pause: {duration: 1s}}")}

@@ -13,9 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Diff returns the lines in which two values differ, or "". Lines of want begin with -, and lines of
-// got with +. Diff also compares unexported fields and the dynamic types of interfaces, and nil
-// differs from empty. In structs of the types in public, Diff compares only exported fields.
+// Diff returns the lines in which two values differ, or "". Lines of want begin with -, and lines of got with
+// +. Diff also compares unexported fields and the dynamic types of interfaces. A nil slice or map differs
+// from an empty one. In structs of the types in public, Diff compares only exported fields.
 func Diff(want, got any, public ...any) string {
 	return string(diff.Diff("want", lines(want, public), "got", lines(got, public)))
 }
@@ -34,7 +34,7 @@ func Check(t Reporter, want, got any, public ...any) {
 	}
 }
 
-// CheckNamed is like Check. Its report begins with the name of a test case or of a value.
+// CheckNamed reports the lines in which two values differ, after the name of a test case or of a value.
 func CheckNamed(t Reporter, name string, want, got any, public ...any) {
 	t.Helper()
 	if diff := Diff(want, got, public...); diff != "" {
@@ -60,7 +60,7 @@ func lines(v any, public []any) []byte {
 	for _, one := range public {
 		p.public[reflect.TypeOf(one)] = true
 	}
-	if v != nil { // timeOf can read the time in an unexported field only in an addressable copy
+	if v != nil { // timeOf needs an addressable copy to read a time in an unexported field
 		root := reflect.New(reflect.TypeOf(v)).Elem()
 		root.Set(reflect.ValueOf(v))
 		p.print("", root.Type().String()+" ", root)
@@ -119,7 +119,7 @@ func (p *printer) print(indent, name string, v reflect.Value) {
 		p.quoted(indent, name, v.String())
 	default:
 		text := fmt.Sprint(v)
-		if raw := fmt.Sprintf("%#v", v); raw != text && v.Type().NumMethod() > 0 { // different values may have the same String
+		if raw := fmt.Sprintf("%#v", v); raw != text && v.Type().NumMethod() > 0 { // different values may have equal results of String
 			text += " = " + raw
 		}
 		p.line(indent, name, text)

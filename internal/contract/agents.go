@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// AdvancedDaemonSets tests OpenKruise's controller of Advanced DaemonSets, or a model of this
-// controller. It tests the behaviour on which a release of an Advanced DaemonSet relies.
+// AdvancedDaemonSets tests OpenKruise's controller of Advanced DaemonSets, or a model of this controller. It
+// tests only behaviour on which a release of an Advanced DaemonSet depends.
 func AdvancedDaemonSets(t *testing.T, open func(t *testing.T) Cluster) {
 	c := open(t)
 	nodesByPartition(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})

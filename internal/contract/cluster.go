@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster is an API server with running controllers, as one client process uses it. Pods of the cluster become ready.
+// Cluster is one client process's access to an API server with running controllers. Pods of the cluster become ready.
 type Cluster interface {
 	reconciler.Observer
 	reconciler.Applier
@@ -21,7 +21,7 @@ type Cluster interface {
 	Nodes(ctx context.Context) (map[string]map[string]string, error)
 	// Namespace returns the test's namespace.
 	Namespace() string
-	// Await lets time pass until ok returns true. It fails the test if this takes too long.
+	// Await waits, in real or simulated time, until ok returns true. After a timeout, it fails the test.
 	Await(t *testing.T, what string, ok func() bool)
 	// Writes returns the number of objects that the client process has written.
 	Writes(t *testing.T) int
@@ -37,7 +37,7 @@ type Cluster interface {
 	Exists(t *testing.T, ref rollout.Ref) bool
 }
 
-// hold is a minReadySeconds so large that no new pod becomes available, so the Deployment controller never completes a rollout.
+// hold is a minReadySeconds so large that no new pod becomes available. The Deployment controller then never completes a rollout.
 const hold = 2147483646
 
 // clusterTest is one test case with its namespace.
@@ -197,9 +197,9 @@ func holdStops(c *clusterTest) {
 	}
 }
 
-// holdGoesBack checks four writes that lead from 10 old and 4 new pods to 10 old pods and 1 new pod.
-// The writes remove one old pod, set the old template in a paused Deployment, unpause the Deployment,
-// and set the new template again. Meanwhile, at least 9 old pods and 1 new pod are desired.
+// holdGoesBack checks four writes that lead from 10 old and 4 new pods to 10 old pods and 1 new pod. The
+// writes remove one old pod, set the old template in a paused Deployment, unpause the Deployment, and set the
+// new template again. Meanwhile, at least 9 old pods and 1 new pod stay desired.
 func holdGoesBack(c *clusterTest) {
 	const n = 10
 	c.apply(c.deployment("web", "v1", n))
@@ -257,8 +257,8 @@ func driftIsUndone(c *clusterTest) {
 	}
 }
 
-// fieldLeaves checks that a field removed from Git is also removed from the cluster, even if another field manager owns
-// it. A field that was never in Git stays. The field is removed once the client process has observed the other manager.
+// fieldLeaves checks that a field removed from Git is also removed from the cluster, even if another field manager owns the field. A field
+// that was never in Git stays. The removal needs a client process that has observed the other manager.
 func fieldLeaves(c *clusterTest) {
 	with, without := c.config("web", "1"), c.config("web", "2")
 	with.Map("data")["extra"] = "1"
@@ -320,7 +320,7 @@ func prunes(c *clusterTest) {
 	}
 }
 
-// madeOnce checks that a create-only object is created if it is missing, never written again, and not pruned.
+// madeOnce checks that a missing create-only object is created, never written again, and not pruned.
 func madeOnce(c *clusterTest) {
 	secret := func(value string) rollout.Object {
 		return rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "auth", "namespace": c.Namespace(),

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// CloneSets tests OpenKruise's controller of CloneSets, or a model of this controller, for the behaviour on which releases rely.
+// CloneSets tests OpenKruise's controller of CloneSets, or a model of this controller. It tests only behaviour on which releases depend.
 func CloneSets(t *testing.T, open func(t *testing.T) Cluster) {
 	c := open(t)
 	counts(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
@@ -33,7 +33,7 @@ func (c *clusterTest) clone() rollout.ObservedWorkload {
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-// awaitClones waits until each version has the number of ready pods in want, and no desired pod is missing.
+// awaitClones waits until each version has the number of ready pods in want, and no other pod is desired.
 func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s, complete %t", want, complete), func() bool {
@@ -47,7 +47,7 @@ func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.Obse
 	return live
 }
 
-// counts tests how the partition of a CloneSet divides its pods between two versions.
+// counts tests how a CloneSet's partition divides the pods between two versions.
 func counts(c *clusterTest) {
 	c.apply(c.clones("v1", 4, nil))
 	one := c.awaitClones("v1 4", true).Revisions[0]
@@ -66,7 +66,7 @@ func counts(c *clusterTest) {
 	}
 	c.apply(c.clones("v2", 8, "75%")) // the new version keeps its share while the replicas grow
 	c.awaitClones("v1 6, v2 2", false)
-	c.apply(c.clones("v2", 8, int64(7))) // raising the partition returns no pod to v1
+	c.apply(c.clones("v2", 8, int64(7))) // a larger partition returns no pod to v1
 	c.awaitClones("v1 6, v2 2", false)
 	c.apply(c.clones("v2", 4, "75%"))
 	c.awaitClones("v1 3, v2 1", false)
@@ -83,7 +83,7 @@ func counts(c *clusterTest) {
 	if r := c.awaitClones("v2 4", true).Revisions[0]; r.Hash != "h1-v2" || !r.Base {
 		c.Errorf("at the end the newest revision is %+v", r)
 	}
-	c.apply(c.clones("v1", 0, int64(2))) // a CloneSet without pods makes its template the stable template at any partition
+	c.apply(c.clones("v1", 0, int64(2))) // without pods, the CloneSet's template becomes stable at any partition
 	c.Await(c.T, "no pod", func() bool {
 		r, _ := c.clone().Find("h1-v1")
 		return r.Base && pods(c.clone()) == ""

@@ -38,7 +38,7 @@ func (c *clusterTest) awaitOnNodes(kind string, complete bool, want func(n int) 
 	return live
 }
 
-// isGoing checks that the Observer shows a pod as terminating right after the eviction of this pod.
+// isGoing checks that the Observer shows a pod as terminating immediately after the pod's eviction.
 func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
 	c.Helper()
 	live := c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals returns a StatefulSet with the given version and n replicas. Pods whose ordinal is at least partition get this version.
+// ordinals returns a StatefulSet with the given version and n replicas. Pods with an ordinal of at least partition get this version.
 func (c *clusterTest) ordinals(policy, version string, n, partition int) rollout.Object {
 	o := c.deployment("db", version, n)
 	o["kind"] = "StatefulSet"
@@ -40,7 +40,7 @@ func membersOf(live rollout.ObservedWorkload, version string) []rollout.Pod {
 	return r.Members
 }
 
-// partitions tests how the partition of a StatefulSet divides its pods between two versions, with a podManagementPolicy.
+// partitions tests how a StatefulSet's partition divides the pods between two versions, with the given podManagementPolicy.
 func partitions(policy string) func(*clusterTest) {
 	return func(c *clusterTest) {
 		c.apply(c.ordinals(policy, "v1", 3, 0))
@@ -65,7 +65,7 @@ func partitions(policy string) func(*clusterTest) {
 		lowest := membersOf(live, "v2")[0]
 		other := lowest
 		other.UID = "another"
-		for _, p := range []rollout.Pod{other, lowest} { // only the pod lowest exists, and its replacement has the stable template
+		for _, p := range []rollout.Pod{other, lowest} { // other does not exist; the replacement of lowest has the stable template
 			if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
 				c.Error(err)
 			}

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Remote is a Git server with a branch main. Its methods are actions of the server's users, and faults of the server.
+// Remote is a Git server with a branch main. The methods of Remote are users' actions, and faults of the server.
 type Remote interface {
 	// Open returns an empty mirror for the cluster "test".
 	Open(t *testing.T) reconciler.Repository
@@ -18,11 +18,11 @@ type Remote interface {
 	Commit(t *testing.T, branch string, files map[string]string) string
 	// Force moves a branch to an existing commit.
 	Force(t *testing.T, branch, commit string)
-	// Head returns a branch's commit, "" if it does not exist.
+	// Head returns a branch's commit, or "" if the branch does not exist.
 	Head(t *testing.T, branch string) string
 	// Down makes the server unreachable, or reachable again.
 	Down(down bool)
-	// LoseAnswer lets the next push succeed but drops its answer.
+	// LoseAnswer lets the next push succeed, but drops the response.
 	LoseAnswer()
 }
 

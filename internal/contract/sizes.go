@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// move is one write to a Deployment, and the expected pods once the controller is idle.
+// move is one write to a Deployment, and the expected pods after the controller has finished.
 type move struct {
 	version            string
 	replicas           int
@@ -67,8 +67,8 @@ var movesOf = map[string][]move{
 	},
 }
 
-// sizes checks each sequence in movesOf. A release computes its stages, also after a change of
-// replicas, from the sizes that the Deployment controller gives the ReplicaSets in these sequences.
+// sizes checks each sequence in movesOf. Releases assume the sizes that the Deployment controller gives the
+// ReplicaSets in these sequences, also after a change of replicas.
 func sizes(c *clusterTest) {
 	for name, moves := range movesOf {
 		full := "sizes-" + name
@@ -97,8 +97,8 @@ func sizes(c *clusterTest) {
 	}
 }
 
-// nextSecond waits for more than a second, so that the next ReplicaSet gets a later creationTimestamp. The Deployment controller
-// sorts ReplicaSets of the same second by name. The interval between two polls is at least 20 ms, or a simulated second.
+// nextSecond waits for more than a second, so that the next ReplicaSet gets a later creationTimestamp. The Deployment controller sorts
+// ReplicaSets with equal timestamps by name. The interval between two polls is at least 20 ms, or a simulated second.
 func (c *clusterTest) nextSecond() {
 	looks := 0
 	c.Await(c.T, "another second", func() bool { looks++; return looks > 55 })

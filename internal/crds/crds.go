@@ -1,7 +1,7 @@
 // Package crds installs CustomResourceDefinitions of routers and of OpenKruise into a test's cluster. It
 // reads the definitions of the Gateway API, Istio, Traefik and OpenKruise from the module cache, in the
-// versions that internal/traefik and internal/peers/kruise require. The folder "documented" has definitions
-// of other kinds, written from the documentation of these kinds. The product does not use this package.
+// versions that internal/traefik and internal/peers/kruise require. The definitions of other kinds, in the
+// folder "documented", follow these kinds' documentation. The product does not use this package.
 package crds
 
 import (
@@ -21,8 +21,8 @@ import (
 // Set is a set of definitions that one project publishes.
 type Set struct {
 	name   string
-	module string // the module with the definitions; "" for this package
-	of     string // folder of the module whose go.mod requires module; "" for internal/traefik
+	module string // the Go module with the definitions; "" for this package
+	of     string // folder with the go.mod that requires module; "" for internal/traefik
 	files  string // a pattern below the module's folder
 	group  string // replaces the group of the definitions; "" keeps it
 }
@@ -40,7 +40,7 @@ var (
 
 const traefikFile = "docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml"
 
-// servedWithin limits the time until all kinds are served. It is long because test packages share few cores.
+// servedWithin limits the time until all kinds are served. The limit is high, because test packages share few cores.
 const servedWithin = 3 * time.Minute
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -54,7 +54,7 @@ func Apply(tb testing.TB, config *rest.Config, sets ...Set) {
 	}
 }
 
-// Install is like Apply, but returns the error, for programs that are not tests.
+// Install applies the sets and waits until their kinds are served, for programs that are not tests.
 func Install(ctx context.Context, config *rest.Config, sets ...Set) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// Files returns the paths of the set's files, in the module cache or in this package. With them, a test can read schemas without a cluster.
+// Files returns the paths of the set's files, in the module cache or in this package, so that a test can read schemas without a cluster.
 func (s Set) Files() ([]string, error) {
 	root, err := testbin.Root()
 	if err != nil {

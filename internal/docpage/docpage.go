@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// Table compares the text between two comments of a page, "<!-- NAME: … -->" and "<!-- end of NAME -->", with want. If
-// update is true, it writes want to the page instead.
+// Table compares want with the text between two comments of a page, "<!-- NAME: … -->" and "<!-- end of NAME
+// -->". If update is true, it instead writes want to the page.
 func Table(t *testing.T, page, name, want string, update bool) {
 	t.Helper()
 	raw, err := os.ReadFile(page)

@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// oldest is the minor version of the oldest supported Kubernetes. All supported versions are assumed to know the fields of this version.
+// oldest is the minor version of the oldest supported Kubernetes. All supported versions are assumed to have the fields of this version.
 const oldest = 25
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 	fmt.Println(strings.Join(lines, "\n"))
 }
 
-// table returns sorted lines "TYPE.FIELD MINOR KEYS", one for each field that is newer than oldest or is a list with keys.
+// table returns sorted lines "TYPE.FIELD MINOR KEYS", one line for each field that is newer than oldest, or is a list with keys.
 func table() ([]string, error) {
 	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/api").Output()
 	if err != nil {
@@ -80,7 +80,7 @@ func table() ([]string, error) {
 	return slices.Sorted(slices.Values(lines)), nil
 }
 
-// structs has the fields of each struct, with the keys of a list, each after a space. " set" means that the items are the keys.
+// structs has the fields of each struct. A list's value has the list's keys, each after a space; " set" means that the items are keys.
 type structs map[string]map[string]string
 
 // add adds the structs of a module of k8s.io. A struct also has the fields of the structs that it embeds.
@@ -151,7 +151,7 @@ func keysOf(doc *ast.CommentGroup) (keys string) {
 	if doc == nil {
 		return ""
 	}
-	var text strings.Builder // the method Text would leave out lines such as //+listType
+	var text strings.Builder // the method Text would omit lines such as //+listType
 	for _, c := range doc.List {
 		text.WriteString(strings.TrimPrefix(c.Text, "//") + "\n")
 	}

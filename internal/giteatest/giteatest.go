@@ -41,7 +41,7 @@ func Start(tb testing.TB) *Server {
 	return s
 }
 
-// User creates an account. The account's token has the given scopes, or all scopes if none is given.
+// User creates an account with a token. Without given scopes, the token has all scopes.
 func (s *Server) User(name string, scopes ...string) Account {
 	s.tb.Helper()
 	s.Must(s.Admin, http.MethodPost, "/admin/users", map[string]any{
@@ -86,8 +86,8 @@ func (s *Server) CloneURL(as Account, repository string) string {
 	return strings.Replace(s.URL, "://", "://"+as.Name+":"+as.Token+"@", 1) + "/" + repository + ".git"
 }
 
-// API calls a path below /api/v1 and decodes a successful answer into a value, unless the value is nil. It returns the
-// status and the answer's text.
+// API sends a request to a path below /api/v1, and decodes a successful response into the value into, unless
+// into is nil. It returns the status and the response's text.
 func (s *Server) API(as Account, method, path string, body, into any) (status int, text string) {
 	s.tb.Helper()
 	var data []byte
@@ -105,7 +105,7 @@ func (s *Server) API(as Account, method, path string, body, into any) (status in
 	return s.do(req, into)
 }
 
-// Must is like API, but fails the test unless the status is 2xx.
+// Must sends a request, as API does, and fails the test unless the status is 2xx.
 func (s *Server) Must(as Account, method, path string, body, into any) {
 	s.tb.Helper()
 	if status, text := s.API(as, method, path, body, into); status/100 != 2 {

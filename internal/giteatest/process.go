@@ -13,11 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// readyWithin limits the time until Gitea answers. It is long, because tests of several packages run at the same time.
+// readyWithin limits the time until Gitea responds. The limit is high, because tests of several packages run at the same time.
 const readyWithin = 2 * time.Minute
 
-// configuration is Gitea's app.ini. The templates and texts are in the folder of Gitea's module. The
-// frontend is not built, because an API does not need it.
+// configuration is Gitea's app.ini. The templates and texts are in the folder of Gitea's module. The frontend
+// is not built, because the API does not need the frontend.
 const configuration = `RUN_MODE = prod
 I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true
 WORK_PATH = %[1]s

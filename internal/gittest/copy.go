@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// blank returns the files of a new repository. These files differ between repositories only by the repository's
-// path, so git creates them once per process. They are kept in memory, so that no folder must be removed.
+// blank returns the files of a new repository. New repositories differ only by the path in the configuration,
+// so git creates the files once per process. Memory holds the files, so that no folder must be removed.
 var blank = sync.OnceValues(makeBlank)
 
 // file is one file or folder of a blank repository.
@@ -21,8 +21,8 @@ type file struct {
 	content []byte
 }
 
-// blankDir is a placeholder for the folder of a blank repository in the configuration of this repository. Because
-// of its #, git quotes the path. So the real folder may also have a # in its name, such as the folder of a subtest.
+// blankDir stands for the folder of a blank repository in the repository's configuration. Because of the #, git
+// quotes the path. The real folder may therefore also have a # in its name, such as the folder of a subtest.
 const blankDir = "/gittest#blank"
 
 func makeBlank() (files []file, err error) {

@@ -85,7 +85,7 @@ func TestCopy(t *testing.T) {
 	if got := copied.InBare("config", "receive.denyDeletes"); got != "true" {
 		t.Errorf("receive.denyDeletes = %q", got)
 	}
-	// The same call makes the same commit in the copy and in the original. Neither call moves a branch of the other repository.
+	// An equal call makes an equal commit in the copy and in the original. Neither call moves a branch of the other repository.
 	second := copied.CommitFiles("second", map[string]string{"f": "2"})
 	copied.InBare("repack", "-adq")
 	copied.Fsck()
@@ -110,7 +110,7 @@ func git(t *testing.T, dir, ca string, args ...string) string {
 	return string(out)
 }
 
-// TestAnswersAboutRefsAreNew checks that cached answers about refs are dropped whenever a ref is created, moved, packed or deleted.
+// TestAnswersAboutRefsAreNew checks that the cache of the list of refs is discarded when a ref is created, moved, packed or deleted.
 func TestAnswersAboutRefsAreNew(t *testing.T) {
 	repo := gittest.New(t)
 	first := repo.CommitFiles("first", map[string]string{"f": "1"})

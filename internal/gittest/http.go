@@ -32,20 +32,20 @@ type Server struct {
 	pushes   int
 }
 
-// Faults are the faults that a server injects. Each affected push decreases the number of the fault by one.
+// Faults are the faults that a server injects. Each affected push reduces the fault's number by one.
 type Faults struct {
-	// RejectPushes is the number of pushes that are answered with 503 before git sees them.
+	// RejectPushes is the number of pushes to which the server responds with 503, without running git.
 	RejectPushes int
-	// DropBefore is the number of pushes whose connection is closed before git sees the request, so no ref changes.
+	// DropBefore is the number of pushes whose connection the server closes without running git, so no ref changes.
 	DropBefore int
-	// DropAfter is the number of pushes that git executes, but whose connection is closed before git's answer.
+	// DropAfter is the number of pushes that git executes, but whose connection is closed before git's response.
 	DropAfter int
 	// BeforePush runs after the client has sent a push and before git gets it, for example to move a ref.
 	// The argument n is the number of the push, counted from 1.
 	BeforePush func(n int)
 	// Delay delays every request.
 	Delay time.Duration
-	// Status, when not 0, is the answer to every request.
+	// Status, when not 0, is the status of the response to every request.
 	Status int
 	// ProtocolV0 disables protocol version 2, as on old servers.
 	ProtocolV0 bool
@@ -57,7 +57,7 @@ type HTTPOptions struct {
 	User, Password, Token string
 	// TLS serves https with a self-signed certificate (Server.CA).
 	TLS bool
-	// Direct runs git, with two processes, for each request for the refs. By default, the answer is cached until a ref moves.
+	// Direct runs git, with two processes, for each request for the refs. By default, the response is cached until a ref moves.
 	Direct bool
 }
 
@@ -192,10 +192,10 @@ func (s *Server) Bytes() (in, out int64) {
 	return s.in, s.out
 }
 
-// Proxy returns a handler that serves requests as the server does, for a test's HTTP proxy.
+// Proxy returns the server's handler, for an HTTP proxy in a test.
 func (s *Server) Proxy() http.Handler { return s.handler }
 
-// NoLog returns a logger that discards all messages, for servers whose errors are expected.
+// NoLog returns a logger that discards all messages, for servers with expected errors.
 func NoLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // Stop ends the server and its open connections.

@@ -13,15 +13,15 @@ import (
 	"sync"
 )
 
-// answers caches answers about a bare repository until one of its refs moves. It assumes that no object is deleted.
+// answers caches git's output for a bare repository until a ref of the repository moves. It assumes that no object is deleted.
 type answers[T any] struct {
 	bare string
 
 	mu    sync.Mutex
-	known map[string]map[string]T // answers by refs and by question; only answers for the newest refs are kept
+	known map[string]map[string]T // answers by refs and by question; only the newest refs have answers
 }
 
-// get returns the answer to a question. If none is cached for the current refs, it calls ask and caches a good answer.
+// get returns the answer to a question. If the cache has no answer for the current refs, get calls ask and caches a good answer.
 func (a *answers[T]) get(question string, ask func() (answer T, good bool)) T {
 	refs := refsOf(a.bare)
 	a.mu.Lock()
@@ -41,7 +41,7 @@ func (a *answers[T]) get(question string, ask func() (answer T, good bool)) T {
 	return answer
 }
 
-// refsCache answers requests for the list of refs with git's previous answer. Programs under test send
+// refsCache serves requests for the list of refs from a cache of git's responses. Programs under test send
 // five such requests per second, and git would start two processes for each request.
 type refsCache struct {
 	git     http.Handler
@@ -78,7 +78,7 @@ func refsQuestion(req *http.Request) (key string, is bool) {
 	return key + string(body), err == nil && bytes.Contains(body, []byte("command=ls-refs"))
 }
 
-// refsOf returns the names and contents of all files in which git keeps refs, or "" if a file cannot be read at the moment.
+// refsOf returns the names and contents of all files in which git stores refs, or "" if a file cannot currently be read.
 func refsOf(bare string) string {
 	var all strings.Builder
 	add := func(path string) error {

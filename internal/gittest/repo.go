@@ -1,8 +1,8 @@
 // Package gittest gives tests real Git repositories and real Git servers.
 //
-// A [Repo] is a bare repository in a temporary folder with a worktree beside it. In the worktree, tests run the git command
-// as a developer would. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve the bare repository with git's server programs, and
-// [Server] can inject faults. Package git is tested against all servers. Every other package uses a Repo as its fixture.
+// A [Repo] is a bare repository and a worktree in a temporary folder. In the worktree, tests run the git command as a
+// developer would. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve the bare repository with git's server programs, and
+// [Server] can inject faults. The tests of package git use all servers. Other packages use a Repo as a fixture.
 package gittest
 
 import (
@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TB is the part of testing.TB that this package needs. The demo and the benchmarks, which are not tests, also
-// implement it.
+// TB has the methods of testing.TB that this package needs. The demo and the benchmarks, which are not tests,
+// also implement TB.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -32,7 +32,7 @@ type Repo struct {
 
 	// Bare is the folder of the bare repository, which the servers serve. It is also a valid local remote.
 	Bare string
-	// Work is the folder of the worktree, which Write, Commit and similar methods use. It is on branch main.
+	// Work is the folder of the worktree, which Write, Commit and similar methods use. The worktree is on branch main.
 	Work string
 
 	mu sync.Mutex
@@ -74,8 +74,8 @@ func (r *Repo) Remove(paths ...string) *Repo {
 	return r
 }
 
-// Commit commits everything in the worktree, pushes the current branch and returns the commit's ID. An empty commit is
-// allowed.
+// Commit commits all changes in the worktree, pushes the current branch, and returns the commit's ID. Without
+// changes, it makes an empty commit.
 func (r *Repo) Commit(message string) string {
 	r.t.Helper()
 	r.Git("add", "--all")
@@ -89,7 +89,7 @@ func (r *Repo) CommitFiles(message string, files map[string]string) string {
 	return r.Write(files).Commit(message)
 }
 
-// CommitNothing adds n empty commits to main, with one git process, and returns the new head.
+// CommitNothing adds n empty commits to main by one git process, and returns the new head.
 func (r *Repo) CommitNothing(n int) string {
 	r.t.Helper()
 	var stream strings.Builder
@@ -127,8 +127,8 @@ func (r *Repo) Pull() string {
 	return r.tip(filepath.Join(r.Work, ".git"), "HEAD")
 }
 
-// Merge merges a branch of the server into the worktree's branch with a merge commit, like a user who promotes. It
-// pushes, and returns the new head.
+// Merge merges a branch of the server into the worktree's branch with a merge commit, as a user does to
+// promote. It pushes, and returns the new head.
 func (r *Repo) Merge(branch string) string {
 	r.t.Helper()
 	r.Git("fetch", "-q", "--prune", "origin")
@@ -137,8 +137,8 @@ func (r *Repo) Merge(branch string) string {
 	return r.Push()
 }
 
-// Revert reverts a commit on the worktree's branch, like a user who rolls back. It pushes, and returns the new head. A
-// merge commit is reverted against its first parent.
+// Revert reverts a commit on the worktree's branch, as a user does to roll back. It reverts a merge commit
+// against the first parent. It pushes, and returns the new head.
 func (r *Repo) Revert(commit string) string {
 	r.t.Helper()
 	args := []string{"revert", "--no-edit"}
@@ -152,7 +152,7 @@ func (r *Repo) Revert(commit string) string {
 // Head returns the commit of main on the server.
 func (r *Repo) Head() string { r.t.Helper(); return r.tip(r.Bare, "refs/heads/main") }
 
-// tip returns the commit of a ref. It is called after every commit, so it reads a loose ref from its file, without starting git.
+// tip returns the commit of a ref. Because tests call tip after every commit, it reads a loose ref's file, without starting git.
 func (r *Repo) tip(gitDir, ref string) string {
 	r.t.Helper()
 	for name, isRef := ref, true; isRef; {
@@ -168,7 +168,7 @@ func (r *Repo) tip(gitDir, ref string) string {
 	return r.run(gitDir, "rev-parse", ref)
 }
 
-// Ref returns the commit of a branch on the server, or "" if there is no such branch.
+// Ref returns the commit of a branch on the server, or "" if the branch does not exist.
 func (r *Repo) Ref(branch string) string { r.t.Helper(); return r.Refs()["refs/heads/"+branch] }
 
 // Refs returns every ref of the server, by full name.
@@ -291,7 +291,7 @@ func (r *Repo) try(dir string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// clock returns variables that date commits a minute apart, from 2026-01-01 on, so that the same calls make the same commit IDs.
+// clock returns variables that date commits a minute apart, from 2026-01-01 on, so that equal calls make commits with equal IDs.
 func (r *Repo) clock(command string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

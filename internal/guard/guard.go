@@ -12,19 +12,19 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Guard checks the properties that a Deployment's fields guarantee during releases. At least as many pods serve as
-// maxUnavailable requires, and at most two versions serve at the same time. No Service selects a version without ready
-// pods while the other version has ready pods.
+// Guard checks the properties that a Deployment's fields guarantee during releases. At least as many pods
+// serve as maxUnavailable requires. At most two versions serve at the same time. No Service selects a version
+// without ready pods while the other version has ready pods.
 type Guard struct {
 	Up       bool // the Deployment has been available: from now on the properties must hold
 	Replicas int
 	Floor    int // ready pods that the user's maxUnavailable requires
-	Excused  int // number of missing pods that the test or a scaling has caused
+	Excused  int // number of pods that may be missing, because the test or a scaling caused this
 
 	seen []routing // configurations that a proxy may still use, oldest first
 }
 
-// Leave has conditions. While a condition is true, some of the checked properties need not hold.
+// Leave has exceptions. While a field is true, some of the checked properties need not hold.
 type Leave struct {
 	Retreating bool // a rollback runs. It may delete old ready pods, since Kubernetes counts the canary's pods as unhealthy
 	Lag        bool // controllers act on outdated numbers, so they may violate maxUnavailable themselves
@@ -47,7 +47,7 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	}
 	g.follow(k, d, spec)
 	if n := len(g.seen); (leave.Overtaken || leave.Lost || leave.needsRoom(spec)) && n > 0 {
-		g.seen = g.seen[n-1:] // earlier configurations are not checked, even after the leave ends
+		g.seen = g.seen[n-1:] // earlier configurations are not checked, even after the exception ends
 	}
 	ready, serving, versions := 0, 0, map[string]int{}
 	for _, rs := range d.Sets {
@@ -60,7 +60,7 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	if leave.Retreating {
 		serving = ready
 	}
-	if d.IsUnordered() { // Kubernetes' own rolling update of such a workload may leave fewer pods
+	if d.IsUnordered() { // for this workload, Kubernetes' own rolling update may leave fewer pods
 		g.Excused = max(g.Excused, g.Floor-serving)
 	}
 	switch {
@@ -78,8 +78,8 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	}
 }
 
-// Scaled updates Floor after a change of replicas, and excuses pods that scaling makes unready. After a scale-up, new pods need time.
-// Kubernetes spreads a scale-down over the ReplicaSets by size (sync.go, scale), so for each unready pod a ready pod may be deleted.
+// Scaled updates Floor after a change of replicas, and excuses pods that scaling makes unready. After a scale-up, new pods need time. A
+// scale-down reduces all ReplicaSets in proportion (sync.go, scale), so Kubernetes may delete a ready pod for each unready pod.
 func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	surge, unavailable := spec.MaxSurge.RoundUp(d.Replicas), min(d.Replicas, spec.MaxUnavailable.RoundDown(d.Replicas))
 	if d.IsByNode() {
@@ -105,7 +105,7 @@ func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	g.Replicas, g.Floor = d.Replicas, floor
 }
 
-// Settle ends the excuse for missing pods. If pods were excused, earlier configurations of the proxies are not checked any more.
+// Settle ends the exception for missing pods. If pods were excused, the Guard no longer checks earlier configurations of the proxies.
 func (g *Guard) Settle() {
 	if n := len(g.seen); g.Excused > 0 && n > 0 {
 		g.seen = g.seen[n-1:]
@@ -113,7 +113,7 @@ func (g *Guard) Settle() {
 	g.Excused = 0
 }
 
-// misled describes a Service that selects a version without ready pods. It returns "" if there is none.
+// misled describes a Service that selects a version without ready pods. It returns "" if all Services select ready pods.
 func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, ready int, leave Leave) string {
 	name := ""
 	switch {
@@ -135,8 +135,8 @@ func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, r
 	return ""
 }
 
-// misrouted finds a route that names a Service without ready pods. For such a route, some routers drop
-// all requests, whatever the weight of the Service is.
+// misrouted describes a route that names a Service without ready pods. For such a route, some routers drop
+// all requests, even if the Service has a weight of 0.
 func (g *Guard) misrouted(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) string {
 	mine := ours(spec)
 	for ref, route := range k.Routes {

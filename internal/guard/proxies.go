@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// routing is the proxies' configuration at one time: the Services that get requests from routes, and the version that each Service selects.
+// routing is the proxies' configuration at one time: the Services to which routes send requests, and each Service's version.
 type routing struct {
 	at     time.Time
 	routed []string
@@ -26,7 +26,7 @@ func ours(spec rollout.Spec) []string {
 	return []string{spec.Canary.StableService, spec.Canary.CanaryService}
 }
 
-// follow records the current configuration of the proxies. It drops configurations that were replaced longer ago than the settle time.
+// follow records the current configuration of the proxies. It forgets configurations that were replaced longer than the settle time ago.
 func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	if spec.Canary == nil || spec.Canary.Traffic == nil {
 		g.seen = nil

@@ -25,7 +25,7 @@ import (
 // revisionLabel is a pod's label with the name of its ControllerRevision.
 const revisionLabel = "controller-revision-hash"
 
-// model is the part of the CloneSet controller on which releases depend, without maxSurge and in-place updates.
+// model has the CloneSet controller's behaviour on which releases depend, without maxSurge and in-place updates.
 // It creates or deletes one pod at a time, and decides as Kruise v1.8 does (calculateDiffsWithExpectation in
 // pkg/controller/cloneset/sync). The field "of" has the paths of the kind's fields.
 type model struct {
@@ -98,7 +98,7 @@ func (m *model) sync(ctx context.Context, u *unstructured.Unstructured) error {
 	return m.report(ctx, s)
 }
 
-// revisions finds or creates the ControllerRevision of the template, and makes this revision the newest.
+// revisions finds or creates the template's ControllerRevision, and makes it the newest revision.
 func (m *model) revisions(ctx context.Context, s *set) error {
 	client := m.kube.AppsV1().ControllerRevisions(m.namespace)
 	list, err := client.List(ctx, metav1.ListOptions{})
@@ -142,7 +142,7 @@ func (m *model) revisions(ctx context.Context, s *set) error {
 	return err
 }
 
-// move creates or deletes at most one pod, so that the numbers of all pods and of old pods approach replicas and keep.
+// move creates or deletes at most one pod. Finally, the number of pods is s.replicas, and the number of old pods is s.keep.
 func (m *model) move(ctx context.Context, s *set) error {
 	all := len(s.fresh) + len(s.old)
 	switch {
@@ -188,7 +188,7 @@ func (m *model) create(ctx context.Context, s *set, r *appsv1.ControllerRevision
 	return err
 }
 
-// report writes the observed status. If all pods, ready or not, have the template, the template becomes the stable one.
+// report writes the observed status. If all pods, ready or not, have the template, the template becomes stable.
 func (m *model) report(ctx context.Context, s *set) error {
 	ready := func(pods []corev1.Pod) int64 {
 		return int64(len(slices.DeleteFunc(slices.Clone(pods), isDown)))

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// onNode is a node with its pod, which is nil if the node has none.
+// onNode is a node and the node's pod, which may be nil.
 type onNode struct {
 	name string
 	*corev1.Pod
@@ -38,9 +38,9 @@ func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	return all, nil
 }
 
-// moveOnNodes creates a missing pod from the template, or deletes an old pod if the partition allows this. The nodes to update
-// are first the nodes without an old pod, and then the nodes with the last names. An unready old pod is deleted immediately,
-// and a ready old pod only while no pod on these nodes is unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
+// moveOnNodes creates a missing pod, or deletes an old pod if the partition allows this. First in the order of updates are the nodes
+// without an old pod, then the nodes with the last names. An unready old pod is deleted immediately, and a ready old pod only while no pod
+// on the nodes to update is unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
 func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 	nodes, err := m.placed(ctx, s)
 	if err != nil {

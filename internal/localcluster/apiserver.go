@@ -59,8 +59,8 @@ func newAPIServer(ctx context.Context, listener net.Listener, arguments []string
 	return func(ctx context.Context) error { return runAPIServer(ctx, completed) }, nil
 }
 
-// runAPIServer is like app.Run, but the server reports its release. Official builds set the release by a linker flag.
-// Without the flag, clients that compare versions see v0.0.0-master.
+// runAPIServer replaces app.Run, so that the server reports its release. Official builds set the release by a
+// linker flag. Without the flag, the server reports v0.0.0-master to clients that compare versions.
 func runAPIServer(ctx context.Context, completed options.CompletedOptions) error {
 	config, err := app.NewConfig(completed)
 	if err != nil {
@@ -92,8 +92,8 @@ func (r release) Info() *version.Info {
 	return &info
 }
 
-// apiServerFlags returns the flags of the apiserver. Wherever a test could notice a difference, they
-// are as in an ordinary cluster, with RBAC and all default admission plugins.
+// apiServerFlags returns the flags of the apiserver. They differ from an ordinary cluster's flags only if
+// tests cannot notice this. For example, RBAC and all default admission plugins are enabled.
 func apiServerFlags(etcdURL string, certs certificates) []string {
 	return []string{
 		"--etcd-servers=" + etcdURL,
@@ -103,7 +103,7 @@ func apiServerFlags(etcdURL string, certs certificates) []string {
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceRange,
-		// Of a node's addresses, only this type can be reached.
+		// Only addresses of this type can be reached.
 		"--kubelet-preferred-address-types=ExternalIP",
 		"--tls-cert-file=" + certs.path(apiServerCert),
 		"--tls-private-key-file=" + certs.path(apiServerKey),

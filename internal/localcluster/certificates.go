@@ -30,15 +30,15 @@ const (
 	serviceAccountKey = "service-account.key"
 )
 
-// certificates is the folder with the cluster's certificate authority and certificates. It is kept after
-// a run, so that a restarted cluster still accepts its earlier kubeconfigs and service account tokens.
+// certificates is the folder with the cluster's certificate authority and certificates. It stays after a run,
+// so that a restarted cluster still accepts earlier kubeconfigs and service account tokens.
 type certificates struct {
 	dir string
 }
 
 func (c certificates) path(name string) string { return filepath.Join(c.dir, name) }
 
-// ensureCertificates creates the files of a new cluster, and leaves existing ones as they are.
+// ensureCertificates creates the files of a new cluster. It does not change existing files.
 func ensureCertificates(dir string) (certificates, error) {
 	certs := certificates{dir: dir}
 	if _, err := os.Stat(certs.path(caCert)); err == nil {
@@ -87,7 +87,7 @@ func (c certificates) create() error {
 	); err != nil {
 		return err
 	}
-	// The authority's certificate is written last: if it exists, ensureCertificates takes the set as complete.
+	// The authority's certificate is written last: if it exists, ensureCertificates assumes that all files exist.
 	return os.WriteFile(c.path(caCert), authorityPEM, 0o600)
 }
 
@@ -104,7 +104,7 @@ type clientIdentity struct {
 	authority, certificate, key []byte
 }
 
-// identify creates a client certificate for the user. The user is a cluster administrator, like every part of this control plane.
+// identify creates a client certificate for the user, who is a cluster administrator, like every part of this control plane.
 func (c certificates) identify(user string) (clientIdentity, error) {
 	authorityPEM, err := os.ReadFile(c.path(caCert))
 	if err != nil {

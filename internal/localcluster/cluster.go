@@ -19,8 +19,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/nodeagent"
 )
 
-// stopWithin limits the wait until a stopped part has ended. A slower part ends with the process. The
-// apiserver, for example, would give every open watch two seconds.
+// stopWithin limits the wait until a stopped part has ended. A slower part ends with the process. For
+// example, the apiserver would wait two seconds for open watches.
 const stopWithin = 500 * time.Millisecond
 
 // adminUser is the user in the cluster's kubeconfig.
@@ -231,7 +231,7 @@ func (p *part) stop() {
 	}
 }
 
-// sendLogsTo writes the logs of the apiserver and the controllers to one file instead of the terminal. Both use the same global logger.
+// sendLogsTo writes the logs of the apiserver and the controllers to one file, because both use Kubernetes' global logger.
 func sendLogsTo(dir stateDir) error {
 	file, err := dir.openLog("kubernetes")
 	if err != nil {

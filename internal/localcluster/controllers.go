@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// controllers lists the controllers of workloads, Services, namespaces and access. Controllers that need a cloud,
-// a disk or a kubelet are left out. The node lifecycle controller is left out, too, because nodes never fail.
+// controllers lists the controllers of workloads, Services, namespaces and access. It omits controllers that
+// need a cloud, a disk or a kubelet, and the node lifecycle controller, because nodes never fail.
 var controllers = []string{
 	names.DeploymentController,
 	names.ReplicaSetController,
@@ -77,7 +77,7 @@ func controllerManagerFlags(kubeconfig string, certs certificates, defaultLimits
 	if defaultLimits {
 		return flags
 	}
-	// Tests wait for the controllers, so the limits are higher than the defaults, which are for shared clusters.
+	// Tests wait for the controllers, so the limits are higher than Kubernetes' defaults.
 	return append(flags,
 		"--kube-api-qps=5000",
 		"--kube-api-burst=10000",

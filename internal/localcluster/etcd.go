@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// startEtcd runs a one-member etcd on a free loopback port and returns when it accepts writes. It keeps existing data
-// in the directory.
+// startEtcd runs a one-member etcd on a free loopback port, and returns when etcd accepts writes. Existing
+// data in the directory stays.
 func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, error) {
 	// With port 0, the kernel chooses the port, so no other process can take the port before etcd listens.
 	// The advertised addresses are then wrong, but only other etcd members would use them.
@@ -28,7 +28,7 @@ func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, erro
 	config.AdvertisePeerUrls = []url.URL{anyPort}
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	config.EnableGRPCGateway = false
-	// A single member elects itself: there is no network to wait for.
+	// A single member elects itself without a network, so short intervals are enough.
 	config.TickMs, config.ElectionMs = 10, 100
 
 	server, err := embed.StartEtcd(config)

@@ -30,8 +30,8 @@ func writeKubeconfig(path, server, user string, identity clientIdentity) error {
 	return nil
 }
 
-// clientConfig returns the configuration of a client inside this process with the given identity. The
-// client has no rate limit, because it shares the apiserver with no other users.
+// clientConfig returns the configuration of a client inside this process with the given identity. The client
+// needs no rate limit, because the apiserver has no other users.
 func clientConfig(server, user string, identity clientIdentity) *rest.Config {
 	return &rest.Config{
 		Host:      server,

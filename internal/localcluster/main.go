@@ -17,7 +17,7 @@ import (
 // kubernetesVersion is the release that go.mod pins.
 const kubernetesVersion = "v1.36.3"
 
-// startWithin limits the time of a start. It is far longer than an ordinary start, for machines under load.
+// startWithin limits the duration of a start. It is far longer than an ordinary start, because machines may be busy.
 const startWithin = 2 * time.Minute
 
 // settings are the command's flags.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// withParent cancels the context when the parent process has ended. It polls the parent's PID. The kernel's signal
-// (Pdeathsig) would come when the thread that started this process ends, in a Go program possibly at any time.
+// withParent cancels the context when the parent process has ended. It polls the parent's PID. The kernel's
+// signal (Pdeathsig) depends on the thread that started this process, which may end at any time in a Go program.
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	parent := os.Getppid()

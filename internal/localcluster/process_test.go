@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// asProgram is the environment variable with which the test binary runs as the program. So the program is not linked a second time.
+// asProgram is the environment variable with which the test binary runs as the program, so that Go links only one binary.
 const asProgram = "LOCALCLUSTER_TEST_AS_PROGRAM=1"
 
 func TestMain(m *testing.M) {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// stateDir is the only folder that a cluster writes to.
+// stateDir is the only folder to which a cluster writes.
 type stateDir struct {
 	path      string
 	temporary bool
@@ -36,7 +36,7 @@ func openStateDir(path string) (stateDir, error) {
 	if err != nil {
 		return dir, fmt.Errorf("lock state folder %s: %w", dir.path, err)
 	}
-	// The kernel releases the lock when the process ends, however the process ends.
+	// The kernel releases the lock when the process ends, even if it is killed.
 	if err := syscall.Flock(int(dir.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		dir.lock.Close()
 		return dir, fmt.Errorf("state folder %s is in use by another localcluster: %w", dir.path, err)
@@ -59,7 +59,7 @@ func (d stateDir) openLog(component string) (*os.File, error) {
 	return file, nil
 }
 
-// close unlocks the folder, and removes a temporary one.
+// close unlocks the folder, and removes a temporary folder.
 func (d stateDir) close() error {
 	d.lock.Close()
 	if !d.temporary {

@@ -9,7 +9,7 @@ import (
 	nodeutil "k8s.io/kubernetes/pkg/util/node"
 )
 
-// pollEvery is short, because every test that starts a cluster waits for these polls.
+// pollEvery is the interval between polls of the cluster's state. It is short, because tests wait for these polls.
 const pollEvery = 20 * time.Millisecond
 
 // awaitAPI waits until the apiserver is ready, which includes the default roles and namespaces.

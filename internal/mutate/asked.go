@@ -19,18 +19,18 @@ import (
 	"gitrollout.dev/gitrollout/internal/mutate/on"
 )
 
-// asked has the tests of a package, recorded in a run without mutants.
+// asked has the tests of a package, with data from a run without mutants.
 type asked struct {
 	tests  []test
 	binary string
 }
 
-// test is one test function, with the mutants that it executed.
+// test is a test function or a subtest, with the mutants that the test executed.
 type test struct {
 	name  string // "TestX", or "TestX/part"
 	took  time.Duration
 	ran   map[int]bool
-	parts []string // names of its subtests, which learn may run separately
+	parts []string // names of the subtests, which learn may run separately
 }
 
 // about returns the tests of a package. The first call for a package builds the tests and runs them without a mutant.
@@ -49,7 +49,7 @@ func (t tests) find(pkg string) (*asked, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(known.binary); err != nil {
-		return known, nil // it has no tests
+		return known, nil // the package has no tests
 	}
 	names, err := t.names(pkg, known.binary)
 	if err != nil {
@@ -69,7 +69,7 @@ func (t tests) find(pkg string) (*asked, error) {
 // passed matches a passed test in the output of all tests.
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)`)
 
-// pass runs all tests of a package together without a mutant. Each passing test gets all mutants that the run executed.
+// pass runs all tests of a package together without a mutant. It records all mutants that the run executed for each passing test.
 func (t tests) pass(pkg, binary string, names []string) (found []test) {
 	missing := slices.Clone(names)
 	all := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: names, all: true})
@@ -84,7 +84,7 @@ func (t tests) pass(pkg, binary string, names []string) (found []test) {
 	return found
 }
 
-// learn runs each test of a package separately, and divides long tests into subtests. A test that fails without a mutant is not used.
+// learn runs each test of a package separately, and divides long tests into subtests. It skips a test that fails without a mutant.
 func (t tests) learn(pkg, binary string, names []string) (found []test) {
 	for _, x := range t.each(pkg, binary, names, true) {
 		if x.took > t.divided && len(x.parts) > 1 {
@@ -99,11 +99,11 @@ func (t tests) learn(pkg, binary string, names []string) (found []test) {
 	return found
 }
 
-// each runs each test separately, and leaves out failing tests.
+// each runs each test separately, and returns the passing tests.
 func (t tests) each(pkg, binary string, names []string, tell bool) (passed []test) {
 	ran, failed := make([]test, len(names)), make([]error, len(names))
 	var several sync.WaitGroup
-	free := make(chan struct{}, 4) // limits the tests that run at the same time; most of the time, a test waits for servers
+	free := make(chan struct{}, 4) // the number of tests that run at the same time, because tests mostly wait for servers
 	for i, name := range names {
 		free <- struct{}{}
 		several.Go(func() {
@@ -136,10 +136,10 @@ func (t tests) names(pkg, binary string) (names []string, err error) {
 	return strings.Fields(string(out)), nil
 }
 
-// part matches a subtest of the first level in the output of a test.
+// part matches the result of a test's direct subtest in the output of the test.
 var part = regexp.MustCompile(`(?m)^    --- PASS: (\w+/\S+) `)
 
-// alone runs one test, and returns the mutants that it and its child processes executed.
+// alone runs one test, and returns the mutants that the test and its child processes executed.
 func (t tests) alone(pkg, binary, name string) (test, error) {
 	began := time.Now()
 	one := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: []string{name}, all: true})
@@ -171,10 +171,10 @@ type answer struct {
 	err error
 }
 
-// memory limits the address space of a test's process, in KiB, because a mutant may allocate memory in an endless loop.
+// memory limits the address space of a test's process in KiB, because a mutant may allocate memory in an endless loop.
 const memory = 8 << 20
 
-// run runs tests. It links their program into a new folder, beside a file with the number of the enabled mutant.
+// run runs tests. It links the test program into a new folder, beside a file with the number of the enabled mutant.
 func (t tests) run(pkg string, q question) (a answer) {
 	dir, err := os.MkdirTemp(t.copy.dir, "run")
 	if err != nil {
@@ -186,7 +186,7 @@ func (t tests) run(pkg string, q question) (a answer) {
 	if err := errors.Join(os.Link(q.binary, program), chosen); err != nil {
 		return answer{err: err}
 	}
-	// The test program's own timeout is shorter than this timeout, because the program prints where a test hangs.
+	// The test program's own timeout is shorter than this timeout, so that the program can print where a test hangs.
 	ctx, cancel := context.WithTimeout(context.Background(), q.limit+10*time.Second)
 	defer cancel()
 	flags := []string{"-test.short", "-test.timeout=" + q.limit.String(), "-test.run=" + pattern(q.names)}
@@ -225,7 +225,7 @@ func pattern(names []string) string {
 	return pattern
 }
 
-// who lists the tests that execute a mutant, and so can detect it, in order of their duration.
+// who returns the tests that execute a mutant, the fastest first. Other tests cannot detect the mutant.
 func (a *asked) who(m *mutant) []test {
 	able := slices.DeleteFunc(slices.Clone(a.tests), func(t test) bool { return !t.ran[m.number] })
 	slices.SortStableFunc(able, func(x, y test) int { return int(x.took - y.took) })

@@ -80,8 +80,8 @@ func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	return drawn, asking
 }
 
-// TestTry checks the verdicts on the mutants of a small package. Some mutants are detected by a test, a subtest, or a child
-// process with an empty environment. Other mutants run only in a failing or flaky test, cannot be switched, or do not compile.
+// TestTry checks the verdicts on the mutants of a small package. A test, a subtest, or a child process with an empty
+// environment detects some mutants. Other mutants run only in a failing or flaky test, cannot be switched, or do not compile.
 func TestTry(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	t.Setenv("MARK", mark)
@@ -180,8 +180,8 @@ func TestByChance(t *testing.T) {
 	}
 }
 
-// byThemselves builds a test program. For each mutant, it has a package with only this mutant, and a
-// test that runs the package. Separate programs would take ten times as long.
+// byThemselves builds one test program that has, for each mutant, a package with only this mutant, and a test that
+// runs the package. Separate programs would take ten times as long.
 func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary string) {
 	t.Helper()
 	imports, calls := "import \"testing\"\n", ""

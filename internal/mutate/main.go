@@ -97,7 +97,7 @@ type draw struct {
 	verdict string
 }
 
-// draw draws n mutants from all. Drawn mutants that do not compile are replaced.
+// draw draws n mutants from all. It replaces drawn mutants that do not compile.
 func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*source) (drawn []draw, err error) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -117,7 +117,7 @@ func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*
 	return drawn, nil
 }
 
-// tests numbers the drawn mutants, and returns the tests with a build that has these mutants.
+// tests numbers the drawn mutants, and returns a value of type tests with a build that has these mutants.
 func (c *checker) tests(root string, sources map[string][]*source, drawn []draw) (t tests, err error) {
 	t = tests{root: root, drawn: map[string]int{}, knows: &sync.Mutex{}, known: map[string]*asked{}, files: map[string]*source{}}
 	var mutants []*mutant
@@ -137,8 +137,8 @@ func (c *checker) tests(root string, sources map[string][]*source, drawn []draw)
 	return t, err
 }
 
-// askAll runs the tests of each mutant's package. Unless own is set, it then runs other packages' tests on the
-// survivors.
+// askAll runs the tests of each mutant's package. Unless own is set, it then runs other packages' tests on
+// the surviving mutants.
 func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error) {
 	err = atOnce(several, drawn, func(d *draw) error { return t.ask(d, []string{"./" + filepath.Dir(d.file)}) })
 	if err != nil {
@@ -197,7 +197,7 @@ func module() (root, path string, err error) {
 	return root, path, nil
 }
 
-// product lists the folders of the packages that match patterns (default: all), except for packages below internal.
+// product lists the folders of the packages that match patterns (default: all packages), except packages below internal.
 func product(root string, patterns []string) (folders []string, err error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
@@ -231,13 +231,13 @@ type tests struct {
 	known map[string]*asked // by package
 	limit time.Duration
 	slow  []string // packages whose tests are so slow that each test's mutants are always recorded separately
-	// The longest duration of a test that runs as a whole. A longer test is divided into its subtests, if each subtest passes separately.
+	// The longest duration of an undivided test. A longer test is divided into its subtests if each subtest passes separately.
 	divided time.Duration
-	// If a package's tests take longer than this for all of its mutants, the mutants of each test are recorded separately.
+	// If a package's tests take longer than worth for all its mutants, each test's mutants are recorded separately.
 	worth time.Duration
 }
 
-// try runs the packages' tests that can detect a mutant, until the first failure.
+// try runs the packages' tests that can detect a mutant, and stops at the first failure.
 func (t tests) try(m *mutant, patterns []string) (verdict, by string, err error) {
 	asking, err := product(t.root, patterns)
 	if err != nil {
@@ -267,7 +267,7 @@ func (t tests) try(m *mutant, patterns []string) (verdict, by string, err error)
 	return survives, "", nil
 }
 
-// byItself builds the tests of a package with only one mutant, which cannot be switched.
+// byItself builds the tests of a package with only one mutant, for a mutant that cannot be switched.
 func (t tests) byItself(pkg string, m *mutant) (binary string, err error) {
 	one, err := newBuild(t.root)
 	if err != nil {
@@ -278,7 +278,7 @@ func (t tests) byItself(pkg string, m *mutant) (binary string, err error) {
 	return binary, errors.Join(one.add(s.path, m.apply(s.content)), one.compile(pkg, binary))
 }
 
-// quick is the longest duration of the tests that run first.
+// quick is the longest duration of a test in the group of fast tests, which runs first.
 const quick = 2 * time.Second
 
 // fails returns the first test that fails twice with the mutant, because a test may fail once by chance.
@@ -339,8 +339,8 @@ func (t tests) first(pkg string, q question, group []test) (name string, failed 
 	return name, said.err != nil
 }
 
-// timeout returns the timeout of tests: 20 seconds plus ten times their normal duration, but at most
-// the limit. In any case, it is at least three times their normal duration.
+// timeout returns the timeout of tests: 20 seconds plus ten times the tests' normal duration, but at most
+// t.limit. If three times the normal duration exceeds t.limit, this is the timeout.
 func (t tests) timeout(group []test) time.Duration {
 	var took time.Duration
 	for _, x := range group {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// mutant is one change of one file: the bytes from begin to end become text.
+// mutant is one change of one file: text replaces the bytes from begin to end.
 type mutant struct {
 	file       string // relative to the module's root
 	at         [2]int // line and column
@@ -20,7 +20,7 @@ type mutant struct {
 	what       string // description, such as "< becomes <="
 	node       ast.Node
 	body       *ast.BlockStmt // of the enclosing function
-	number     int            // among the drawn mutants
+	number     int            // number among the drawn mutants
 	own        bool           // must be compiled separately
 }
 
@@ -37,8 +37,8 @@ var opposites = map[token.Token]token.Token{
 	token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
 }
 
-// source is a file of the product with its possible mutants, ordered by position. The mutant of an
-// outer expression comes before the mutants inside this expression.
+// source is a file of the product with its possible mutants, ordered by position. The mutant of an outer
+// expression comes before the mutants of inner expressions.
 type source struct {
 	name, path string // relative to the module's root, and the full path
 	content    []byte
@@ -139,7 +139,7 @@ func (c *collector) visit(n ast.Node) bool {
 	return true
 }
 
-// statements adds mutants that leave out a statement: a call whose results are unused, or an assignment to
+// statements adds mutants that omit a statement: a call whose results are unused, or an assignment to
 // existing variables. For each if statement, it adds mutants whose condition is always true or always false.
 func (c *collector) statements(list []ast.Stmt) {
 	for _, s := range list {

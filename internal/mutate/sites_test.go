@@ -48,7 +48,7 @@ func TestMutants(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestSomebodyIsAsked checks that every package has tests, or that another package with tests uses it.
+// TestSomebodyIsAsked checks that every package has tests, or that livesThrough names packages with tests for it.
 // Otherwise no test would run on the package's mutants.
 func TestSomebodyIsAsked(t *testing.T) {
 	root, _, err := module()

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// wrap is text to insert before and after the bytes from begin to end. If instead is true, before replaces the bytes.
+// wrap is text for insertion before and after the bytes from begin to end. If instead is true, the text `before` replaces the bytes.
 type wrap struct {
 	begin, end    int
 	before, after string
 	instead       bool
 }
 
-// name is the import name of the package on in copies.
+// name is the name under which copies of the product's files import the package on.
 const name = "mutantOn"
 
 // weave inserts all wraps into a file. If two wraps surround the same bytes, the text of the first wrap is outside.
@@ -48,7 +48,7 @@ func weave(content []byte, wraps []wrap) (woven []byte) {
 	return woven
 }
 
-// woven returns the file with the given mutants behind switches. For mutants with own set, it only records that their function runs.
+// woven returns the file with the given mutants behind switches. For mutants with own set, it only adds a record of the function's run.
 func (s *source) woven(path string, mutants []*mutant, info *types.Info) []byte {
 	clause := s.offset(s.file.Name.End())
 	wraps := []wrap{{begin: clause, end: clause, before: fmt.Sprintf("; import %s %q", name, path)}}
@@ -71,7 +71,7 @@ func (s *source) woven(path string, mutants []*mutant, info *types.Info) []byte 
 	return weave(s.content, wraps)
 }
 
-// switched returns wraps that put a mutant behind a switch: the code has the mutant's effect if it is enabled, and otherwise the
+// switched returns wraps that put a mutant behind a switch: the code has the mutant's effect if the mutant is enabled, and otherwise the
 // original effect. No expression is evaluated twice. If the resulting code does not compile, the mutant is built separately.
 func (s *source) switched(m *mutant, info *types.Info) []wrap {
 	around := func(n ast.Node, before, after string) wrap {
@@ -114,7 +114,7 @@ var functions = map[token.Token]string{
 	token.ADD: "Sum", token.SUB: "Difference", token.MUL: "Product", token.QUO: "Quotient",
 }
 
-// typeOf returns the name of an expression's type in the file. If the file does not import the type's package, this name does not compile.
+// typeOf returns the name of an expression's type. If the file does not import the type's package, code with this name does not compile.
 func (s *source) typeOf(e ast.Expr, info *types.Info) string {
 	return types.TypeString(types.Default(info.TypeOf(e)), func(p *types.Package) string {
 		for _, spec := range s.file.Imports {

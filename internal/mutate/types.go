@@ -97,8 +97,8 @@ func (c *checker) types(folder string, sources []*source) (*types.Info, error) {
 	return known.info, nil
 }
 
-// compiles reports whether the package compiles if file s has the given content. The other files of
-// the package are checked without function bodies, because the change cannot break them.
+// compiles reports whether the package compiles if file s has the given content. It checks the package's
+// other files without function bodies, because the change cannot break these bodies.
 func (c *checker) compiles(s *source, content []byte) bool {
 	if !c.built[s.path] {
 		return false
@@ -123,7 +123,7 @@ func (c *checker) compiles(s *source, content []byte) bool {
 	return good
 }
 
-// signatures returns a file without function bodies. Generic functions keep their bodies, which Go requires.
+// signatures returns a file without function bodies. Generic functions keep their bodies, because Go requires these bodies.
 func signatures(file *ast.File) *ast.File {
 	without := *file
 	without.Decls = nil
@@ -151,7 +151,7 @@ func (c *checker) program(folder string, sources []*source, m *mutant) (bool, er
 	return false, nil
 }
 
-// fit returns the mutants of in and of more. The mutants of in compile together. For mutants of more that do not, fit sets own.
+// fit returns the mutants of `in` and more. The mutants of `in` compile together. If a mutant of more does not, fit sets its field own.
 func (c *checker) fit(s *source, in, more []*mutant, info *types.Info) []*mutant {
 	all := slices.Concat(in, more)
 	if len(more) == 0 || c.compiles(s, s.woven(c.path, all, info)) {

@@ -28,7 +28,7 @@ type Provider struct {
 	mu     sync.Mutex
 	asked  map[string]url.Values // authorization requests by code
 	claims map[string]any        // the user's claims
-	sign   *rsa.PrivateKey       // signs the ID token instead of key, unless it is nil
+	sign   *rsa.PrivateKey       // if not nil, signs the ID token instead of key
 }
 
 // New starts a provider with one client: dash, with secret s3cret.

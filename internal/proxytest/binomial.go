@@ -2,8 +2,8 @@ package proxytest
 
 import "math"
 
-// Within999 reports whether k successes are a usual result of n draws with probability p: "k or fewer" and "k or more" each
-// have a probability of at least 1 in 2000. It computes exactly. With n = 1000 and p = 0.2, it is true for k from 159 to 243.
+// Within999 reports whether k successes are a usual result of n draws with probability p: both "k or fewer" and "k or more" have a
+// probability of at least 1 in 2000, computed exactly. For n = 1000 and p = 0.2, it returns true for k from 159 to 243.
 func Within999(k, n int, p float64) bool {
 	const rare = 0.0005
 	if k < 0 || k > n {

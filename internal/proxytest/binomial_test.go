@@ -16,7 +16,7 @@ func TestWithin999(t *testing.T) {
 		{0, 0, 0.5, true},
 		{-1, 10, 0.5, false}, {11, 10, 0.5, false},
 		{0, 10, 0.5, true}, {10, 10, 0.5, true}, // 1 of 1024 is frequent enough
-		{0, 11, 0.5, false}, {11, 11, 0.5, false}, // 1 of 2048 is not
+		{0, 11, 0.5, false}, {11, 11, 0.5, false}, // 1 of 2048 is not frequent enough
 	} {
 		if got := Within999(test.k, test.n, test.p); got != test.want {
 			t.Errorf("%d of %d with %v: %v, want %v", test.k, test.n, test.p, got, test.want)

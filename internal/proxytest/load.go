@@ -25,20 +25,20 @@ type Request struct {
 	Cookies map[string]string
 }
 
-// Result is the result of one request. Latency counts from the scheduled time, so it includes any delay before the request was sent.
+// Result is the result of one request. Latency begins at the scheduled time, so it includes a delay before the request was sent.
 type Result struct {
 	At      time.Time // scheduled time
 	Latency time.Duration
-	Status  int    // 0 without an answer
-	Err     error  // error without an answer
-	Version string // X-Version of the pod that answered
-	Pod     string // X-Pod of the pod that answered
-	Ready   string // X-Ready: whether that pod was ready when the request came
+	Status  int    // 0 without a response
+	Err     error  // the error if there was no response
+	Version string // X-Version of the pod that responded
+	Pod     string // X-Pod of the pod that responded
+	Ready   string // X-Ready: whether this pod was ready when the request came
 	Header  http.Header
 	Request Request
 }
 
-// Failed reports whether the user got an error or no answer.
+// Failed reports whether the user got an error or no response.
 func (r Result) Failed() bool { return r.Err != nil || r.Status < 200 || r.Status > 299 }
 
 func (r Result) String() string {
@@ -94,7 +94,7 @@ func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load
 	return l
 }
 
-// Stop sends no more requests, waits for outstanding answers, and returns all results in the order of their times.
+// Stop stops sending requests, waits for outstanding responses, and returns all results in the order of their times.
 func (l *Load) Stop() Results {
 	l.stop()
 	l.all.Wait()
@@ -141,7 +141,7 @@ func newClient() *http.Client {
 		Transport: &http.Transport{
 			DialContext:         (&net.Dialer{Timeout: answeredWithin}).DialContext,
 			MaxIdleConnsPerHost: 1000,
-			IdleConnTimeout:     time.Minute, // below the three minutes after which Traefik closes an idle connection
+			IdleConnTimeout:     time.Minute, // Traefik closes an idle connection only after three minutes
 			DisableCompression:  true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -1,14 +1,14 @@
 // Package proxytest puts a real proxy in front of the pods of a test's cluster and records users' requests. The proxy
 // is Traefik (bin/traefik, built from internal/traefik) with its three Kubernetes providers. Requests come at a fixed
-// rate that does not depend on the answers.
+// rate that does not depend on the responses.
 //
 // Pods have addresses only in a network namespace, so a package that uses proxytest needs a TestMain that runs the
 // tests in such a namespace:
 //
 //	func TestMain(m *testing.M) { os.Exit(proxytest.Main(m)) }
 //
-// internal/testcluster starts the cluster, and internal/crds installs the kinds of the routers. The
-// product does not use this package. If a program is missing, tests fail and are not skipped.
+// internal/testcluster starts the cluster, and internal/crds installs the routers' kinds. The product
+// does not use this package. If a program is missing, tests fail and are not skipped.
 package proxytest
 
 import (
@@ -26,8 +26,8 @@ import (
 // insideVariable is set in the test program that runs inside the namespace.
 const insideVariable = "GITROLLOUT_PROXYTEST_INSIDE"
 
-// Main runs the package's tests in a new network namespace, by starting the test program again. It returns the exit
-// code.
+// Main runs the package's tests in a new network namespace, by starting the test program again there. It
+// returns the exit code.
 func Main(m *testing.M) int {
 	if os.Getenv(insideVariable) == "" {
 		return outside()
@@ -40,8 +40,8 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// outside starts the test program in the namespace and forwards signals. Without root it uses a user namespace, if that
-// is allowed.
+// outside starts the test program in the namespace and forwards signals. Without root, it uses a user
+// namespace, which the machine must allow.
 func outside() int {
 	runtime.LockOSThread() // Pdeathsig depends on the thread that starts the program
 	defer runtime.UnlockOSThread()

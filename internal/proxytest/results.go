@@ -35,17 +35,17 @@ func (rs Results) Between(from, to time.Time) Results {
 // Failures returns the failed results.
 func (rs Results) Failures() Results { return rs.Where(Result.Failed) }
 
-// Unready returns the answers of pods that were not ready when the request came.
+// Unready returns the results of requests to pods that were not ready when the request came.
 func (rs Results) Unready() Results {
 	return rs.Where(func(r Result) bool { return r.Ready == "false" })
 }
 
-// Of counts the answers of a version.
+// Of counts the responses of a version.
 func (rs Results) Of(version string) int {
 	return len(rs.Where(func(r Result) bool { return r.Version == version }))
 }
 
-// Share returns a version's share of the answers, 0 without answers.
+// Share returns a version's share of the responses, 0 without responses.
 func (rs Results) Share(version string) float64 {
 	if len(rs) == 0 {
 		return 0
@@ -53,7 +53,7 @@ func (rs Results) Share(version string) float64 {
 	return float64(rs.Of(version)) / float64(len(rs))
 }
 
-// Versions counts the answers of each version.
+// Versions counts the responses of each version.
 func (rs Results) Versions() map[string]int {
 	counts := map[string]int{}
 	for _, r := range rs {
@@ -62,7 +62,7 @@ func (rs Results) Versions() map[string]int {
 	return counts
 }
 
-// Pods returns the names of the pods that answered, sorted.
+// Pods returns the names of the pods that responded, sorted.
 func (rs Results) Pods() []string {
 	names := map[string]bool{}
 	for _, r := range rs {
@@ -86,8 +86,8 @@ func (rs Results) Latency(part float64) time.Duration {
 	return all[min(int(part*float64(len(all))), len(all)-1)]
 }
 
-// Until returns the time from "from" until a version has reached a share of the answers. This is the first
-// time from which on the version's number of answers in run successive requests satisfies Within999.
+// Until returns the time between from and the moment when a version has reached a share of the responses:
+// from this moment on, the version's number of responses in run successive requests satisfies Within999.
 func (rs Results) Until(from time.Time, version string, share float64, run int) (time.Duration, bool) {
 	after := rs.Where(func(r Result) bool { return !r.At.Before(from) })
 	for i := 0; i+run <= len(after); i++ {
@@ -98,7 +98,7 @@ func (rs Results) Until(from time.Time, version string, share float64, run int) 
 	return 0, false
 }
 
-// WantShare fails the test unless the version's number of answers is, by Within999, a usual result of draws with probability share.
+// WantShare fails the test unless the version's number of responses is a usual result for the probability share, by Within999.
 func (rs Results) WantShare(tb testing.TB, what, version string, share float64) {
 	tb.Helper()
 	if k, n := rs.Of(version), len(rs); n == 0 || !Within999(k, n, share) {

@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// proxyReadyWithin limits the time until Traefik answers. It is long because test packages share few cores.
+// proxyReadyWithin limits the time until Traefik responds. The limit is high, because test packages share few cores.
 const proxyReadyWithin = 5 * time.Minute
 
-// The addresses are fixed, since the namespace has no other listeners. Traefik finds the entry point of a Gateway's
-// listener by its port.
+// The addresses are fixed, because the namespace has no other listeners. Traefik finds the entry point for a
+// Gateway's listener by the listener's port.
 const (
 	gatewayURL = "http://127.0.0.1:8000"
 	crdURL     = "http://127.0.0.1:8001"
@@ -22,10 +22,10 @@ const (
 	ownURL     = "http://127.0.0.1:9000" // Traefik's ping and API
 )
 
-// configuration is Traefik's configuration besides its kubeconfig. Two throttles are 100ms, so that a test of twenty changes
-// takes seconds: the interval at which a provider reads the cluster (default 0), and the interval at which the routing follows
-// a provider (default 2s). Endpoints come from EndpointSlices, because Services' addresses are not routed. allowEmptyServices
-// is set as in Traefik's Helm chart: if a Service has no ready pods, only its share of the requests fails, not the whole route.
+// configuration is Traefik's configuration besides the kubeconfig. Two throttles are 100ms, so that a test of twenty changes takes seconds:
+// the interval at which a provider reads the cluster (default 0), and the interval at which the routing applies a provider's changes
+// (default 2s). Endpoints come from EndpointSlices, because Services' addresses are not routed. With allowEmptyServices, as in Traefik's
+// Helm chart, a Service without ready pods fails only its share of the route's requests.
 var configuration = []string{
 	"--global.checkNewVersion=false",
 	"--global.sendAnonymousUsage=false",
@@ -48,7 +48,7 @@ var configuration = []string{
 	"--providers.kubernetesIngressNGINX.httpEntryPoint=nginx",
 }
 
-// startTraefik returns when Traefik answers its ping.
+// startTraefik starts Traefik, and returns when its ping endpoint responds.
 func startTraefik(kubeconfig string) (*testbin.Process, error) {
 	root, err := testbin.Root()
 	if err != nil {
@@ -58,7 +58,7 @@ func startTraefik(kubeconfig string) (*testbin.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// With a high priority, if allowed, Traefik applies changes within the tests' settle time even on a busy machine.
+	// A high priority, if allowed, lets Traefik apply changes within the tests' settle time even on a busy machine.
 	command := exec.Command("nice", append([]string{"-n", "-10", binary}, configuration...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	command.Dir = filepath.Dir(kubeconfig)

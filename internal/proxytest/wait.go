@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// startedWithin limits each wait for a condition. It is long because test packages share few cores.
+// startedWithin limits each wait for a condition. The limit is high, because test packages share few cores.
 const startedWithin = 5 * time.Minute
 
 // AwaitReady waits until Deployments have all their pods ready and available.
@@ -44,7 +44,7 @@ func (w *World) PodIP(tb testing.TB, namespace, name string) string {
 	return ip
 }
 
-// AwaitVersions sends requests until each version has answered a request.
+// AwaitVersions sends requests until each version has served a request.
 func AwaitVersions(tb testing.TB, within time.Duration, r Request, versions ...string) {
 	tb.Helper()
 	missing := map[string]bool{}
@@ -68,8 +68,8 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 	}
 }
 
-// AwaitWeight waits until Traefik's API shows a route of the namespace in which one Service has this weight and the
-// weights add up to 100.
+// AwaitWeight waits until Traefik's API shows a route of the namespace in which one Service has the given
+// weight. The route's weights must add up to 100.
 func (w *World) AwaitWeight(tb testing.TB, namespace string, weight int) {
 	tb.Helper()
 	eventually(tb, fmt.Sprintf("Traefik has the weight %d in %s", weight, namespace), func() bool {

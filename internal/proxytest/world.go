@@ -24,7 +24,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// GatewayName and GatewayNamespace name the Gateway for the parentRefs of every HTTPRoute.
+// GatewayName and GatewayNamespace name the Gateway, which the parentRefs of HTTPRoutes must name.
 // IngressRoutes must name the entry point "crd", and Ingresses the class "nginx".
 const (
 	GatewayName      = "public"
@@ -79,8 +79,8 @@ var shared struct {
 	err   error
 }
 
-// Start returns the World of the test program. The first call starts it. If the test fails, Traefik's output during the
-// test is logged.
+// Start returns the World of the test program. The first call starts the World. If the test fails, Start logs
+// Traefik's output during the test.
 func Start(tb testing.TB) *World {
 	tb.Helper()
 	shared.Do(func() { shared.world, shared.err = newWorld() })

@@ -69,7 +69,7 @@ func (r *release) write(name string, data []byte) error {
 	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
 }
 
-// tarred returns a tar of files without an owner.
+// tarred returns a tar archive of files without an owner.
 func tarred(entries []entry, date time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// writeChart packs deploy/chart, with the version of the release and its image.
+// writeChart packs deploy/chart, with the release's version and image.
 func (r *release) writeChart(map[platform]string) error {
 	root := filepath.Join(r.source, "deploy", "chart")
 	var entries []entry

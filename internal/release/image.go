@@ -90,9 +90,9 @@ func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 	return r.configured(p, layer)
 }
 
-// roots returns, as PEM, the root certificates that Mozilla trusts and the Go project publishes. They are a
-// file in the image: the program need not parse them at each start, and a cluster can mount its own authority
-// over the file. Certificates with constraints are left out, because a PEM file cannot express constraints.
+// roots returns, as PEM, the root certificates that Mozilla trusts and the Go project publishes. In the image,
+// they are a file: the program need not parse them at each start, and a cluster can mount its own authority
+// over the file. roots omits certificates with constraints, because a PEM file cannot express constraints.
 func roots() []byte {
 	var b []byte
 	for root := range bundle.Roots() {
@@ -140,7 +140,7 @@ func (r *release) configured(p platform, layer v1.Layer) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// writeLayout writes the index as an OCI layout in a tar. Annotations name the image for containerd, Docker, Podman and kind.
+// writeLayout writes the index as an OCI layout in a tar file. Annotations name the image for containerd, Docker, Podman and kind.
 func (r *release) writeLayout(index v1.ImageIndex) error {
 	dir, err := os.MkdirTemp("", "gitrollout-image")
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *release) writeLayout(index v1.ImageIndex) error {
 	return r.write(r.imageName(), data)
 }
 
-// push sends the image of a tar to a registry, with the credentials of docker login or podman login.
+// push sends the image in a tar file to a registry, with the credentials of docker login or podman login.
 func push(ctx context.Context, file, to string, out io.Writer) error {
 	reference, err := name.NewTag(to, name.StrictValidation)
 	if err != nil {
@@ -234,7 +234,7 @@ func released(dir string) (v1.ImageIndex, error) {
 	return all.ImageIndex(manifest.Manifests[0].Digest)
 }
 
-// unpack writes the files of a tar into a folder, and refuses paths outside the folder.
+// unpack writes the files of a tar file into a folder, and refuses paths outside the folder.
 func unpack(file, dir string) error {
 	f, err := os.Open(file)
 	if err != nil {

@@ -40,7 +40,7 @@ type pluginFile struct {
 	To   string `json:"to"`
 }
 
-// writeKrew writes the krew manifest of kubectl gitrollout, for `kubectl krew install --manifest`. It refers to the archives.
+// writeKrew writes the manifest of kubectl gitrollout for `kubectl krew install --manifest`. The manifest refers to the archives.
 func (r *release) writeKrew(map[platform]string) error {
 	p := plugin{
 		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin",

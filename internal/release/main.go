@@ -1,6 +1,6 @@
 // Command gitrollout-release makes a release of gitrollout from a working copy with only the Go toolchain. The release
-// has archives, an OCI image, manifests, a chart, SBOMs, and checksums. push sends the image to a registry. The
-// Makefile's targets release and push call it; internal/e2e tests its results.
+// has archives, an OCI image, manifests, a chart, SBOMs, and checksums. The subcommand push sends the image to a
+// registry. The Makefile's targets release and push call this command; internal/e2e tests the results.
 //
 // Equal sources result in equal bytes, because every time in an archive is the time of the commit.
 package main
@@ -51,7 +51,7 @@ type release struct {
 	version   string // "v0.2.0"
 	image     string // the repository of the image in the manifests: "registry.example.com/gitrollout"
 	downloads string // the archives' future address, for krew: "https://downloads.example.com/gitrollout/v0.2.0"
-	key       string // a file with an SSH key that signs the checksums; "" for none
+	key       string // a file with an SSH key that signs the checksums; "" to sign nothing
 	commit    string // "" if unknown
 	date      time.Time
 	platforms []platform
@@ -64,7 +64,7 @@ func (p platform) String() string { return p.os + "/" + p.arch }
 
 var semantic = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
 
-// parse reads the flags of build.
+// parse reads the flags of the subcommand build.
 func parse(args []string) (*release, error) {
 	r := &release{}
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
@@ -96,7 +96,7 @@ func parse(args []string) (*release, error) {
 	return r, r.dated(*date)
 }
 
-// dated sets the commit and the date of the release. By default both come from the working copy.
+// dated sets the commit and the date of the release. By default, commit and date come from the working copy.
 func (r *release) dated(date string) error {
 	if r.commit == "" {
 		r.commit = r.git("rev-parse", "HEAD")
@@ -112,7 +112,7 @@ func (r *release) dated(date string) error {
 	return nil
 }
 
-// git runs git in the working copy; it returns "" without one.
+// git runs git in the working copy. It returns "" if git fails, for example without a repository.
 func (r *release) git(args ...string) string {
 	out, err := exec.Command("git", append([]string{"-C", r.source}, args...)...).Output()
 	if err != nil {

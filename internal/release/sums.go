@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// signedAs is the signature's namespace, so that a signature of a commit or of a login by the same key is not valid for a release.
+// signedAs is the signature's namespace. A key's signature of a commit or a login is therefore not valid for a release.
 const signedAs = "gitrollout-release"
 
-// writeSums writes the checksums of all other files to checksums.txt, as sha256sum does. It signs checksums.txt if there is a key.
+// writeSums writes the checksums of all other files to checksums.txt, in sha256sum's format. With a key, it signs checksums.txt.
 func (r *release) writeSums(map[platform]string) error {
 	files, err := os.ReadDir(r.out)
 	if err != nil {

@@ -26,7 +26,7 @@ const dnsName = `^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 // needed lists the settings that the JSON schema requires, so that a user cannot remove their defaults.
 var needed = []string{"image.repository", "git.existingSecret", "rbac.apps", "admissionPolicy.actions"}
 
-// values returns the settings, in their order in the generated files. base has the defaults that deploy/kubernetes sets.
+// values returns the settings in the order of the generated files. base has the defaults that deploy/kubernetes sets.
 func values(base manifests) []value {
 	return []value{
 		{"image.repository", "string", placeholder, "the image, without its tag", `^[^\s@]+$`},
@@ -79,7 +79,7 @@ func values(base manifests) []value {
 	}
 }
 
-// manifests are files of deploy/kubernetes, parsed.
+// manifests are the parsed files of deploy/kubernetes.
 type manifests map[string]map[string]any
 
 func readManifests(source string) (manifests, error) {

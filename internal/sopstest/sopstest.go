@@ -130,7 +130,7 @@ func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(ke
 		out, err := yaml.Marshal(root)
 		check(t, err)
 		return string(out)
-	case ".json": // the keys in content must be sorted, because the keys in the output are sorted
+	case ".json": // content must have sorted keys, because the output has sorted keys
 		root := e.document(content)
 		mac()
 		all := map[string]any{}
@@ -231,7 +231,7 @@ func (e *encrypter) seal(plain, about string) string {
 	return e.sealAs(plain, about, "!!str")
 }
 
-// Manifest encrypts a manifest of Secrets as users do: only the values below data and stringData.
+// Manifest encrypts a manifest of Secrets, as users do. It encrypts only the values below data and stringData.
 func Manifest(t testing.TB, content string, to Key) string {
 	t.Helper()
 	return Encrypt(t, "secret.yaml", content, "^(data|stringData)$",

@@ -30,7 +30,7 @@ func (o *Output) String() string {
 	return o.buf.String()
 }
 
-// Stop terminates a process, whose end closes the channel. It kills the process after 20 seconds.
+// Stop terminates a process, and kills it after 20 seconds. The end of the process must close the channel ended.
 func Stop(process *os.Process, ended <-chan struct{}) {
 	_ = process.Signal(syscall.SIGTERM)
 	select {

@@ -18,8 +18,8 @@ type Process struct {
 	err     error         // the program's error, once ended is closed
 }
 
-// Start starts a program. The kernel kills the program when the thread that started it ends. Therefore
-// a thread is locked until the program has ended.
+// Start starts a program, which ends with the test process. The kernel kills the program when the starting
+// thread ends, so Start locks a goroutine to this thread until the program has ended.
 func Start(command *exec.Cmd) (*Process, error) {
 	p := &Process{ended: make(chan struct{})}
 	command.Stdout, command.Stderr = &p.Output, &p.Output
@@ -42,7 +42,7 @@ func Start(command *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Await waits until the program answers a URL with 200.
+// Await waits until the program responds to a request for a URL with 200.
 func (p *Process) Await(url string, within time.Duration) error {
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		select {

@@ -57,8 +57,8 @@ func Gitrollout() (string, error) {
 	return filepath.Join(root, "bin", "gitrollout"), nil
 }
 
-// Ensure returns the path of bin/name below a repository's root. If it is missing, make builds it, and a message gives
-// the expected time. Test packages that run at the same time build it once, and do not see an incomplete file.
+// Ensure returns the path of bin/name below a repository's root. If the file is missing, make builds it, and a message
+// gives the expected time. Test packages that run at the same time build the file once, and see no incomplete file.
 func Ensure(root, name, takes string) (string, error) {
 	unlock, err := lock(root)
 	if err != nil {
@@ -76,8 +76,8 @@ func Ensure(root, name, takes string) (string, error) {
 	return binary, nil
 }
 
-// lock serializes builds below a root. It locks the folder bin and not a lock file, because such a
-// file would change with each run. Then go test would not use its cache.
+// lock serializes builds below a root. It locks the folder bin instead of a lock file. A lock file would
+// change with each run, so that go test would not use cached results.
 func lock(root string) (unlock func(), err error) {
 	dir := filepath.Join(root, "bin")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// readyWithin is long, because test packages start their clusters at the same time on machines with few cores.
+// readyWithin limits the start of a cluster. The limit is high, because test packages start clusters at the same time.
 const readyWithin = 3 * time.Minute
 
 // process is a localcluster that this test process started.
@@ -20,8 +20,8 @@ type process struct {
 	command    *exec.Cmd
 }
 
-// start runs localcluster with a temporary state folder, which the program removes when it ends. The program also ends
-// with the test process.
+// start runs localcluster with a temporary state folder, which localcluster removes at its end. localcluster
+// ends at the latest with the test process.
 func start(flags ...string) (*process, error) {
 	root, err := testbin.Root()
 	if err != nil {

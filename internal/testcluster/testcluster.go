@@ -40,12 +40,12 @@ const (
 type Cluster struct {
 	Kubeconfig string       // path of a kubeconfig with all rights
 	Config     *rest.Config // the client configuration of Kubeconfig, without a rate limit; copy it before changing it
-	PodsURL    string       // URL at which all simulated pods answer; "" if pods are not simulated
+	PodsURL    string       // URL at which all simulated pods respond; "" if pods are not simulated
 	Kube       kubernetes.Interface
 }
 
-// shared is package state, because starting a cluster for each test would take longer than all tests.
-// The cluster ends with the test process.
+// shared is package state, because the start of a cluster for each test would take longer than the tests. The
+// cluster ends with the test process.
 var shared = sync.OnceValues(func() (*Cluster, error) {
 	if path := os.Getenv(KubeconfigVariable); path != "" {
 		return open(path)
@@ -78,8 +78,8 @@ func Start(tb testing.TB) *Cluster {
 	return c
 }
 
-// Launch starts a cluster with the given flags of localcluster. It is for harnesses whose cluster must
-// run longer than a test, or needs other flags than the shared cluster.
+// Launch starts a cluster with the given flags of localcluster. It is for harnesses whose cluster must run
+// longer than a test, or needs flags that the shared cluster does not have.
 func Launch(flags ...string) (c *Cluster, stop func(), err error) {
 	running, err := start(flags...)
 	if err != nil {
@@ -104,13 +104,13 @@ func (c *Cluster) Namespace(tb testing.TB) string {
 		tb.Fatalf("create a namespace for the test: %v", err)
 	}
 	tb.Cleanup(func() {
-		// The test does not wait: deleting a namespace takes seconds, and its name is not used again.
+		// The test does not wait for the deletion, which takes seconds, because the namespace's name is not used again.
 		_ = c.Kube.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
 	})
 	return ns.Name
 }
 
-// Kubectl returns the path of bin/kubectl, in the cluster's version. It is built if missing.
+// Kubectl returns the path of bin/kubectl, in the cluster's version. A missing program is built.
 func Kubectl(tb testing.TB) string {
 	tb.Helper()
 	root, err := testbin.Root()

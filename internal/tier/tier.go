@@ -1,5 +1,5 @@
-// Package tier selects the tests that make test runs, called the first tier, from the tests that make test-all runs. Both run the same
-// packages, but make test runs them with -short. internal/e2e and internal/e2e/traffic use it, because their tests need real servers.
+// Package tier selects the first tier: the tests that `make test` runs. Both `make test` and `make test-all` run the same packages, but
+// `make test` runs them with -short. internal/e2e and internal/e2e/traffic use this package, because their tests need real servers.
 package tier
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Select makes -short run only the given tests, unless the flag -run is set. TestMain calls it after flag.Parse.
+// Select limits a run with -short to the given tests, unless the flag -run is set. TestMain calls Select after flag.Parse.
 func Select(tests ...string) {
 	run := flag.Lookup("test.run")
 	if testing.Short() && run.Value.String() == "" {

@@ -228,8 +228,8 @@ func objects(t *testing.T, text []byte) (all []map[string]any) {
 	return all
 }
 
-// checkSame compares objects in any order. If the reference program leaves the namespace to kubectl, checkSame fills in the rendered
-// object's namespace.
+// checkSame compares objects in any order. If an object of the reference program has no namespace, checkSame uses the
+// namespace of gitrollout's object.
 func checkSame(t *testing.T, got, want []map[string]any) {
 	t.Helper()
 	key := func(o rollout.Object) string { return o.APIVersion() + " " + o.Kind() + " " + o.Name() }

@@ -70,7 +70,7 @@ type tab struct {
 	troubles []string
 }
 
-// newTab opens an empty tab of a desktop's size. Each error of the page, including violations of the content policy, fails the test.
+// newTab opens an empty tab with a desktop's size. Each error of the page, such as a violation of the content policy, fails the test.
 func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
 	parent, err := browser()
@@ -105,7 +105,7 @@ func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	return p
 }
 
-// expect removes the page's errors that contain part, so that they do not fail the test. It fails the test if there is none.
+// expect removes the page's errors that contain part, so that these errors do not fail the test. It fails the test without such an error.
 func (p *tab) expect(part string) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -149,8 +149,8 @@ func phone() chromedp.Action[chromedp.Void] {
 	return chromedp.EmulateViewport(375, 740, chromedp.EmulateMobile, chromedp.EmulateTouch)
 }
 
-// slash presses the / key with one event for key and text, as a keyboard does, so that the page can prevent the input. chromedp's KeyEvent
-// sends two events.
+// slash presses the / key with one event for key and text, as a keyboard does. The page can then prevent the input.
+// chromedp's KeyEvent would send two events.
 func slash() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, params := range []input.DispatchKeyEventParams{
@@ -175,7 +175,7 @@ func js[T any](p *tab, expression string) T {
 	return result
 }
 
-// timeout is far longer than any step, so that no test fails on a busy machine.
+// timeout is far longer than each wait, so that no test fails on a busy machine.
 const timeout = 5 * time.Minute
 
 // await waits until an expression is true.

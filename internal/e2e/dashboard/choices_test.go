@@ -48,7 +48,7 @@ func (p *tab) fits(what string, width int64) {
 	compare.CheckNamed(p.t, fmt.Sprint(what, " at ", width, ": words on two lines"), "", js[string](p, broken))
 }
 
-// TestChips checks the fleet page's filters, their counts, and its sort orders. It sets them by keyboard, by links, and in the lists.
+// TestChips checks the fleet page's filters, counts and sort orders. It sets filters and orders by keyboard, by links, and in the lists.
 func TestChips(t *testing.T) {
 	now := time.Now()
 	apps := some(now)
@@ -128,7 +128,7 @@ func TestChips(t *testing.T) {
 	compare.CheckNamed(t, "a list of one namespace", false, js[bool](p, `!!document.getElementById('ns').offsetParent`))
 }
 
-// TestFavourites checks that favourites are first in each order, have a chip, and remain in the browser.
+// TestFavourites checks that favourites come first in each sort order, have a filter, and stay in the browser.
 func TestFavourites(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, some(now)...)
@@ -164,7 +164,7 @@ func TestFavourites(t *testing.T) {
 	compare.CheckNamed(t, "the star", "false", pressed())
 }
 
-// TestVersions checks how an app's page shows versions in each kind of state: images first, commit and hash last. It also checks the steps.
+// TestVersions checks that an app's page shows, for each version, images first, and commit and hash last. It also checks the steps.
 func TestVersions(t *testing.T) {
 	now := time.Now()
 	rejected := some(now)[1]
@@ -225,7 +225,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestWays checks that an app's page has one group of buttons and commands to go on, and one to go back. Buttons are before commands.
+// TestWays checks that an app's page has a group to continue and a group to roll back. In each group, buttons come before commands.
 func TestWays(t *testing.T) {
 	f := newFleet(t, some(time.Now())...)
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/apps/shop"))
@@ -245,7 +245,7 @@ func TestWays(t *testing.T) {
 	p.axe("signed in")
 }
 
-// TestUnknownApp checks the page of an app that does not exist. If the app is added, the page shows it.
+// TestUnknownApp checks the page of an app that does not exist. After the app is added, the page shows the app.
 func TestUnknownApp(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, shop(now, 4))

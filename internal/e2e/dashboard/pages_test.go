@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// fleet is a dashboard that shows the apps set by a test, and records its users' actions.
+// fleet is a dashboard that shows the apps of a test, and records users' actions.
 type fleet struct {
 	t      *testing.T
 	board  *dashboard.Board
@@ -136,7 +136,7 @@ func (records) History(context.Context, string) (dashboard.History, error) {
 	}, nil
 }
 
-// released returns a release whose hash and commit repeat one digit. The first two words of its subject are its image's name and tag.
+// released returns a release whose hash and commit repeat one digit. The first two words of subject are the image's name and tag.
 func released(digit, author, subject string, since time.Time) *status.Release {
 	words := strings.Fields(subject)
 	return &status.Release{Hash: rollout.Hash("h1-" + strings.Repeat(digit, 10)), Commit: strings.Repeat(digit, 40), Author: author,
@@ -445,7 +445,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 	p.expect("ERR_INCOMPLETE_CHUNKED_ENCODING")
 }
 
-// TestLostAnswer checks that an app's page asks again, at the next change, for a part whose request failed.
+// TestLostAnswer checks that an app's page repeats a failed request for a part of the page at the next change.
 func TestLostAnswer(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, shop(now, 4))
@@ -523,8 +523,8 @@ func TestActions(t *testing.T) {
 	p.await(live + ` && document.getElementById('signin-open')`)
 }
 
-// TestSignInElsewhere checks the sign-in at an OIDC provider on another site. Browsers do not send the session's cookie with requests that
-// this site starts.
+// TestSignInElsewhere checks the sign-in at an OIDC provider on another site. Browsers do not send the session's
+// cookie with a request that the other site starts.
 func TestSignInElsewhere(t *testing.T) {
 	p := oidctest.New(t)
 	p.SignsIn(map[string]any{"email": "kim@example.com", "email_verified": true, "name": "Kim Ode", "groups": []string{"release-managers"}},

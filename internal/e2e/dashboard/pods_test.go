@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// requests returns the number of the page's requests whose URL has this part.
+// requests returns the number of the page's requests whose URL contains path.
 func (p *tab) requests(path string) int {
 	p.t.Helper()
 	return js[int](p, fmt.Sprintf(`performance.getEntriesByType('resource').filter((e) => e.name.includes(%q)).length`, path))

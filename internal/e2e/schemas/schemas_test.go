@@ -43,7 +43,7 @@ func checker(t *testing.T) map[string]*jsonschema.Schema {
 	return compiled
 }
 
-// ours matches a document that may have a schema.
+// ours matches the text of a document that may have a schema.
 var ours = regexp.MustCompile(`gitrollout\.dev/|argoproj\.io/`)
 
 // errorsIn validates the documents of a file that have a schema. It returns the errors and the number of validated documents.
@@ -76,7 +76,7 @@ func errorsIn(t *testing.T, schemas map[string]*jsonschema.Schema, file string, 
 	return errs, checked
 }
 
-// bad matches the paths of files that are invalid on purpose, or that contain only a part of a document.
+// bad matches the paths of intentionally invalid files, and of files with only a part of a document.
 var bad = regexp.MustCompile(`(^|/)bad/|patch|/testdata/invalid/|internal/e2e/badinput|schema/testdata|want`)
 
 // TestGoodDocuments checks every example, every valid document of the tests, and every document in the documentation.
@@ -170,7 +170,7 @@ func TestBadDocuments(t *testing.T) {
 	if formal < 90 || 100*len(missed) > 3*formal {
 		t.Errorf("of %d that are wrong by their form %v are accepted", formal, missed)
 	}
-	// About 40 of the Rollouts are invalid only because of the kind or the nodes of their workload, which schemas cannot check.
+	// About 40 Rollouts are invalid only because of their workload's kind or nodes, which schemas cannot check.
 	for folder, least := range map[string]int{"rollout": 43, "analysis": 45, "traffic": 30} {
 		if 100*refused[folder] < least*documents[folder] {
 			t.Errorf("%s: %d of %d refused, want %d%%", folder, refused[folder], documents[folder], least)

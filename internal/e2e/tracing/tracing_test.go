@@ -49,7 +49,7 @@ func newSink(t *testing.T) *sink {
 				s.spans = append(s.spans, ss.Spans...)
 			}
 		}
-		if s.busy--; s.busy >= 0 { // it answers "busy" only after decoding, as a proxy may do
+		if s.busy--; s.busy >= 0 { // like some proxies, it decodes the request before the response 503
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 			return
 		}
@@ -76,7 +76,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// start starts a sender, whose problems fail the test.
+// start starts a sender of spans. A problem of the sender fails the test.
 func start(tb testing.TB) *tracing.Tracing {
 	tb.Helper()
 	sender, err := tracing.Start(tb.Context(),
@@ -142,7 +142,7 @@ func TestCollectorIsAway(t *testing.T) {
 	told := make(chan error, 8)
 	sender, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now, Problem: func(err error) { told <- err }})
 	must(t, err)
-	for range 10_000 { // far more than the queue's size: a pass does not wait for a collector
+	for range 10_000 { // far more spans than the queue can have: a pass does not wait for a collector
 		trace(t.Context(), sender, report.PartPass, "", nil)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

@@ -10,8 +10,8 @@ import (
 type provider struct {
 	name   string
 	url    func(*proxytest.World) string
-	routed string // routes of a canary app: to shop-stable between releases
-	plain  string // routes of a blue-green app: to shop
+	routed string // routes of a canary app, to shop-stable between releases
+	plain  string // routes of a blue-green app, to shop
 	router string // lines below trafficRouting
 }
 
@@ -96,12 +96,12 @@ type shop struct {
 	provider
 	version  string
 	replicas int    // 0: set by an autoscaler
-	stop     string // how long a deleted pod serves; "" is 200ms
-	strategy string // below spec.strategy
+	stop     string // time for which a deleted pod serves; "" is 200ms
+	strategy string // lines below spec.strategy
 	route    string // replaces the provider's routes
 	template string // an analysis, or ""
 	unasked  bool   // no requests are sent
-	set      bool   // a StatefulSet
+	set      bool   // the workload is a StatefulSet
 }
 
 func (s shop) at(version string) shop { s.version = version; return s }
@@ -161,7 +161,7 @@ spec:
 	}
 }
 
-// canary returns the test app with a canary strategy that routes requests and scales by surge.
+// canary returns the test app with a canary strategy that routes requests, and has `scaling: surge`.
 func (p provider) canary(fields, steps []string) shop {
 	return p.routedShop(append(services, fields...), nil, steps)
 }
@@ -175,7 +175,7 @@ func (p provider) routedShop(fields, routing, steps []string) shop {
 	return shop{provider: p, version: "v1", replicas: 10, strategy: text, route: p.routed}
 }
 
-// services are the fields of a canary with the Services of both versions.
+// services are the fields of a canary that name the Services of both versions.
 var services = []string{"stableService: shop-stable", "canaryService: shop-canary"}
 
 // quick has the fields that delete unused pods after two seconds.

@@ -22,8 +22,8 @@ func TestBlueGreen(t *testing.T) {
 	w.quiet()
 }
 
-// switched waits for the end of a release. It checks that the version got no requests before its switch was recorded,
-// and all requests after the switch had settled.
+// switched waits for the end of a release. It checks that the version got no requests before the record of its
+// switch, and all requests after the settle time of this record.
 func (w *world) switched(since time.Time, version string) {
 	w.t.Helper()
 	recorded := func(a *app) record {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rate is the number of requests per second to each app, and slow is this number in parallel tests. Parallel tests
-// check only shares so large that other tests do not affect the result.
+// rate is the number of requests per second to each app in sequential tests, and slow in parallel tests. Parallel
+// tests check only such large shares that other tests do not affect the result.
 const (
 	rate = 150
 	slow = 50
@@ -18,8 +18,8 @@ const (
 // each returns the test app for each provider.
 func each(of func(provider) shop) []shop { return rollout.Mapped(providers, of) }
 
-// TestCanary releases at 5, 20, 50 and 100 % and reverts the completed release in Git. A pod stops 200ms after its deletion, and must get
-// no requests from then on.
+// TestCanary releases at 5, 20, 50 and 100 %, and reverts the completed release in Git. A pod stops 200ms after its
+// deletion, and must get no later requests.
 func TestCanary(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop { return p.canary(quick, weights(5, 20, 50)) })...)
 	w.users(rate)
@@ -36,7 +36,7 @@ func TestCanary(t *testing.T) {
 	w.quiet()
 }
 
-// climb promotes a release past a pause at each weight, and checks the share at each pause. It returns the time of the last promotion.
+// climb checks a release's share at the pause of each weight, and then promotes the release. It returns the time of the last promotion.
 func (w *world) climb(at time.Time, weights ...int) time.Time {
 	w.t.Helper()
 	before := 0
@@ -48,7 +48,7 @@ func (w *world) climb(at time.Time, weights ...int) time.Time {
 }
 
 // share waits until all apps are paused with a weight and have enough requests at this step. It checks the newest
-// version's share of the requests after the routes were recorded and had settled.
+// version's share of the requests after the settle time of the recorded routes.
 func (w *world) share(since time.Time, step, before, weight int) {
 	w.t.Helper()
 	var last time.Time
@@ -71,13 +71,13 @@ func (w *world) share(since time.Time, step, before, weight int) {
 	}
 }
 
-// through waits for the end of a release and checks that the version got all requests after its weight of 100 was recorded and settled.
+// through waits for the end of a release. It checks that the version got all requests after the settle time of its weight of 100.
 func (w *world) through(since time.Time, version string, before int) {
 	w.t.Helper()
 	w.allTo(version, since, before, func(a *app) record { return a.awaitRouted(since, 100) })
 }
 
-// allTo waits for the end of a release and checks that a version got all requests after a record had settled.
+// allTo waits for the end of a release. It checks that a version got all requests after the settle time of a record.
 func (w *world) allTo(version string, since time.Time, before int, recorded func(*app) record) {
 	w.t.Helper()
 	for _, a := range w.apps {

@@ -55,7 +55,7 @@ func killedWhileMeasuring(t *testing.T) {
 		bad.awaitRejected(pushed).at.Sub(was.Started).Round(100*time.Millisecond), healthy.at.Sub(started.at).Round(100*time.Millisecond))
 }
 
-// prometheusIsAwayForAWhile checks that an analysis continues after measurement errors, as long as few errors are consecutive.
+// prometheusIsAwayForAWhile checks that an analysis continues after a few consecutive measurement errors.
 func prometheusIsAwayForAWhile(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

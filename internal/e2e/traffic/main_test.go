@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	tier.Select("TestCanary", "TestBlueGreen", "TestMeasured", "TestWeights")
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set("4") // they share one Traefik, which reads the whole cluster
+		_ = parallel.Value.Set("4") // the tests share one Traefik, which reads the whole cluster
 	}
 	os.Exit(proxytest.Main(m))
 }

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// people maps each kind of user to a function that sets its headers or cookies. The URL of each request names the kind.
+// people maps each kind of user to a function that sets the headers or cookies of this kind. Each request's URL names the kind.
 var people = map[string]func(*proxytest.Request){
 	"plain":  func(*proxytest.Request) {},
 	"header": func(r *proxytest.Request) { r.Header = map[string]string{"X-Beta": "yes"} },
@@ -31,8 +31,8 @@ func (a *app) person(kind string) proxytest.Request {
 	return r
 }
 
-// TestMatchedUsers routes matched requests to the canary at weight 0, and then also 20 % of all others. At the last
-// step, only the requests of setHeaderRoute are still matched, and all others are split by weight.
+// TestMatchedUsers routes matched requests to the canary at weight 0, and then also 20 % of the other requests. At
+// the last step, only the requests of setHeaderRoute are still matched, and all others are split by weight.
 func TestMatchedUsers(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop {
 		matches := "{headers: [{name: X-Beta, exact: \"yes\"}]}, {cookies: [{name: beta, exact: always}]}"
@@ -68,8 +68,7 @@ func TestMatchedUsers(t *testing.T) {
 }
 
 // TestMatchedUsersOfAStatefulSet routes matched requests to the only new pod. At 50 %, all other requests reach all pods, and half of the
-// pods are new. After an abort at the first step, the rejected version gets no requests. Deleted pods serve for a while, as they may have
-// requests in flight.
+// pods are new. After an abort at the first step, the rejected version gets no requests. Deleted pods still serve their requests in flight.
 func TestMatchedUsersOfAStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, each(func(p provider) shop {
@@ -98,7 +97,7 @@ func TestMatchedUsersOfAStatefulSet(t *testing.T) {
 	w.quiet()
 }
 
-// theirs checks, for each kind of user, the newest version's share of the requests since a time.
+// theirs checks the newest version's share of the requests of each kind of user since a time.
 func (w *world) theirs(from time.Time, step int, shares map[string]float64) {
 	w.t.Helper()
 	for _, a := range w.apps {

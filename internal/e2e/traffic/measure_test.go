@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alone and beside are the values of the field settle in sequential and in parallel tests: the time after a record
-// within which the proxy must follow the new routes. Traefik needs 0.2s on an idle machine.
+// alone and beside are the values of the field settle in sequential and in parallel tests. Within this time after a
+// record, the proxy must apply the new routes. Traefik needs 0.2s on an idle machine.
 const (
 	alone  = 3 * time.Second
 	beside = 10 * time.Second
 )
 
-// enough is the number of requests that show a share: fair draws at 20 % give 12 to 29 % of 200 in 999 of 1,000 cases.
+// enough is the least number of requests to check a share. With a weight of 20 %, 999 of 1,000 samples of 200 requests have 12 to 29 %.
 const enough = 200
 
 // window is a period without changes of any app.
@@ -31,13 +31,13 @@ func (w *world) rest(since time.Time) window {
 	return window{from, time.Now()}
 }
 
-// after returns the requests since a time, once there are enough.
+// after waits until the app has enough requests since a time, and returns these requests.
 func (a *app) after(from time.Time) proxytest.Results {
 	a.w.t.Helper()
 	return a.awaitEnough(from, func(proxytest.Result) bool { return true })
 }
 
-// afterOf returns the requests of one kind of users since a time, once there are enough.
+// afterOf waits until one kind of users has sent enough requests since a time, and returns these requests.
 func (a *app) afterOf(from time.Time, kind string) proxytest.Results {
 	a.w.t.Helper()
 	url := a.person(kind).URL
@@ -57,8 +57,8 @@ func (a *app) awaitEnough(from time.Time, counts func(proxytest.Result) bool) pr
 	}
 }
 
-// allFrom returns the time from which all requests must go to a version: when the proxies have followed the record
-// switched. In parallel tests, Traefik may be slow, so allFrom also waits until old pods are deleted.
+// allFrom returns the time from which all requests must go to a version: after the settle time of the record
+// switched. In parallel tests, Traefik may be slow, so the time is also not before the deletion of old pods.
 func (a *app) allFrom(switched record) time.Time {
 	from := switched.at.Add(a.w.settled)
 	if a.w.settled == alone {
@@ -73,8 +73,8 @@ func (a *app) allFrom(switched record) time.Time {
 	return from
 }
 
-// changed returns the most likely time at which a version's share changed, given the requests of a window. With weight
-// 5, the result is accurate to 20 requests.
+// changed returns the most likely time at which a version's share changed, given the requests of a window. For a
+// weight of 5, the error is about 20 requests.
 func changed(results proxytest.Results, version string, before, after float64) time.Time {
 	if len(results) == 0 {
 		return time.Time{}
@@ -86,7 +86,7 @@ func changed(results proxytest.Results, version string, before, after float64) t
 		}
 		return math.Log(1 - p)
 	}
-	// The loop starts with all requests after the change, and moves one request before the change at a time.
+	// At first, the change is before all requests. Each iteration moves the change past one request.
 	likelihood := 0.0
 	best, at := 0.0, results[0].At
 	for i, r := range results {

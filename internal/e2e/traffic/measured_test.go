@@ -17,9 +17,9 @@ const weight = 20
 type story struct {
 	measured
 	next  string  // the new version
-	rate  float64 // requests per second
-	fails float64 // the share of the new version's requests that fail
-	base  float64 // the share of the old version's requests that fail
+	rate  float64 // users' requests per second
+	fails float64 // share of failing requests to the new version
+	base  float64 // share of failing requests to the old version
 	all   bool    // the new version gets all requests instead of a fifth
 	back  string  // the metric that rejects the new version; "": it is promoted
 	// within is the expected time from the new version's first bad request to its last request: the constant some, and the time that the
@@ -27,8 +27,8 @@ type story struct {
 	within time.Duration
 }
 
-// some is the time for two scrapes, which a rate needs, and for a pass, a push and the proxy. counted is the time for a
-// pod that fails once in four seconds: the pod's first failure starts the counter and is not counted.
+// some is the time for two scrapes, which a rate needs, for a pass, for a push, and for the proxy. counted is the time
+// for a pod that fails once in four seconds: Prometheus does not count the first failure, which creates the counter.
 const (
 	some    = 2*scrape + 2*time.Second
 	counted = 4 * time.Second
@@ -45,11 +45,11 @@ func stories(t *testing.T) []story {
 			next: "v2-fail0.2", rate: 50, fails: 0.2, back: "errors", within: 3*time.Second + some},
 		{measured: measured{name: "fails 5 %", steps: while, fields: behind, metric: failuresBelow("0.01", "interval: 1s", "failureLimit: 2")},
 			next: "v2-fail0.05", rate: 50, fails: 0.05, back: "errors", within: 3*time.Second + counted + some},
-		// At 20 requests per second, one fails every 2.5 s. Fisher's test needs about 9 failures if stable has none.
+		// At 20 requests per second, one request fails every 2.5 s. If stable has no failures, Fisher's test needs about 9 failures.
 		{measured: measured{name: "fails 2 %", steps: while, fields: behind,
 			metric: metric("errors", both, "5m", "interval: 2s", "minSamples: 50", compare)},
 			next: "v2-fail0.02", rate: 100, fails: 0.02, back: "errors", within: 30*time.Second + some},
-		// At 50 requests per second, one fails every 4 s.
+		// At 50 requests per second, one request fails every 4 s.
 		{measured: measured{name: "fails 0.5 %", steps: in,
 			metric: metric("errors", both, "5m", "interval: 5s", "count: 24", "minSamples: 50", compare)},
 			next: "v2-fail0.005", rate: 250, fails: 0.005, back: "errors", within: 60*time.Second + some},
@@ -73,7 +73,7 @@ func stories(t *testing.T) []story {
 	}
 }
 
-// TestMeasured runs the tests with measurements in parallel, because they check failed requests and not shares.
+// TestMeasured runs the tests with measurements. They run in parallel, because they check failed requests and not shares.
 func TestMeasured(t *testing.T) {
 	t.Run("good and bad releases", goodAndBadReleases)
 	t.Run("odd servers", oddServers)
@@ -116,7 +116,7 @@ func goodAndBadReleases(t *testing.T) {
 	}
 }
 
-// bad reports whether a request went to the new version, and either failed or was slow because of this version.
+// bad reports whether the new version got a request, and failed or delayed the request.
 func (s story) bad(r proxytest.Result) bool {
 	return r.Version == s.next && (r.Failed() || s.back == "latency")
 }

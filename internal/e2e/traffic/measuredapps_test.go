@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// measured is a test app with measured releases: by default, a canary whose requests are routed by the Gateway.
+// measured is a test app with an analysis. By default, it has a canary strategy, and the Gateway routes its requests.
 type measured struct {
 	name     string
 	version  string // "" is v1
 	metric   string // metrics of the AnalysisTemplate errors, indented as in a list
 	fields   string // one line with more fields of the canary
 	steps    []string
-	plain    bool // no routing: some of the pods are new
+	plain    bool // no routing: the share of new pods is the share of requests
 	switches bool // blue-green, measured after the switch
 }
 
@@ -39,7 +39,7 @@ func shipped(t *testing.T) string {
 	return strings.ReplaceAll(strings.TrimSpace(query), "pod_template_hash=", `namespace="NS",pod_template_hash=`)
 }
 
-// metric returns a metric whose query covers the period back, with the given further fields.
+// metric returns a metric with the given further fields. Its query covers the last period `back`.
 func metric(name, query, back string, fields ...string) string {
 	query = strings.ReplaceAll(query, "%[1]s", back)
 	return "  - name: " + name + "\n" + lines("    ", fields) +

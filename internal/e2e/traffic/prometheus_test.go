@@ -84,7 +84,7 @@ func (p *prometheus) stop() {
 	_ = p.command.Wait()
 }
 
-// follow updates Prometheus's list of serving pods of a world's apps, until the context ends.
+// follow updates Prometheus's list of the pods that serve a world's apps, until the context ends.
 func (p *prometheus) follow(ctx context.Context, w *world) {
 	known := ""
 	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {

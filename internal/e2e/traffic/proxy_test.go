@@ -138,7 +138,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// TestReadinessIsRecorded checks that results show which requests reached an unready pod, here without the proxy. Other tests rely on this.
+// TestReadinessIsRecorded checks, without the proxy, that results show requests to an unready pod. Other tests depend on these results.
 func TestReadinessIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := proxytest.Start(t)

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRefusedRoutes pushes an HTTPRoute that the Gateway's controller refuses during a release, and then a route that cannot be split. No
-// request fails: the Gateway serves the refused route through its other listener, and gitrollout does not apply the invalid commit.
+// TestRefusedRoutes pushes, during a release, an HTTPRoute that the Gateway's controller refuses, and then a route that cannot be split.
+// No request fails: the Gateway serves the refused route through another listener, and gitrollout does not apply the second commit.
 func TestRefusedRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, gateway.canary(quick, weights(20, 50)))
@@ -55,7 +55,7 @@ func TestRefusedRoutes(t *testing.T) {
 	w.quiet()
 }
 
-// staysAt checks that v2 gets the given share of the requests since a time, once there are enough requests.
+// staysAt waits for enough requests since a time, and checks that v2 has got the given share.
 func (a *app) staysAt(since time.Time, share float64) {
 	a.w.t.Helper()
 	some := a.after(since)

@@ -33,8 +33,8 @@ func TestAutoscalerAndAbort(t *testing.T) {
 	w.quiet()
 }
 
-// scaled scales each app while v2 gets 20 % of the requests, and checks that the share stays. Until the proxies know all pods, 10 to 25 %
-// are allowed.
+// scaled scales each app while v2 gets 20 % of the requests, and checks that the share stays. It allows 10 to 25 %
+// until the proxies know all pods.
 func (w *world) scaled(n int32, canary int) {
 	w.t.Helper()
 	began := time.Now()
@@ -45,7 +45,7 @@ func (w *world) scaled(n int32, canary int) {
 		a.awaitPods(map[string]int{"v1": int(n), "v2": canary})
 	}
 	there := time.Now()
-	quiet := w.rest(there.Add(w.settled)) // pods count only after proxies know them
+	quiet := w.rest(there.Add(w.settled)) // the proxies know all pods after the settle time
 	for _, a := range w.apps {
 		all := a.load.Results()
 		during := all.Between(began, there.Add(w.settled))
@@ -59,7 +59,7 @@ func (w *world) scaled(n int32, canary int) {
 	}
 }
 
-// aborted waits until each app is rolled back. It checks that the version gets no requests after the rollback was recorded and settled.
+// aborted waits until each app is rolled back. It checks that the version gets no requests after the settle time of the rollback's record.
 func (w *world) aborted(pushed time.Time, version string) {
 	w.t.Helper()
 	for _, a := range w.apps {

@@ -33,9 +33,9 @@ func text(body string) http.HandlerFunc {
 
 func value(v string) string { return `{"metric":{},"value":[1,"` + v + `"]}` }
 
-// hang returns without an answer after the client has given up.
+// hang returns without a response after the client has closed the connection.
 func hang(_ http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // only then the server notices a closed connection
+	_, _ = io.Copy(io.Discard, r.Body) // without this read, the server does not notice a closed connection
 	<-r.Context().Done()
 }
 
@@ -46,7 +46,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 // tooSlow is the only app whose metrics have a short timeout, because a busy machine can delay an answer by seconds.
 const tooSlow = "too slow"
 
-// servers returns possible faults of a Prometheus server. With atOnce, the first error decides the analysis.
+// servers returns possible faults of a Prometheus server. With atOnce, the first error ends the analysis.
 func servers() []server {
 	const low, atOnce = "successCondition: result[0] < 0.05", "consecutiveErrorLimit: 0"
 	back := rollout.Degraded
@@ -75,12 +75,12 @@ func servers() []server {
 	}
 }
 
-// oddServers releases, at the same time, one app for each server in servers, and one app whose twelve metrics all hang. These apps delay
-// neither the measurements nor the steps of another app.
+// oddServers releases, at the same time, an app for each server in servers, and an app with twelve metrics that hang.
+// These apps delay neither the measurements nor the steps of another app.
 func oddServers(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	var data atomic.Bool // set when the metrics that wait for data get data
+	var data atomic.Bool // set when the servers begin to return data
 	var shops []measured
 	plain := func(name, address string, steps []string, fields ...string) measured {
 		fields = append([]string{"interval: 1s", "count: 2"}, fields...)
@@ -143,7 +143,7 @@ func oddServers(t *testing.T) {
 	w.checkQuiet()
 }
 
-// told returns the reason of a state and the messages of its analyses as one text.
+// told returns the reason of a state and the messages of the state's analyses as one text.
 func told(reason string, runs []rollout.AnalysisRun) string {
 	for _, run := range runs {
 		reason += " " + strings.ToLower(string(run.Phase)) + ": " + run.Message
@@ -156,8 +156,8 @@ func told(reason string, runs []rollout.AnalysisRun) string {
 	return reason
 }
 
-// checkBeside waits for the release of the app beside, and logs the delay of the app's steps. The release would take 12
-// minutes if it waited for the metrics that hang.
+// checkBeside waits for the release of the app named beside, and logs the delay of its steps. If the release waited
+// for the metrics that hang, it would take 12 minutes.
 func (w *world) checkBeside(pushed time.Time) {
 	w.t.Helper()
 	a := w.app("beside")

@@ -81,7 +81,7 @@ func (c *crowd) between(from, to time.Time) []proxytest.Results {
 	return all
 }
 
-// wentBack counts the visitors with an answer of a version. For each of them, it returns the first later answer of another version, if any.
+// wentBack counts the visitors whom a version has served. It returns each such visitor's first later response from another version.
 func wentBack(all []proxytest.Results, version string) (seen int, back proxytest.Results) {
 	for _, results := range all {
 		first := slices.IndexFunc(results, func(r proxytest.Result) bool { return r.Version == version })
@@ -96,8 +96,8 @@ func wentBack(all []proxytest.Results, version string) (seen int, back proxytest
 	return seen, back
 }
 
-// TestStickyUsers sends the requests of visitors that keep cookies. A visitor with an answer of the new version stays
-// on the new version while weights rise. After an abort, no visitor gets an answer of the rejected version.
+// TestStickyUsers sends the requests of visitors that keep cookies. A visitor whom the new version has served stays
+// on the new version while weights rise. After an abort, the rejected version serves no visitor.
 func TestStickyUsers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, rollout.Mapped([]provider{crd, ingress}, func(p provider) shop {

@@ -26,14 +26,14 @@ import (
 // timeout is far longer than any event takes, so that no test fails on a busy machine.
 const timeout = 5 * time.Minute
 
-// world is a repository with apps, a gitrollout that releases them, and users. If releases are measured, a Prometheus scrapes the apps'
-// pods.
+// world is a repository with apps, a gitrollout process that releases the apps, and users. If releases have analyses,
+// a Prometheus scrapes the apps' pods.
 type world struct {
 	*proxytest.World
 	t          *testing.T
 	repo       *gittest.Repo
 	server     *gittest.Server
-	prometheus *prometheus // of the pods, nil without measurements
+	prometheus *prometheus // scrapes the pods; nil without analyses
 	apps       []*app
 	log        testbin.Output
 	began      time.Time
@@ -56,7 +56,7 @@ type app struct {
 	load *proxytest.Load
 }
 
-// record is a commit on the state branch, and the time when the test first saw it, because commit times have only whole seconds.
+// record is a commit on the state branch, and the time when the test first saw the commit. Commit times have only whole seconds.
 type record struct {
 	at      time.Time
 	subject string
@@ -65,7 +65,7 @@ type record struct {
 
 const stateRef = "refs/heads/gitrollout/state/test"
 
-// newWorld pushes the apps, lets gitrollout deploy them, and returns when all have their pods and answer through their routes.
+// newWorld pushes the apps, lets gitrollout deploy them, and waits until each app has its pods and responds through its routes.
 func newWorld(t *testing.T, settled time.Duration, shops ...shop) *world {
 	t.Helper()
 	return (&world{t: t, settled: settled}).begin(shops)
@@ -75,7 +75,7 @@ func newWorld(t *testing.T, settled time.Duration, shops ...shop) *world {
 const token = "Zm9v-s3cr3t-t0ken"
 
 // newMeasured returns a world with a Prometheus. In the apps' files, PROMETHEUS stands for the Prometheus's address.
-// The tests with such a world do not check how fast the proxy follows a weight.
+// Tests with this world do not check the delay of the proxy after a change of weights.
 func newMeasured(t *testing.T, shops ...measured) *world {
 	t.Helper()
 	w := &world{t: t, settled: alone, prometheus: startPrometheus(t)}
@@ -116,7 +116,7 @@ func (w *world) begin(shops []shop) *world {
 	return w
 }
 
-// awaitAnswers waits until all apps have their pods and answer through their routes.
+// awaitAnswers waits until each app has its pods and responds through its routes.
 func (w *world) awaitAnswers() {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -152,8 +152,7 @@ func (w *world) watch(ctx context.Context) {
 	}
 }
 
-// note records the states of all apps at a commit. watch could miss a commit between two polls, but a push takes longer than their
-// interval.
+// note records the states of all apps at a commit. watch misses no commit, because a push takes longer than the interval between two polls.
 func (w *world) note(at time.Time, commit string) {
 	show := func(args ...string) []byte {
 		cmd := exec.Command("git", append([]string{"-C", w.repo.Bare}, args...)...)
@@ -181,7 +180,7 @@ func (w *world) records() []record {
 	return slices.Clone(w.history)
 }
 
-// told lists the state branch's commits, with the times when the test saw them.
+// told lists the state branch's commits, with the times when the test saw each commit.
 func (w *world) told() string {
 	var b strings.Builder
 	for _, r := range w.records() {
@@ -368,7 +367,7 @@ func (a *app) awaitRejected(since time.Time) record {
 	return a.await(since, "back and rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 }
 
-// runs returns the analyses of an app's last release; after the release they are only in Git's history.
+// runs returns the analyses of an app's last release. After the release, the analyses are only in the state branch's history.
 func (a *app) runs() []rollout.AnalysisRun {
 	a.w.t.Helper()
 	for _, r := range slices.Backward(a.w.records()) {
@@ -415,7 +414,7 @@ func (a *app) scale(n int32) {
 	}
 }
 
-// awaitPods waits until exactly these pods of each version are ready and no others exist.
+// awaitPods waits until each version has exactly the given number of ready pods, and no other pods exist.
 func (a *app) awaitPods(want map[string]int) {
 	a.w.t.Helper()
 	var got map[string]int

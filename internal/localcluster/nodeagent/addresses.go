@@ -15,8 +15,8 @@ var (
 // nodeIP returns the address of the n-th node, counted from 0.
 func nodeIP(n int) string { return fmt.Sprintf("10.244.255.%d", n+1) }
 
-// addressPool allocates pod addresses in turn. A released address is reused as late as possible, so
-// that an outdated endpoint does not lead to another pod.
+// addressPool allocates pod addresses in turn. It reuses a released address as late as possible, so that an
+// outdated endpoint does not lead to another pod.
 type addressPool struct {
 	last  netip.Addr
 	taken map[netip.Addr]bool

@@ -2,8 +2,8 @@
 // nodes, binds pods to them, reports the status that package podsim computes, answers HTTP for each pod, and terminates
 // pods.
 //
-// It works like a controller: watches feed a queue of pod names, and each pass reconciles one pod with
-// the current state. A lost, repeated or late pass does no harm.
+// Like a controller, it has watches that fill a queue of pod names. Each pass reconciles one pod with the
+// current state, so a lost, repeated or late pass has no effect.
 package nodeagent
 
 import (
@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// workers is the number of pods that are handled in parallel. So a pod whose pass waits for the apiserver does not delay other pods.
+// workers is the number of pods that are handled in parallel. A pod that waits for the apiserver does not delay other pods.
 const workers = 32
 
 // Options configure the simulation.
@@ -67,7 +67,7 @@ func New(client kubernetes.Interface, options Options) (*Agent, error) {
 	return a, err
 }
 
-// PodsURL returns the URL at which all pods answer. A request selects a pod by the path or the Host header.
+// PodsURL returns the URL at which all pods respond. A request selects a pod by the path or the Host header.
 func (a *Agent) PodsURL() string { return a.server.url() }
 
 // Run registers the nodes, calls ready, and serves pods until the context ends.

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// app is the HTTP handler of a simulated pod. It returns the pod's identity, with the latency and the failures of its behaviour.
+// app is the HTTP handler of a simulated pod. It returns the pod's identity, with the configured latency and share of failures.
 type app struct {
 	identity  identity
 	behaviour podsim.Behaviour
@@ -44,8 +44,8 @@ func (a *app) setReady(status corev1.PodStatus) {
 	a.ready.Store(status.ContainerStatuses[0].Ready)
 }
 
-// ServeHTTP answers /readyz with the pod's readiness, /metrics with metrics, and any other path with the pod's identity. X-Ready is
-// the readiness when the request arrived, for tests of routing. A terminating pod still answers, and its X-Ready does not change.
+// ServeHTTP returns the pod's readiness for /readyz, metrics for /metrics, and the pod's identity for other paths. X-Ready is the readiness
+// when the request arrived, for tests of routing. A terminating pod still responds, and its X-Ready does not change.
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ready := a.ready.Load()
 	w.Header().Set("X-Ready", strconv.FormatBool(ready))
@@ -80,11 +80,11 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(append(body, '\n'))
 }
 
-// slowness has the upper bounds of the buckets of http_request_duration_seconds.
+// slowness has the upper bounds of the buckets of the histogram http_request_duration_seconds.
 var slowness = []float64{0.05, 0.1, 0.25, 0.5, 1}
 
-// metrics returns typical metrics in Prometheus's text format. As with most libraries, there is no counter of failures
-// before the first failure.
+// metrics returns typical metrics in Prometheus's text format. As in most libraries, the counter of failures
+// does not exist before the first failure.
 func (a *app) metrics(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	all, failed := a.requests.Load(), a.failures.Load()

@@ -39,7 +39,7 @@ func TestAppSaysWhoItIs(t *testing.T) {
 	}
 }
 
-// TestAppSaysWhetherItIsReady checks that an unready pod also answers, with X-Ready false.
+// TestAppSaysWhetherItIsReady checks that an unready pod also responds, with X-Ready false.
 func TestAppSaysWhetherItIsReady(t *testing.T) {
 	app := &app{}
 	for _, ready := range []bool{false, true, false} {
@@ -74,7 +74,7 @@ func TestAppFailsItsShare(t *testing.T) {
 	}
 }
 
-// TestAppHasMetrics checks that the metrics of a pod count its answers, but not the answers to /metrics.
+// TestAppHasMetrics checks that a pod's metrics count the requests, except requests for /metrics.
 func TestAppHasMetrics(t *testing.T) {
 	app := &app{behaviour: podsim.Behaviour{FailRate: 0.5, Latency: time.Millisecond}}
 	if fresh := get(app, "/metrics").Body.String(); strings.Contains(fresh, "500") {

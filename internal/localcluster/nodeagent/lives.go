@@ -37,8 +37,8 @@ func newLives() *lives {
 	}
 }
 
-// reserve returns the node with the fewest pods, and immediately counts the pod as one more pod on
-// this node. So pods that are bound at the same time are spread over the nodes.
+// reserve returns the node with the fewest pods, and immediately counts the pod on this node. Pods that are
+// bound at the same time are therefore spread over the nodes.
 func (l *lives) reserve(pod *corev1.Pod, nodes []string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *lives) reserve(pod *corev1.Pod, nodes []string) string {
 	return best
 }
 
-// settle records the pod's node. The caller holds the lock.
+// settle records the pod's node. The caller must hold the lock.
 func (l *lives) settle(pod *corev1.Pod, node string) *life {
 	key := keyOf(pod)
 	known := l.byPod[key]

@@ -31,7 +31,7 @@ type logServer struct {
 }
 
 func newLogServer(find func(namespace, name string) (*corev1.Pod, error)) (*logServer, error) {
-	crt, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil) // the API server does not verify it by default
+	crt, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil) // by default, the API server does not verify the certificate
 	if err != nil {
 		return nil, fmt.Errorf("make a kubelet's certificate: %w", err)
 	}
@@ -53,7 +53,7 @@ func newLogServer(find func(namespace, name string) (*corev1.Pod, error)) (*logS
 	return &logServer{listener, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}, nil
 }
 
-// sendLog answers a request for a container's log. With follow, it sends further lines until the container's run ends.
+// sendLog sends the log of a container. With follow, it sends further lines until the container's run ends.
 func sendLog(w http.ResponseWriter, r *http.Request, name string, find func() (*corev1.Pod, error)) (int, error) {
 	pod, err := find()
 	if err != nil {

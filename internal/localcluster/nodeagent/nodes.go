@@ -27,7 +27,7 @@ func registerNodes(ctx context.Context, client kubernetes.Interface, options Opt
 		if err != nil {
 			return fmt.Errorf("register node %s: %w", node.Name, err)
 		}
-		// Admission taints every new node as not ready. The node lifecycle controller, which removes the taint, does not run.
+		// An admission plugin taints every new node as not ready. The node lifecycle controller, which removes the taint, does not run.
 		created.Spec.Taints = nil
 		if _, err := client.CoreV1().Nodes().Update(ctx, created, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("untaint node %s: %w", node.Name, err)

@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// handle reconciles one pod. It returns the time after which the pod needs another pass even without
-// an event, or 0 if only an event requires a pass.
+// handle reconciles one pod. It returns the time after which the pod needs another pass even without an
+// event, or 0 if the pod needs a pass only after an event.
 func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	pod, err := a.pods.Pods(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -30,7 +30,7 @@ func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Dura
 		return 0, fmt.Errorf("get pod %s: %w", key, err)
 	}
 	if a.isOutdated(pod) {
-		return 0, nil // the event of the agent's last write is still to come
+		return 0, nil // the event of the agent's last write follows
 	}
 	if wantsNode(pod) {
 		if pod, err = a.bind(ctx, pod); pod == nil || err != nil {
@@ -55,8 +55,8 @@ func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Dura
 	return a.keepRunning(ctx, pod, life)
 }
 
-// isOutdated reports whether the watch has not delivered the agent's last write yet. The agent would otherwise repeat
-// that write.
+// isOutdated reports whether the watch has not delivered the agent's last write yet. Without this check, the
+// agent would repeat the write.
 func (a *Agent) isOutdated(pod *corev1.Pod) bool {
 	written := a.lives.lastWrite(pod)
 	if written == "" {
@@ -66,7 +66,7 @@ func (a *Agent) isOutdated(pod *corev1.Pod) bool {
 	return err == nil && order < 0
 }
 
-// keepRunning reports the pod's current status. The pod answers requests before it reports that it is ready.
+// keepRunning writes the pod's current status. The pod responds to requests before its status is ready.
 func (a *Agent) keepRunning(ctx context.Context, pod *corev1.Pod, life life) (time.Duration, error) {
 	status, again := podsim.StatusAt(pod, life.Life, a.clock())
 	if err := a.server.update(pod, status); err != nil {
@@ -75,8 +75,8 @@ func (a *Agent) keepRunning(ctx context.Context, pod *corev1.Pod, life life) (ti
 	return again, a.writeStatus(ctx, pod, status)
 }
 
-// stop terminates a pod whose deletion was requested. The pod is unready immediately. It is deleted
-// after its stop time or its grace period, whichever is shorter, and still answers until then.
+// stop terminates a pod whose deletion was requested. The pod is unready immediately, but still responds. It
+// is deleted after its stop time or its grace period, whichever is shorter.
 func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Duration, error) {
 	behaviour, _ := podsim.Of(pod) // the default behaviour, if the pod's behaviour cannot be parsed
 	grace := time.Duration(0)
@@ -109,7 +109,7 @@ func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Dura
 	return 0, nil
 }
 
-// writeStatus patches the pod's status where it differs from the given status. A patch, unlike an
+// writeStatus patches the differences between the pod's status and the given status. A patch, unlike an
 // update, keeps the conditions and labels of other writers.
 func (a *Agent) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	if equality.Semantic.DeepEqual(pod.Status, status) {

@@ -60,8 +60,8 @@ func (a *Agent) bind(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) 
 	return bound, nil
 }
 
-// refusal returns, in the scheduler's words, the reason why the pod cannot run on the node, or "" if it can.
-// A request is compared with the node's allocatable resources, not with the capacity that other pods leave.
+// refusal returns, in the scheduler's words, the reason why the pod cannot run on the node, or "" without a
+// reason. It compares a request with the node's allocatable resources, without subtracting other pods' requests.
 func refusal(pod *corev1.Pod, node *corev1.Node) string {
 	if node.Spec.Unschedulable && !toleratesCordon(pod) {
 		return "node(s) were unschedulable"

@@ -21,7 +21,7 @@ import (
 // drainWithin limits the time for which a request may continue after its pod is removed.
 const drainWithin = time.Second
 
-// server answers HTTP for all pods: on one loopback address, and on each pod's address if possible.
+// server responds to HTTP requests for all pods: on one loopback address, and on each pod's address if possible.
 type server struct {
 	listener net.Listener
 	http     *http.Server
@@ -33,7 +33,7 @@ type server struct {
 	byIP  map[string]*podServer
 }
 
-// podServer answers for one pod.
+// podServer responds to HTTP requests for one pod.
 type podServer struct {
 	app       *app
 	uid       types.UID
@@ -86,7 +86,7 @@ func (s *server) routes() http.Handler {
 	return mux
 }
 
-// answer returns the pod's handler. If the pod does not run, the handler responds 502, as a proxy would.
+// answer returns the pod's handler. If the pod does not run, the handler responds with 502, as a proxy would.
 func (s *server) answer(pod *podServer) http.Handler {
 	if pod == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +115,7 @@ func (s *server) findHost(host string) *podServer {
 	return s.byPod[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-// update makes the pod answer requests if its container runs, and refuse connections otherwise.
+// update makes the pod respond to requests while its container runs, and refuse connections otherwise.
 func (s *server) update(pod *corev1.Pod, status corev1.PodStatus) error {
 	key := keyOf(pod)
 	if !podsim.Serves(status) {
@@ -156,7 +156,7 @@ func (s *server) remove(key types.NamespacedName) {
 	}
 }
 
-// drop closes the pod's server. The caller holds the lock.
+// drop closes the pod's server. The caller must hold the lock.
 func (s *server) drop(key types.NamespacedName, pod *podServer) {
 	pod.close()
 	delete(s.byPod, key)

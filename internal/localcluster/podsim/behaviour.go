@@ -53,8 +53,8 @@ const (
 	defaultRunFor    = 200 * time.Millisecond
 )
 
-// wish is a word of the image tag, the equivalent variable, and their effect on the behaviour. If the
-// word has no value, alone is used as its value.
+// wish is a word of the image tag, the equivalent variable, and their effect on the behaviour. A word without
+// a value has the value alone.
 type wish struct {
 	word, variable, alone string
 	grant                 func(b *Behaviour, value string) error

@@ -14,7 +14,7 @@ type Life struct {
 	Start    time.Time
 	PodIP    string
 	HostIP   string
-	Stopping bool // its deletion was requested
+	Stopping bool // the pod's deletion was requested
 }
 
 // StatusAt returns the status of a bound pod at now, based on its current status. It also returns the time until the
@@ -41,14 +41,14 @@ func StatusAt(pod *corev1.Pod, life Life, now time.Time) (corev1.PodStatus, time
 	return status, main.next
 }
 
-// EndedAt returns the status of a deleted pod that has now stopped. Only pods with finalizers are visible in that
-// state.
+// EndedAt returns the status of a deleted pod that has stopped. The API server has such pods only if they
+// have finalizers.
 func EndedAt(pod *corev1.Pod, life Life, now time.Time) corev1.PodStatus {
 	status, _ := StatusAt(pod, life, now)
 	status.Phase = corev1.PodSucceeded
 	exit, reason := int32(0), "Completed"
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
-		// The work of this pod was interrupted, so the pod has failed.
+		// The container was still running, so the pod has failed.
 		status.Phase, exit, reason = corev1.PodFailed, 143, "Error"
 	}
 	for i := range status.ContainerStatuses {
@@ -105,7 +105,7 @@ func containerStatuses(pod *corev1.Pod, main moment, life Life) []corev1.Contain
 	return statuses
 }
 
-// sidecar returns the state of a container other than the main container. It runs as long as the main container does not terminate.
+// sidecar returns the state of a container other than the main container. The container runs until the main container terminates.
 func sidecar(main moment, life Life) moment {
 	if main.state.Terminated != nil {
 		ended := main.state.Terminated.FinishedAt.Time

@@ -56,7 +56,7 @@ func (c container) at(age time.Duration) moment {
 	}
 }
 
-// running returns whether a running container is ready at an age, and the time until its readiness changes.
+// running returns a running container's readiness at an age, and the time until the readiness changes.
 func (c container) running(age time.Duration) moment {
 	b := c.behaviour
 	switch {
@@ -118,7 +118,7 @@ func (c container) crashLooping(age time.Duration) moment {
 	}
 }
 
-// sooner returns the shorter of two times until a change, where 0 means that there is no change.
+// sooner returns the shorter of two times until a change. The time 0 means that no change follows.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

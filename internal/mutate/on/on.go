@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 )
 
-// Noting is used instead of a mutant's number. It enables no mutant and records the mutants that the program executes.
+// Noting replaces a mutant's number. It enables no mutant, but records the mutants that the program executes.
 const Noting = -1
 
-// These are names of files in the program's folder. So child processes use the same files, even with
-// an empty environment or in another working directory.
+// These are names of files in the program's folder. Child processes use the same files, even with an empty
+// environment or in another working directory.
 const (
 	Chosen = "mutant" // has the number of the enabled mutant
 	Ran    = "ran"    // gets the numbers of executed mutants, one per line
@@ -24,7 +24,7 @@ const (
 var (
 	beside = folder()
 	chosen = read()
-	noted  [1 << 17]atomic.Bool // by number, with room for all mutants; a loop may execute a mutant millions of times
+	noted  [1 << 17]atomic.Bool // by number, for all mutants; must be fast, because a loop may execute a mutant millions of times
 )
 
 func folder() string {
@@ -55,7 +55,7 @@ func Is(n int) bool {
 	return chosen == n
 }
 
-// note records an executed mutant. It writes to the file immediately, because the process may be killed.
+// note records an executed mutant. It writes to the file Ran immediately, because the process may be killed.
 func note(n int) {
 	if noted[n].Load() || noted[n].Swap(true) {
 		return
