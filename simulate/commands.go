@@ -292,7 +292,7 @@ func (s *Story) revert(args []string) error {
 			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
-		delete(edits, promotion) // like a git revert of the release's commit, keep the promotion file
+		delete(edits, promotion) // a git revert of the release's commit would also keep this file
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}

@@ -17,7 +17,7 @@ type humanMove struct {
 	play func(u *universe, i int) bool
 }
 
-// rareMoves are moves that rarely apply, so the method human tries them first.
+// rareMoves are moves that seldom apply. Therefore, human() first tries to play a rare move.
 var rareMoves = []humanMove{
 	{"push in a phase", pushInPhase},
 	{"push while pods are kept", pushWhileKept},
@@ -26,7 +26,7 @@ var rareMoves = []humanMove{
 	{"people during an analysis", duringAnalysis},
 }
 
-// editMoves are more rare moves, for worlds with chaos.edits.
+// editMoves are further moves that seldom apply, for worlds with chaos.edits.
 var editMoves = []humanMove{{"all steps or none", allOrNoSteps}}
 
 // moves are the actions of users in worlds with chaos.humans. All are equally likely.

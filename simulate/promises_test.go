@@ -699,7 +699,7 @@ func releaseOf(s rollout.State) rollout.Hash {
 
 // inCluster notes which versions have ready pods, and checks the users' versions and shares, after each change in the cluster.
 func (p *promises) inCluster() {
-	// After a workload was deleted, its scaler no longer counts.
+	// A deleted workload has no scaler.
 	maps.DeleteFunc(p.u.scaled, func(w rollout.Workload, _ int) bool { return p.u.kube.Deployments[w] == nil })
 	for _, w := range p.u.workloads() {
 		d := p.u.kube.Deployments[w]

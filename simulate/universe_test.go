@@ -38,7 +38,7 @@ type chaos struct {
 	meddling  bool // the state branch is deleted, rolled back and edited by hand; objects are deleted and edited
 
 	experiments bool // steps have experiments
-	analyses    bool // releases are measured at steps, in the background and around switches
+	analyses    bool // releases have analyses at steps, in the background and around switches
 	humans      bool // users edit steps, settings, names, replicas and the configuration, and merge proposals late
 	edits       bool // users remove or add all steps during a release
 	sets        kind // turns Deployments into StatefulSets or another kind; nil keeps Deployments

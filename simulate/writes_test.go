@@ -91,7 +91,7 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	isPause := was.Phase == rollout.Progressing && is.Phase == rollout.Paused && was.Source == is.Source &&
 		is.StableHash(w) != rollout.Hash(object.Annotation(rollout.AnnotationHash)) &&
 		o.u.promises.takenBack(app, o.u.actor(v.name).Clone.main) == ""
-	isElse := func(pr rollout.Progress) bool { // the pause changes more than a text
+	isElse := func(pr rollout.Progress) bool { // more than a text changes
 		before, _ := was.ProgressOf(pr.Workload)
 		return !strings.HasPrefix(pr.Name, "pause") || !reflect.DeepEqual(before.Routed, pr.Routed)
 	}

@@ -25,7 +25,7 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// Folders that match shown have documentation, samples or tests. In a folder of ofApps, as apps/docs, they are apps.
+// Folders that match shown have documentation, samples or tests. But below ofApps, as in apps/docs, they are apps.
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
 	ofApps = []string{"apps", "applications", "services"}
@@ -58,7 +58,7 @@ func environment(dir string) string {
 	return ""
 }
 
-// environment returns the environment of an object of Argo CD or Flux, from its folder or settings, or "" for none.
+// environment returns the environment of an object of Argo CD or Flux, from its folder or settings, or "".
 func (g Given) environment() string {
 	if e := environment(path.Dir(g.File)); e != "" {
 		return e

@@ -35,7 +35,7 @@ type Entry struct {
 	Helm      *rollout.Helm      // nil without a chart
 	Variables rollout.Variables  // variables for the app's objects
 
-	Decryption string // the Secret with the keys for encrypted files, "" if there are none
+	Decryption string // the Secret with the keys for encrypted files, "" without such files
 
 	Needs render.Violations // the entry must allow these objects, because its apps have them
 }
@@ -46,7 +46,7 @@ type LeftOut struct{ Path, Why string }
 // Builder renders an app.
 type Builder func(rollout.App) (*rollout.Render, error)
 
-// Propose proposes the apps of a cluster. If cluster is "", it chooses a name. It leaves out apps that do not render.
+// Propose proposes the apps of a cluster. If cluster is "", it chooses a name. It omits apps that do not render.
 func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
 	plain := map[string]Entry{}
@@ -108,7 +108,7 @@ func (p *Proposal) choose(roots []string) string {
 	if i := slices.IndexFunc(known, isFor); i >= 0 {
 		return known[i]
 	}
-	if i := slices.IndexFunc(environments, isFor); i >= 0 { // leave out all roots for other environments
+	if i := slices.IndexFunc(environments, isFor); i >= 0 { // omit all roots for other environments
 		return environments[i]
 	}
 	env := ""

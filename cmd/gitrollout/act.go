@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// pushCommand is the common part of the commands that push a commit for a user's request about one or more apps.
+// pushCommand has the flags of commands that push a commit for a user's request about one or more apps.
 type pushCommand struct {
 	streams
 	vouch  vouchOptions
@@ -121,7 +121,7 @@ func drawChange(tree propose.Tree, o propose.Change) (string, error) {
 	return b.String(), nil
 }
 
-// actCommand is the common part of the commands that change an app's promotion file: promote, hold, abort and so on.
+// actCommand has the flags of commands that change an app's promotion file, such as promote, hold and abort.
 type actCommand struct {
 	pushCommand
 	action propose.Action

@@ -62,7 +62,7 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 	}
 	api := cluster.Annotator{Client: v.Client}
 	by, err := api.User(ctx)
-	if err != nil && !cluster.IsForbidden(err) && !apierrors.IsNotFound(err) { // SelfSubjectReview needs 1.28
+	if err != nil && !cluster.IsForbidden(err) && !apierrors.IsNotFound(err) { // NotFound before Kubernetes 1.28
 		return fmt.Errorf("ask the API server for your name: %w", err)
 	}
 	for _, a := range moving {

@@ -86,7 +86,7 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// app prints the differences between an app's objects in the cluster and in Git. It returns the number of such objects.
+// app prints how an app's objects in the cluster differ from Git. It returns the number of objects that differ.
 func (c *diffCommand) app(
 	ctx context.Context, w *console.Session, server *cluster.DryRunner, app rollout.App,
 ) (int, error) {

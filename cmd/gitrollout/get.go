@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// lookCommand is the common part of the commands "get" and "list".
+// lookCommand has the flags and functions that the commands "get" and "list" share.
 type lookCommand struct {
 	streams
 	output outputOption

@@ -64,7 +64,7 @@ func TestBreakGlass(t *testing.T) {
 	}
 	end := w.breakGlassPolicy()
 	tries := 0
-	w.seen("the policy's refusal", func() bool { // each try has another value, because the policy only checks changes
+	w.seen("the policy's refusal", func() bool { // a new value each time, because the policy checks only changes
 		tries++
 		return apierrors.IsForbidden(annotate(request("h1-other", s.Serial+tries)))
 	})

@@ -17,8 +17,8 @@ import (
 
 const configFile = ".gitrollout/test/config.yaml"
 
-// TestTroubleAtTheStart starts a process while Git is unreachable or the configuration is invalid. The process returns an error and writes
-// nothing. After the repair, it continues without a restart.
+// TestTroubleAtTheStart starts a process while Git is unreachable or the configuration is invalid. A pass returns an error and writes
+// nothing. After the repair, the process continues without a restart.
 func TestTroubleAtTheStart(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -82,7 +82,7 @@ func TestOneBadFolder(t *testing.T) {
 	}
 }
 
-// TestConfigurationBreaksLater makes the configuration invalid during a release, for the running process or a new one. Until the repair,
+// TestConfigurationBreaksLater makes the configuration invalid during a release, for the running or a new process. Until the repair,
 // the release does not advance, even if its pause ends, but users can abort and revert. After the repair, the app continues.
 func TestConfigurationBreaksLater(t *testing.T) {
 	t.Parallel()

@@ -190,7 +190,7 @@ func TestTwoInLockStep(t *testing.T) {
 func TestGitIsBack(t *testing.T) {
 	w, p, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")
-	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // noticed at a push, or at each poll
+	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // the first breaks pushes, the second polls
 		w.server.Fault(away)
 		if err := p.passes(10); err == nil {
 			t.Error("a pass without Git had no error")
@@ -204,7 +204,7 @@ func TestGitIsBack(t *testing.T) {
 }
 
 // TestHistoryIsRewritten replaces the users' branch by one commit with the same files during a release. The server deletes the old commits.
-// No pod may change, in the running process (which has cached the old commits) or in a new one.
+// No pod may change, in the running process (which has cached the old commits) or in a new process.
 func TestHistoryIsRewritten(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {

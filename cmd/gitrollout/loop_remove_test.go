@@ -76,7 +76,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 		_, said = w.remove(exitFailed, answer)
 		w.wantText(said, "Delete them for good? [y/N]", "nothing was removed")
 	}
-	w.wantImage("v1") // without the answer yes, nothing is removed
+	w.wantImage("v1") // if the user does not type yes, nothing is removed
 	w.wantRecorded(record)
 
 	// The loop runs during the removal. It must not create an object again.

@@ -11,7 +11,7 @@ import (
 )
 
 // TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The pods roll back immediately. They stay at v1 in this
-// process and in a new one, even if users push v3. When Git accepts pushes again, the rollback is recorded once, before v3.
+// process and in a new process, even if users push v3. When Git accepts pushes again, the rollback is recorded once, before v3.
 func TestRetreatDoesNotWaitForGit(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	stable := w.pods()["v1"]

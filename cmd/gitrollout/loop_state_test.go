@@ -21,8 +21,8 @@ func settings(value string) map[string]string {
 		"- {name: APP, literals: [v=" + value + "], options: {disableNameSuffixHash: true}}\n"}
 }
 
-// TestStateIsBroken makes an app's record unreadable, for the running process and a new one. Until the record is repaired, the app must not
-// change. Another app is not affected.
+// TestStateIsBroken makes an app's record unreadable, for the running process and a new process. Until the record is repaired, the app must
+// not change. Another app is not affected.
 func TestStateIsBroken(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{

@@ -274,7 +274,7 @@ func (p *loopProcess) awaitPaused(commit string) rollout.State {
 
 func (w *loopWorld) state() rollout.State { w.Helper(); return w.stateOf(w.app) }
 
-// stateOf returns an app's record in Git, or an empty record if Git has none or an invalid one.
+// stateOf returns an app's record in Git. If Git has no valid record, stateOf returns an empty record.
 func (w *loopWorld) stateOf(app string) rollout.State {
 	w.Helper()
 	file := rollout.StatePath(app)

@@ -269,7 +269,7 @@ func TestRecordNamesAStrangersCommit(t *testing.T) {
 }
 
 // TestForgedRecord requires signed records. A forged record that is valid except for its missing signature must change nothing, in the
-// running process and in a new one.
+// running process and in a new process.
 func TestForgedRecord(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()

@@ -154,7 +154,7 @@ func (p *loopProcess) wantHeldOf(app string, reason rollout.HeldReason, words ..
 	return s
 }
 
-// wantRejected makes passes until a rejected release has been rolled back. It must be the only one, and the reason must contain the words.
+// wantRejected makes passes until a rejected release has been rolled back. The record must have one rejection, and its reason all words.
 func (p *loopProcess) wantRejected(words ...string) {
 	p.w.Helper()
 	s := p.awaitPhase(rollout.Degraded)

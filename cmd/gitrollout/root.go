@@ -155,7 +155,7 @@ func unknown(cmd *cobra.Command, problem, near string) error {
 	return usagef("%s; see: %s --help", problem, cmd.CommandPath())
 }
 
-// atMostOne returns a check that accepts at most one argument. Errors call the argument by the parameter name.
+// atMostOne returns a check that accepts at most one argument. In errors, the argument has the given name.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

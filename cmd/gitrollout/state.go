@@ -30,7 +30,7 @@ Each one pushes one commit under your name, and the reconciler goes on from it.`
 	return cmd
 }
 
-// stateCommand is the common part of the commands that change the state branch: repair, adopt, compact and remove.
+// stateCommand has the flags of commands that change the state branch: repair, adopt, compact and remove.
 type stateCommand struct {
 	streams
 	author string

@@ -41,7 +41,7 @@ type tailer struct {
 // knownPod is a pod of the app, of any version, that was seen at least once.
 type knownPod struct {
 	podHash string                // the revision that was last followed
-	end     func()                // stops the readers, and waits until they end; nil if there are none
+	end     func()                // stops the readers, and waits until they end; nil without readers
 	left    time.Time             // when end was last called
 	last    map[string]*time.Time // key: container; value: time of its last printed line
 }

@@ -142,7 +142,7 @@ func (c *vendorCommand) rewrite() error {
 	return c.say(strings.Join(said, "\n"))
 }
 
-// inFolder calls the function do with a folder. If do returns an InvalidError, inFolder adds the folder to its path.
+// inFolder calls the function do with a folder. If do returns an InvalidError, inFolder adds the folder to its File.
 func inFolder(dir string, do func(*os.Root) ([]string, error)) ([]string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

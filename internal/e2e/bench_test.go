@@ -122,7 +122,7 @@ type fleet struct {
 	apps    []string
 	ns      string
 	patches *deployments
-	audit   string // the API server's audit log, "" if there is none
+	audit   string // the API server's audit log, "" without a log
 }
 
 // emptyFleet returns a fleet without apps, and does not start the program. entries are appended to the configuration; NS in them stands for

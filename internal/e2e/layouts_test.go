@@ -30,7 +30,7 @@ func TestLayouts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		files map[string]string
-		mend  func(w *world) // what the user changes after reading the list of omitted folders
+		mend  func(w *world) // the user's changes after reading the list of omitted folders
 		apps  string
 		left  []string
 

@@ -268,7 +268,7 @@ func reconcilers(t *testing.T, n int) {
 	t.Helper()
 	app := newShop(4, "", "setWeight: 25", "pause: {duration: 1}", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
-	w.server = w.repo.HTTP(gittest.HTTPOptions{Direct: true}) // git answers each poll directly
+	w.server = w.repo.HTTP(gittest.HTTPOptions{Direct: true}) // git serves each poll, without a cache
 	w.start()
 	for range n - 1 {
 		w.twin().start()

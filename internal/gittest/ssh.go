@@ -116,7 +116,7 @@ func serveSSH(conn net.Conn, config *ssh.ServerConfig, opts SSHOptions) {
 	}
 }
 
-// serveSession answers the requests of one session. It accepts the variable GIT_PROTOCOL, and the execution of one Git service.
+// serveSession serves the requests of one session. It accepts the variable GIT_PROTOCOL, and the execution of one Git service.
 func serveSession(channel ssh.Channel, requests <-chan *ssh.Request, opts SSHOptions) {
 	env := Env()
 	for req := range requests {

@@ -104,7 +104,7 @@ type clientIdentity struct {
 	authority, certificate, key []byte
 }
 
-// identify creates a client certificate for the user, who is a cluster administrator, like every part of this control plane.
+// identify creates a client certificate for a user. All users, and all parts of this control plane, are cluster administrators.
 func (c certificates) identify(user string) (clientIdentity, error) {
 	authorityPEM, err := os.ReadFile(c.path(caCert))
 	if err != nil {

@@ -103,7 +103,7 @@ func (t tests) learn(pkg, binary string, names []string) (found []test) {
 func (t tests) each(pkg, binary string, names []string, tell bool) (passed []test) {
 	ran, failed := make([]test, len(names)), make([]error, len(names))
 	var several sync.WaitGroup
-	free := make(chan struct{}, 4) // the number of tests that run at the same time, because tests mostly wait for servers
+	free := make(chan struct{}, 4) // four tests run at the same time, because tests mostly wait for servers
 	for i, name := range names {
 		free <- struct{}{}
 		several.Go(func() {

@@ -1,5 +1,5 @@
 // Package nodeagent replaces the scheduler, the kubelets and the containers of a cluster without machines. It registers
-// nodes, binds pods to them, reports the status that package podsim computes, answers HTTP for each pod, and terminates
+// nodes, binds pods to them, reports the status that package podsim computes, serves HTTP for each pod, and terminates
 // pods.
 //
 // Like a controller, it has watches that fill a queue of pod names. Each pass reconciles one pod with the

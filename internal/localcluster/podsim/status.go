@@ -62,7 +62,7 @@ func EndedAt(pod *corev1.Pod, life Life, now time.Time) corev1.PodStatus {
 	return status
 }
 
-// Serves reports whether the pod's main container runs, so that it answers requests, ready or not.
+// Serves reports whether the pod's main container runs, so that it serves requests, ready or not.
 func Serves(status corev1.PodStatus) bool {
 	return len(status.ContainerStatuses) > 0 && status.ContainerStatuses[0].State.Running != nil
 }
