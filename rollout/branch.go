@@ -18,21 +18,21 @@ var ErrUnreachable = errors.New("unreachable")
 // ErrOverwritten means that another writer changes an applied object again and again.
 var ErrOverwritten = errors.New("overwritten again and again")
 
-// RetryError is an error from a server that requests a pause before the next request.
-type RetryError struct {
+// retryError is an error from a server that requests a pause before the next request.
+type retryError struct {
 	error
 	After time.Duration // 0 if the server gives no time
 }
 
 // NewRetryError returns err with the pause that the server requests.
-func NewRetryError(err error, after time.Duration) error { return &RetryError{err, after} }
+func NewRetryError(err error, after time.Duration) error { return &retryError{err, after} }
 
 // Unwrap returns the error without the pause.
-func (e *RetryError) Unwrap() error { return e.error }
+func (e *retryError) Unwrap() error { return e.error }
 
 // RetryAfter returns the pause that an error requests, or 0.
 func RetryAfter(err error) time.Duration {
-	wait := &RetryError{}
+	wait := &retryError{}
 	_ = errors.As(err, &wait)
 	return wait.After
 }

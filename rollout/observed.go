@@ -33,8 +33,7 @@ type ObservedRoute struct {
 func (o Observed) Read(w Workload) bool { return o.Workloads != nil && !slices.Contains(o.Unread, w) }
 
 // Serial returns the highest value of LabelSerial on the app's workloads.
-func (o Observed) Serial() int {
-	newest := 0
+func (o Observed) Serial() (newest int) {
 	for _, w := range o.Workloads {
 		newest = max(newest, w.Serial)
 	}
@@ -103,8 +102,7 @@ func (r Revision) Ready() int { return len(r.ReadySince) }
 
 // Serving returns how many pods have been Ready for minReady, the user's minReadySeconds. It does not use
 // status.availableReplicas, because gitrollout sets a huge minReadySeconds while it keeps a Deployment at a step.
-func (r Revision) Serving(now time.Time, minReady time.Duration) int {
-	n := 0
+func (r Revision) Serving(now time.Time, minReady time.Duration) (n int) {
 	for _, since := range r.ReadySince {
 		if now.Sub(since) >= minReady {
 			n++
@@ -121,14 +119,9 @@ func (w ObservedWorkload) Current() Revision {
 
 // Find returns the revision with a template hash. After an edit of the live template, two revisions may have the same
 // hash. Find then prefers the current revision, then the revision with more pods, then the older revision.
-func (w ObservedWorkload) Find(h Hash) (Revision, bool) {
-	var best Revision
-	found := false
+func (w ObservedWorkload) Find(h Hash) (best Revision, found bool) {
 	for _, r := range w.Revisions {
-		if h == "" || r.Hash != h {
-			continue
-		}
-		if !found || better(r, best) {
+		if h != "" && r.Hash == h && (!found || better(r, best)) {
 			best, found = r, true
 		}
 	}

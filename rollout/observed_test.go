@@ -72,6 +72,19 @@ func TestAmount(t *testing.T) {
 	}
 }
 
+// TestUnavailable checks that a percentage of nodes is rounded up, and a percentage of other pods down.
+func TestUnavailable(t *testing.T) {
+	for kind, want := range map[string]int{
+		"": 2, "StatefulSet": 2, "DaemonSet": 3, "DaemonSet.apps.kruise.io": 3, "CloneSet.apps.kruise.io": 2,
+	} {
+		spec := Spec{Workload: Workload{Kind: kind}, MaxUnavailable: Amount{25, true}}
+		if ref := spec.Workload.Ref(); ref.Group == "apps.kruise.io" {
+			spec.Partition, _ = FindPartitioned(nil, "apps.kruise.io/v1alpha1", ref.Kind)
+		}
+		compare.CheckNamed(t, kind, want, spec.Unavailable(10))
+	}
+}
+
 func TestInvalidErrorText(t *testing.T) {
 	for want, err := range map[string]InvalidError{
 		"a.yaml: spec.x: is wrong; use y": {File: "a.yaml", Field: "spec.x", Msg: "is wrong", Fix: "use y"},

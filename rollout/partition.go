@@ -164,6 +164,14 @@ func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
+// Unavailable returns how many of n pods may be missing by maxUnavailable. A percentage of nodes is rounded up.
+func (s Spec) Unavailable(n int) int {
+	if s.OnNodes() {
+		return s.MaxUnavailable.RoundUp(n) // as UnavailableCount in k8s.io/kubernetes pkg/controller/daemon/util
+	}
+	return s.MaxUnavailable.RoundDown(n)
+}
+
 // Partitioneds returns the partitioned kinds of the staged workloads. If renders describe the same
 // kind differently, the first description is returned.
 func Partitioneds(renders ...*Render) []Partitioned {

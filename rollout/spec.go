@@ -19,7 +19,7 @@ type Spec struct {
 
 	Replicas                *int   // nil if an autoscaler scales the workload (HPA, KEDA)
 	MaxSurge                Amount // the workload's maxSurge in Git; default 25%, rounded up
-	MaxUnavailable          Amount // the workload's maxUnavailable in Git; default 25%, rounded down
+	MaxUnavailable          Amount // the workload's maxUnavailable in Git; default 25%; see Unavailable
 	MinReadySeconds         int    // default 0; a pod counts as available after it has been Ready this long
 	ProgressDeadlineSeconds int    // default 600; allowed seconds without progress; pauses do not count
 	// true: the release is aborted after the deadline; false (default): the missed deadline is only reported
@@ -169,19 +169,17 @@ func (Amount) Shape() map[string]any {
 }
 
 // RoundUp converts the amount to a number of pods out of n, rounded up as in maxSurge. 25% of 10 is 3.
-func (a Amount) RoundUp(n int) int {
-	if !a.Percent {
-		return a.Value
-	}
-	return (n*a.Value + 99) / 100
-}
+func (a Amount) RoundUp(n int) int { return a.of(n, 99) }
 
 // RoundDown converts the amount to a number of pods out of n, rounded down as in maxUnavailable. 25% of 10 is 2.
-func (a Amount) RoundDown(n int) int {
+func (a Amount) RoundDown(n int) int { return a.of(n, 0) }
+
+// of converts the amount to a number of pods out of n. It rounds down after it adds a number of hundredths.
+func (a Amount) of(n, hundredths int) int {
 	if !a.Percent {
 		return a.Value
 	}
-	return n * a.Value / 100
+	return (n*a.Value + hundredths) / 100
 }
 
 // String returns "3" or "25%".

@@ -227,7 +227,7 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {
 		return 0
 	}
-	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.MaxUnavailable.RoundDown(n))
+	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.Unavailable(n))
 	return time.Duration((missing+turn-1)/turn) * plan.MinReady(spec)
 }
 

@@ -49,7 +49,7 @@ func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 
 // available returns how many of n pods must be available: at least one, even if maxUnavailable is n.
 func available(spec rollout.Spec, n int) int {
-	return min(n, max(1, n-spec.MaxUnavailable.RoundDown(n)))
+	return min(n, max(1, n-spec.Unavailable(n)))
 }
 
 // runsOnly reports whether a workload runs only one version. It counts the pods of ReplicaSets, because the

@@ -20,7 +20,7 @@ func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) (
 	if due := at.Add(apart); now.Before(due) {
 		return old, nil, due
 	}
-	if !s.OnNodes() && s.MaxUnavailable.RoundDown(live.Replicas) >= live.Replicas {
+	if !s.OnNodes() && s.Unavailable(live.Replicas) >= live.Replicas {
 		s.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods
 	}
 	next := ServesNext(now, plan.MinReady(s), live.Revisions...)
@@ -59,11 +59,7 @@ func within(room int, w rollout.Workload, pods []rollout.Pod) (all []Eviction) {
 // room returns how many more pods may be unavailable, as if maxUnavailable was at least 1. The result is negative if
 // too many pods are unavailable.
 func room(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
-	most := spec.MaxUnavailable.RoundDown(live.Replicas)
-	if spec.OnNodes() {
-		most = spec.MaxUnavailable.RoundUp(live.Replicas)
-	}
-	spare := max(1, most) - live.Replicas
+	spare := max(1, spec.Unavailable(live.Replicas)) - live.Replicas
 	for _, r := range live.Revisions {
 		spare += r.Serving(now, plan.MinReady(spec))
 	}
