@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // Without a release in flight, an app is healthy when its pods are ready and no object reports a problem. A problem is
@@ -33,8 +32,8 @@ type Health struct {
 // Unhealthy records when an object became unhealthy.
 type Unhealthy struct {
 	Since time.Time
-	Ready int // the largest number of ready pods since then; the deadline restarts with each larger number
-	Left  int // pods that a restart has yet to delete; the deadline restarts when the number changes
+	Ready int // the largest number of ready pods since then; a larger number is progress
+	Left  int // the old pods of a restart at the last observation, -1 without a restart; a smaller number is progress
 }
 
 // Seen returns the health after another observation. It returns the zero Health during a release.
@@ -49,9 +48,10 @@ func (h Health) Seen(in Input) Health {
 	in.Health = next
 	for _, a := range unhealthy(in) {
 		seen, known := h.Unhealthy[a.ref]
-		if !known || a.ready > seen.Ready || a.left != seen.Left {
-			seen = Unhealthy{Since: in.Now, Ready: a.ready, Left: a.left}
+		if !known || a.ready > seen.Ready || a.left >= 0 && a.left < seen.Left {
+			seen = Unhealthy{Since: in.Now, Ready: a.ready}
 		}
+		seen.Left = a.left
 		next.Unhealthy[a.ref] = seen
 	}
 	if next.HealthySince = h.HealthySince; len(next.Unhealthy) > 0 {
@@ -81,7 +81,7 @@ type ailment struct {
 	ref      rollout.Ref
 	why      string // text for users, which changes often
 	ready    int    // ready pods
-	left     int    // pods that a restart has yet to delete
+	left     int    // pods that a restart has yet to delete; -1 if no restart has begun, or if none may delete pods now
 	deadline time.Duration
 }
 
@@ -102,12 +102,8 @@ func (a ailment) text() string {
 
 // unhealthy returns the unhealthy objects, sorted. It counts new pods, as a workload's status also counts old pods.
 func unhealthy(in Input) (all []ailment) {
-	if why := in.Health.Why; why != "" {
-		a := ailment{why: why, deadline: failedDeadline}
-		if in.Health.Lasts {
-			a.deadline = 0
-		}
-		all = append(all, a)
+	if h := in.Health; h.Why != "" {
+		all = append(all, ailment{why: h.Why, deadline: map[bool]time.Duration{false: failedDeadline, true: 0}[h.Lasts]})
 	}
 	for w, live := range in.Observed.Workloads {
 		if !isCounted(in, w) {
@@ -122,17 +118,18 @@ func unhealthy(in Input) (all []ailment) {
 		if current.Ready() >= live.Replicas {
 			continue
 		}
-		spec, staged := in.Source.Spec(w)
-		left, _, _ := workloads.Restart(spec, live, restartAt(in, spec), in.Now)
-		a := ailment{ref: w.Ref(), ready: current.Ready(), left: len(left), deadline: healthDeadline}
+		spec, _ := in.Source.Spec(w)
+		deadline := cmp.Or(time.Duration(spec.ProgressDeadlineSeconds)*time.Second, healthDeadline)
+		a := ailment{ref: w.Ref(), ready: current.Ready(), left: -1, deadline: deadline}
+		isOf := func(r restart) bool { return r.spec.Workload == w && !in.Now.Before(r.at.Add(apart)) }
+		if r, begun := rollout.Find(restarts(in), isOf); begun {
+			a.left = len(r.left)
+		}
 		pods := "pods"
 		if slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Ready() > 0 }) {
 			pods = "new pods" // pods of other versions are ready as well
 		}
 		a.why = withProblem(fmt.Sprintf("%d of %d %s are ready", a.ready, live.Replicas, pods), current.Problem)
-		if staged && spec.ProgressDeadlineSeconds > 0 {
-			a.deadline = time.Duration(spec.ProgressDeadlineSeconds) * time.Second
-		}
 		all = append(all, a)
 	}
 	for _, t := range in.Observed.Troubled {
@@ -142,11 +139,8 @@ func unhealthy(in Input) (all []ailment) {
 		if all := in.State.Inventory; len(all) > 0 && !slices.Contains(all, t.Ref) {
 			continue // the object has the app's label but is not in the inventory
 		}
-		a := ailment{ref: t.Ref, why: t.Message, deadline: healthDeadline}
-		if t.Failed {
-			a.deadline = failedDeadline
-		}
-		all = append(all, a)
+		deadline := map[bool]time.Duration{false: healthDeadline, true: failedDeadline}[t.Failed]
+		all = append(all, ailment{ref: t.Ref, why: t.Message, deadline: deadline})
 	}
 	slices.SortFunc(all, func(a, b ailment) int { return a.ref.Compare(b.ref) })
 	return all

@@ -76,21 +76,26 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			return in
 		}
 	}
-	// One of five pods is always missing. The restart deletes one of 100 pods each minute, the given number of times.
-	restarting := func(deletes int) func(int) Input {
+	// One of five pods is always missing. One of 30 old pods is deleted each minute, the given number of times.
+	restarting := func(deletes int, change func(i int, in *Input)) func(int) Input {
 		return func(i int) Input {
 			in := resting(4)
 			in.Source = &rollout.Render{Digest: "d", Specs: []rollout.Spec{{Workload: web, RestartAt: noon, ProgressDeadlineSeconds: 100}}}
 			changeLive(&in, web, func(live *rollout.ObservedWorkload) {
-				live.Revisions[0].Members = slices.Repeat([]rollout.Pod{{Created: noon.Add(-time.Hour)}}, 100-min(i/60, deletes))
+				live.Synced = true
+				live.Revisions[0].Members = slices.Repeat([]rollout.Pod{{Created: noon.Add(-time.Hour)}}, 30-min(i/60, deletes))
 			})
+			change(i, &in)
 			return in
 		}
+	}
+	requested := func(after time.Duration) func(int, *Input) {
+		return func(_ int, in *Input) { in.Source.Specs[0].RestartAt = noon.Add(after) }
 	}
 	job := rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}
 	elsewhere := job
 	elsewhere.Namespace = "another"
-	const none = "shop degraded: Deployment shop/web: 0 of 5 pods are ready"
+	const none, four = "shop degraded: Deployment shop/web: 0 of 5 pods are ready", "shop degraded: Deployment shop/web: 4 of 5 pods are ready"
 	const absent, mallory = "Deployment shop/web: the API server is not there", "Deployment shop/web: is changed by mallory again and again"
 	cases := map[string]struct {
 		at   func(second int) Input
@@ -98,11 +103,30 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 	}{
 		"well":                   {func(int) Input { return resting(5) }, ""},
 		"no pod is ever ready":   {func(int) Input { return resting(0) }, "600 " + none},
-		"pods crash in a circle": {func(i int) Input { return resting(i % 5) }, "604 shop degraded: Deployment shop/web: 4 of 5 pods are ready"},
+		"pods crash in a circle": {func(i int) Input { return resting(i % 5) }, "604 " + four},
 		"all are ready for a moment, again and again": {func(i int) Input { return resting(5 * (i / 50 % 2)) }, ""},
 		"one more is ready every five minutes":        {func(i int) Input { return resting(min(5, i/300)) }, ""},
-		"a restart that is longer than the deadline":  {restarting(99), ""},
-		"a restart whose new pods are not ready":      {restarting(3), "280 shop degraded: Deployment shop/web: 4 of 5 pods are ready"},
+		"a restart that is longer than the deadline":  {restarting(99, requested(0)), ""},
+		"a restart whose new pods are not ready":      {restarting(3, requested(0)), "280 " + four},
+		"a restart to come":                           {restarting(99, requested(24*time.Hour)), "100 " + four},
+		"a restart that begins after a deletion":      {restarting(1, requested(56*time.Second)), "100 " + four},
+		"a restart that begins before a deletion":     {restarting(1, requested(54*time.Second)), "160 " + four},
+		"a later request for the new pods, too": {restarting(0, func(i int, in *Input) {
+			requested(time.Duration(i/90)*80*time.Second)(i, in)
+			in.Observed.Workloads[web].Revisions[0].Members[0].Created = noon.Add(time.Minute)
+		}), "100 " + four},
+		"pods go while a watch fails": {restarting(99, func(_ int, in *Input) { in.Observed.Unseen = "broken" }), "100 " + four},
+		"a watch fails for a moment": {restarting(0, func(i int, in *Input) {
+			if i == 50 {
+				in.Observed.Unseen = "broken"
+			}
+		}), "100 " + four},
+		"pods go before the controller has seen the Deployment": {restarting(99, func(_ int, in *Input) {
+			changeLive(in, web, func(live *rollout.ObservedWorkload) { live.Synced = false })
+		}), "100 " + four},
+		"the last old pod goes": {restarting(1, func(_ int, in *Input) {
+			changeLive(in, web, func(live *rollout.ObservedWorkload) { live.Revisions[0].Members = live.Revisions[0].Members[29:] })
+		}), "160 " + four},
 		"texts that differ": {func(i int) Input {
 			in := resting(0)
 			in.Observed.Workloads[web].Revisions[0].Problem = fmt.Sprintf("restarted %d times", i)

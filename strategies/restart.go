@@ -13,7 +13,11 @@ import (
 // A restart deletes all pods that were created before the requested time, while no release is in flight. Kubernetes
 // starts pods of the same version. The pods' creation times show the progress, so a restart is not recorded.
 
-// restart is a restart of one workload that is requested or in progress.
+// apart is the largest difference between the clocks of gitrollout and the API server with which no pod restarts twice.
+// A new pod's creation time is from the API server's clock, and must not be before the restart.
+const apart = 5 * time.Second
+
+// restart is the restart of one workload, in progress or to come.
 type restart struct {
 	spec rollout.Spec
 	at   time.Time
@@ -30,16 +34,19 @@ func restartAt(in Input, spec rollout.Spec) time.Time {
 	return spec.RestartAt
 }
 
-// restarts returns the restarts that the Rollout documents or the promotion file request. It returns no restart while a
-// release is in flight or a watch fails.
+// restarts returns a restart for each workload with a Rollout document. Without a request, no pod is left to replace.
+// It returns none unless the app is at rest and all watches work.
 func restarts(in Input) (all []restart) {
-	s := in.State
-	if in.Source == nil || s.Draining != nil || in.Observed.Unseen != "" || !isResting(s) {
+	if in.Source == nil || in.State.Draining != nil || in.Observed.Unseen != "" || !isResting(in.State) {
 		return nil
 	}
 	for _, spec := range in.Source.Specs {
 		r, live := restart{spec: spec, at: restartAt(in, spec)}, in.Observed.Workloads[spec.Workload]
-		if r.left, r.now, r.due = workloads.Restart(spec, live, r.at, in.Now); live.Synced && len(r.left) > 0 {
+		r.left, r.now, r.due = workloads.Restart(spec, live, r.at, in.Now)
+		if begin := r.at.Add(apart); in.Now.Before(begin) {
+			r.now, r.due = nil, begin
+		}
+		if live.Synced {
 			all = append(all, r)
 		}
 	}
@@ -51,9 +58,11 @@ func restarts(in Input) (all []restart) {
 func Restarting(in Input) (text string, due time.Time) {
 	var all []string
 	for _, r := range restarts(in) {
-		all = append(all, fmt.Sprintf("the restart of %s: %s created before %s", r.spec.Workload,
-			rollout.Count(len(r.left), "pod"), r.at.Format(time.RFC3339)))
-		due = rollout.Soonest(due, r.due)
+		if len(r.left) > 0 {
+			all = append(all, fmt.Sprintf("the restart of %s: %s created before %s", r.spec.Workload,
+				rollout.Count(len(r.left), "pod"), r.at.Format(time.RFC3339)))
+			due = rollout.Soonest(due, r.due)
+		}
 	}
 	return strings.Join(all, "; "), due
 }

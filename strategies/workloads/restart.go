@@ -9,21 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// apart is the largest allowed difference between the clocks of gitrollout and the API server. A larger difference
-// could restart a pod twice, because a new pod's creation time from the API server could be before the restart.
-const apart = 5 * time.Second
-
-// Restart returns the pods from before a restart and the pods to delete now. It also returns when the next pod may be
-// deleted, or zero if this pod must wait for others. Ready pods are deleted within maxUnavailable, or one at a time.
+// Restart returns the pods that were created before a restart, the pods to delete now, and when the next pod may be
+// deleted, or zero if that depends on other pods. Ready pods go within maxUnavailable, and at least one at a time.
 func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
-	old := outdated(live, at)
-	if due := at.Add(apart); now.Before(due) {
-		return old, nil, due
-	}
 	if !s.OnNodes() && s.Unavailable(live.Replicas) >= live.Replicas {
 		s.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods
 	}
 	next := ServesNext(now, plan.MinReady(s), live.Revisions...)
+	old := outdated(live, at)
 	return old, within(room(s, live, now), s.Workload, old), next
 }
 
