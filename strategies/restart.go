@@ -59,8 +59,9 @@ func Restarting(in Input) (text string, due time.Time) {
 	var all []string
 	for _, r := range restarts(in) {
 		if len(r.left) > 0 {
-			all = append(all, fmt.Sprintf("the restart of %s: %s created before %s", r.spec.Workload,
-				rollout.Count(len(r.left), "pod"), r.at.Format(time.RFC3339)))
+			what := map[bool]string{true: "planned for", false: rollout.Count(len(r.left), "pod") + " created before"}
+			all = append(all, fmt.Sprintf("the restart of %s: %s %s", r.spec.Workload, what[in.Now.Before(r.at)],
+				r.at.Format(time.RFC3339)))
 			due = rollout.Soonest(due, r.due)
 		}
 	}

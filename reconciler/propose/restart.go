@@ -21,7 +21,7 @@ func restart(in strategies.Input) (decision, error) {
 	case coming != nil && in.Promotion != nil && in.Promotion.Release == coming.Hash:
 		return decision{}, fmt.Errorf("its promotion file decides about release %s, which has not begun", coming.Hash)
 	case text != "":
-		return decision{}, errors.New("it restarts already: " + text)
+		return decision{}, errors.New("it waits already for " + text + "; for another time, change restartAt")
 	}
 	p := &rollout.Promotion{Release: s.Stable.Hash, Decision: rollout.Restart, RestartAt: rollout.Second(in.Now)}
 	return decision{promotion: p, subject: "Restart " + in.App.Name,

@@ -47,11 +47,13 @@ func TestRestart(t *testing.T) {
 		in.Head.Render, in.State.Held = rejected().Head.Render, &rollout.Held{Reason: rollout.HeldClosed, Message: "why"}
 	}
 	w := shop().State.Progress[0].Workload
-	underWay := restful(func(in *strategies.Input) {
-		in.Source = &rollout.Render{Specs: []rollout.Spec{{Workload: w, RestartAt: in.Now.Add(-time.Minute)}}}
-		in.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{w: {Replicas: 1, Synced: true, Revisions: []rollout.Revision{
-			{Members: []rollout.Pod{{Name: "shop-1", Created: hour(1)}}}}}}
-	})
+	requested := func(after time.Duration) strategies.Input {
+		return restful(func(in *strategies.Input) {
+			in.Source = &rollout.Render{Specs: []rollout.Spec{{Workload: w, RestartAt: in.Now.Add(after)}}}
+			in.Observed.Workloads = map[rollout.Workload]rollout.ObservedWorkload{w: {Replicas: 1, Synced: true, Revisions: []rollout.Revision{
+				{Members: []rollout.Pod{{Name: "shop-1", Created: hour(1)}}}}}}
+		})
+	}
 	for name, c := range map[string]struct {
 		in  strategies.Input
 		err string // "" if the action is possible
@@ -62,11 +64,14 @@ func TestRestart(t *testing.T) {
 			coming(in)
 			in.Promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Hold}
 		}), "its promotion file decides about release"},
-		"a release in flight":    {shop(), "a release is in flight; restart the app when the release has ended"},
-		"old pods are kept":      {restful(func(in *strategies.Input) { in.State.Draining = &rollout.Draining{} }), "a release is in flight"},
-		"no document":            {restful(func(in *strategies.Input) { in.State.Stable.Templates = nil }), "no stable version of a workload"},
-		"no record":              {strategies.Input{}, "no stable version of a workload"},
-		"a restart is under way": {underWay, "it restarts already: the restart of shop/shop: 1 pod created before 2026-11-22T09:59:00Z"},
+		"a release in flight": {shop(), "a release is in flight; restart the app when the release has ended"},
+		"old pods are kept":   {restful(func(in *strategies.Input) { in.State.Draining = &rollout.Draining{} }), "a release is in flight"},
+		"no document":         {restful(func(in *strategies.Input) { in.State.Stable.Templates = nil }), "no stable version of a workload"},
+		"no record":           {strategies.Input{}, "no stable version of a workload"},
+		"a restart is under way": {requested(-time.Minute),
+			"it waits already for the restart of shop/shop: 1 pod created before 2026-11-22T09:59:00Z; for another time, change restartAt"},
+		"a restart is planned": {requested(time.Hour),
+			"it waits already for the restart of shop/shop: planned for 2026-11-22T11:00:00Z; for another time, change restartAt"},
 	} {
 		_, err := to.Decide(c.in, Action{Verb: rollout.Restart})
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
