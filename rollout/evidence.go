@@ -12,8 +12,7 @@ const evidenceValues = 5
 // Evidence returns one line about each metric of the runs, so that a user can decide about the release:
 //
 //	web/step-2 error-rate: Failed, 1 ok, 3 failed; successCondition: result < 0.01; 0.002, 0.2, 0.19, 0.21 from …
-func Evidence(runs []AnalysisRun) []string {
-	var lines []string
+func Evidence(runs []AnalysisRun) (lines []string) {
 	for _, r := range runs {
 		lines = append(lines, Mapped(r.Metrics, func(p MetricProgress) string { return r.Name + " " + p.evidence() })...)
 	}

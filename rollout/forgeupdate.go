@@ -79,8 +79,7 @@ func Changes(from, to *Render) []Change {
 	return changes
 }
 
-func imageChanges(from, to Object) []ImageChange {
-	var changes []ImageChange
+func imageChanges(from, to Object) (changes []ImageChange) {
 	for _, list := range []string{"initContainers", "containers"} {
 		olds, news := images(from, list), images(to, list)
 		both := maps.Clone(olds)

@@ -39,8 +39,7 @@ type Field struct {
 const Rest = "*"
 
 // Fields returns a struct's fields in order. It includes the fields of embedded structs, and each field _ with rules.
-func Fields(t reflect.Type) []Field {
-	var all []Field
+func Fields(t reflect.Type) (all []Field) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -72,17 +72,20 @@ func TestAmount(t *testing.T) {
 	}
 }
 
-// TestUnavailable checks that a percentage of nodes is rounded up, and a percentage of other pods down.
+// TestUnavailable checks that a percentage of nodes is rounded up, and a percentage of other pods down. The limit of a StatefulSet is 0 if
+// the API server has dropped the field.
 func TestUnavailable(t *testing.T) {
 	for kind, want := range map[string]int{
-		"": 2, "StatefulSet": 2, "DaemonSet": 3, "DaemonSet.apps.kruise.io": 3, "CloneSet.apps.kruise.io": 2,
+		"": 2, "StatefulSet": 0, "DaemonSet": 3, "DaemonSet.apps.kruise.io": 3, "CloneSet.apps.kruise.io": 2,
 	} {
 		spec := Spec{Workload: Workload{Kind: kind}, MaxUnavailable: Amount{25, true}}
 		if ref := spec.Workload.Ref(); ref.Group == "apps.kruise.io" {
 			spec.Partition, _ = FindPartitioned(nil, "apps.kruise.io/v1alpha1", ref.Kind)
 		}
-		compare.CheckNamed(t, kind, want, spec.Unavailable(10))
+		compare.CheckNamed(t, kind, want, spec.Unavailable(ObservedWorkload{}, 10))
 	}
+	set := Spec{Workload: Workload{Kind: "StatefulSet"}, MaxUnavailable: Amount{25, true}}
+	compare.CheckNamed(t, "the API server knows the field", 2, set.Unavailable(ObservedWorkload{Room: true}, 10))
 }
 
 func TestInvalidErrorText(t *testing.T) {

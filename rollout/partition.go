@@ -164,10 +164,14 @@ func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Unavailable returns how many of n pods may be missing by maxUnavailable. A percentage of nodes is rounded up.
-func (s Spec) Unavailable(n int) int {
-	if s.OnNodes() {
+// Unavailable returns how many of n pods may be missing by maxUnavailable. A percentage of nodes is rounded up. The API
+// server drops the field of a StatefulSet while its feature gate MaxUnavailableStatefulSet is off.
+func (s Spec) Unavailable(live ObservedWorkload, n int) int {
+	switch {
+	case s.OnNodes():
 		return s.MaxUnavailable.RoundUp(n) // as UnavailableCount in k8s.io/kubernetes pkg/controller/daemon/util
+	case s.Workload.Kind == "StatefulSet" && !live.Room:
+		return 0
 	}
 	return s.MaxUnavailable.RoundDown(n)
 }

@@ -84,7 +84,8 @@ func Predict(in Planned) Forecast {
 		Name: "promote", Text: "rolling update", Weight: f.Full, Canary: in.Replicas, Wait: WaitPods,
 		Shut: shut, Enters: c.moment(),
 	}
-	end.AtLeast = rollingUpdate(in.Spec, in.Replicas, available(in.Spec, in.Replicas)-c.last.Canary, 0)
+	needed := available(in.Spec, rollout.ObservedWorkload{Room: true}, in.Replicas)
+	end.AtLeast = rollingUpdate(in.Spec, in.Replicas, needed-c.last.Canary, 0)
 	c.pass(end.AtLeast)
 	f.add(end)
 	f.Ends = c.moment()
@@ -227,7 +228,7 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {
 		return 0
 	}
-	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.Unavailable(n))
+	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.Unavailable(rollout.ObservedWorkload{Room: true}, n))
 	return time.Duration((missing+turn-1)/turn) * plan.MinReady(spec)
 }
 

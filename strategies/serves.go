@@ -37,7 +37,7 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
 	serving := fresh.Serving(in.Now, plan.MinReady(spec))
-	return runsOnly(live, hash) && serving >= available(spec, workloads.Replicas(in.State, spec, live))
+	return runsOnly(live, hash) && serving >= available(spec, live, workloads.Replicas(in.State, spec, live))
 }
 
 // isAllOn reports whether all pods of a workload have one version and at least one pod is ready. It ignores the status.
@@ -47,9 +47,9 @@ func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return isAlone(live, hash) && fresh.Ready() >= min(workloads.Replicas(in.State, spec, live), 1)
 }
 
-// available returns how many of n pods must be available: at least one, even if maxUnavailable is n.
-func available(spec rollout.Spec, n int) int {
-	return min(n, max(1, n-spec.Unavailable(n)))
+// available returns how many of n pods must always be available. At least one pod must be, even if maxUnavailable is n.
+func available(spec rollout.Spec, live rollout.ObservedWorkload, n int) int {
+	return min(n, max(1, n-spec.Unavailable(live, n)))
 }
 
 // runsOnly reports whether a workload runs only one version. It counts the pods of ReplicaSets, because the

@@ -3,6 +3,7 @@ package strategies
 import (
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies/plan"
 	"gitrollout.dev/gitrollout/strategies/workloads"
@@ -57,7 +58,29 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// TestThreshold checks that a step ends when enough pods are ready, and that the release then completes as without a threshold.
+// TestAvailable checks how many of ten pods must be available, if 25 % may be missing. Kubernetes rounds a percentage of nodes up. An API
+// server without the feature gate MaxUnavailableStatefulSet drops a StatefulSet's maxUnavailable.
+func TestAvailable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind string
+		room bool // the live object has maxUnavailable
+		want int
+	}{
+		"Deployment":  {"", false, 8},
+		"DaemonSet":   {"DaemonSet", false, 7},
+		"StatefulSet": {"StatefulSet", true, 8},
+		"StatefulSet, and the API server drops the field": {"StatefulSet", false, 10},
+		"Advanced StatefulSet":                            {"StatefulSet.apps.kruise.io", false, 8},
+	} {
+		spec := rollout.Spec{Workload: rollout.Workload{Kind: tc.kind, Name: "web"}, MaxUnavailable: percent(25)}
+		live := rollout.ObservedWorkload{Room: tc.room}
+		compare.CheckNamed(t, name, tc.want, available(spec, live, 10))
+		spec.Canary = &rollout.Canary{ReplicaProgressThreshold: &rollout.ProgressThreshold{Type: "Percent", Value: 1}}
+		compare.CheckNamed(t, name+": the pods of a step", tc.want, enough(workloads.Staged{Compiled: plan.Compile(spec), N: 10, Live: live}, 10))
+	}
+}
+
+// TestThreshold checks that a step is done with enough pods, and that the release then completes as without a threshold.
 func TestThreshold(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.Canary.Steps[0] = weight(50)

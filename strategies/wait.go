@@ -55,7 +55,7 @@ func enough(m workloads.Staged, pods int) int {
 	}
 	t := m.Spec.Canary.ReplicaProgressThreshold
 	share := rollout.Amount{Value: t.Value, Percent: t.Type == "Percent"}.RoundUp(pods)
-	least := available(m.Spec, m.N)
+	least := available(m.Spec, m.Live, m.N)
 	if pods < m.N {
 		least = (least*m.Stage().Weight + m.Full() - 1) / m.Full()
 	}

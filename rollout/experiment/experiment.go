@@ -118,8 +118,7 @@ func (t Template) PodLabels() map[string]string {
 }
 
 // Caught returns the app's objects that select the template's pods because of the template's own labels.
-func (t Template) Caught() []rollout.Ref {
-	var by []rollout.Ref
+func (t Template) Caught() (by []rollout.Ref) {
 	labels := t.PodLabels()
 	for ref, selector := range t.selectors() {
 		if Matches(selector, labels) && !slices.Contains(by, ref) {

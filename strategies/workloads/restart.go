@@ -12,7 +12,7 @@ import (
 // Restart returns the pods that were created before a restart, the pods to delete now, and when the next pod may be
 // deleted, or zero if that depends on other pods. Ready pods go within maxUnavailable, and at least one at a time.
 func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
-	if !s.OnNodes() && s.Unavailable(live.Replicas) >= live.Replicas {
+	if !s.OnNodes() && s.Unavailable(live, live.Replicas) >= live.Replicas {
 		s.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods
 	}
 	next := ServesNext(now, plan.MinReady(s), live.Revisions...)
@@ -52,7 +52,7 @@ func within(room int, w rollout.Workload, pods []rollout.Pod) (all []Eviction) {
 // room returns how many more pods may be unavailable, as if maxUnavailable was at least 1. The result is negative if
 // too many pods are unavailable.
 func room(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
-	spare := max(1, spec.Unavailable(live.Replicas)) - live.Replicas
+	spare := max(1, spec.Unavailable(live, live.Replicas)) - live.Replicas
 	for _, r := range live.Revisions {
 		spare += r.Serving(now, plan.MinReady(spec))
 	}

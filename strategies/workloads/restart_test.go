@@ -47,6 +47,7 @@ func TestRestart(t *testing.T) {
 		"the highest ordinal first":          {"oooo", 4, amount(1), "", "3"},
 		"Recreate allows all, a restart not": {"oooo", 4, percent(100), "", "3"},
 		"two at once":                        {"oooo", 4, amount(2), "", "3 2"},
+		"two, but the API server drops them": {"oooo", 4, amount(2), "StatefulSet", "3"},
 		"25 % of 10 are 2":                   {"oooooooooo", 10, percent(25), "", "9 8"},
 		"25 % of 10 nodes are 3":             {"oooooooooo", 10, percent(25), "DaemonSet", "9 8 7"},
 		"one at a time, although 0 may":      {"oo", 2, amount(0), "", "1"},
