@@ -113,6 +113,20 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 	}
 }
 
+// TestUnorderedPods checks that a StatefulSet of Kruise is unordered if it has reserved ordinals or an update without an order.
+func TestUnorderedPods(t *testing.T) {
+	sets, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1beta1", "StatefulSet")
+	for spec, want := range map[string]bool{
+		`{"reserveOrdinals": [1, "3-5"]}`:                                true,
+		`{"updateStrategy": {"rollingUpdate": {"unorderedUpdate": {}}}}`: true,
+		`{"updateStrategy": {"rollingUpdate": {"partition": 2}}}`:        false,
+	} {
+		var out rollout.ObservedWorkload
+		byCounts(readPartitioned(*sets, tree(t, `{"spec": `+spec+`}`)), &out)
+		compare.CheckNamed(t, spec, want, out.Unordered)
+	}
+}
+
 // TestPodsAreCounted checks the desired and the ready pods of each revision. Missing pods count for the base revision until the partition
 // is full, and then for the current revision. At most as many pods are ready as the controller's status reports. The first pod has the
 // ordinal 5, from which the partition counts.

@@ -80,6 +80,8 @@ func partitionedKind(p rollout.Partitioned) *workloadKind {
 func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
 	out := readFields(p, o)
 	out.unsaid = unsaid(p, o)
+	out.unordered = rollout.In(o, "spec.reserveOrdinals") != nil ||
+		rollout.In(o, "spec.updateStrategy.rollingUpdate.unorderedUpdate") != nil
 	return out
 }
 
@@ -106,8 +108,7 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	}
 	var amount rollout.Amount
 	switch set := rollout.In(o, p.Partition); {
-	case set == nil:
-	case amount.ReadValue(set) != nil:
+	case set == nil || amount.ReadValue(set) != nil:
 	case p.CountsNew:
 		out.partition = max(0, out.replicas-amount.RoundUp(out.replicas))
 	default:
@@ -133,7 +134,7 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 // in-place update changes a pod's label while its old containers are still ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
-	out.First, out.Floor = w.first, w.first+w.partition
+	out.First, out.Floor, out.Unordered = w.first, w.first+w.partition, w.unordered
 	for i := range out.Revisions {
 		r := &out.Revisions[i]
 		r.Desired, r.Base = r.Pods, r.Name == w.base

@@ -67,12 +67,8 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	out.First, out.Floor, out.Room = w.first, w.first+w.partition, w.room
 	for n := w.first; n < w.first+w.replicas; n++ {
 		i, there := of[n]
-		switch {
-		case there:
-		case n < out.Floor:
-			i = index(w.base)
-		default:
-			i = index(w.update)
+		if !there {
+			i = index(map[bool]string{true: w.base, false: w.update}[n < out.Floor])
 		}
 		if i >= 0 {
 			out.Revisions[i].Desired++

@@ -66,6 +66,7 @@ type workload struct {
 	// Only StatefulSets and other kinds with a partition have these fields.
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
+	unordered        bool   // see rollout.ObservedWorkload
 	room             bool   // spec has maxUnavailable; an API server without the feature drops the field
 	updatedReady     int    // status: ready pods of the current template; -1 if the status lacks the number
 	unsaid           string // a required status field that is missing in the object, "" if there is none

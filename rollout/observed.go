@@ -50,8 +50,9 @@ type ObservedWorkload struct {
 	Complete   bool       // all pods have the newest template and are available, and no old pod is left
 	Available  int        // the controller's count of available pods (status.availableReplicas)
 	Surge      int        // Deployments only: how many pods more than Replicas the live strategy allows
-	First      int        // StatefulSets only: the lowest ordinal of a pod
-	Floor      int        // StatefulSets: lowest ordinal with the newest template; other kinds: number of old pods to keep
+	First      int        // ordered kinds only: the lowest ordinal of a pod
+	Floor      int        // ordered kinds: lowest ordinal with the newest template; others: how many pods keep the old one
+	Unordered  bool       // Kruise's StatefulSets only: pods at or above Floor may keep the old template
 	Room       bool       // StatefulSets only: the live object has the field maxUnavailable, so the API server knows it
 	Revisions  []Revision // one Revision for each ReplicaSet or ControllerRevision, newest first
 }

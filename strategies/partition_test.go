@@ -7,6 +7,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
 // ofKruise returns the built-in description of a Kruise kind.
@@ -124,5 +125,35 @@ func TestOrderedKindsAreFreed(t *testing.T) {
 		if p.Ordered != (len(got) == 1 && got[0].Pod.Name == "web-9") || !p.Ordered && len(got) > 0 {
 			t.Errorf("%s: in the rollback %+v go", kind, got)
 		}
+	}
+}
+
+// TestUnorderedKindsKeepTheirPods checks a step of Kruise's StatefulSet. gitrollout deletes a pod that is not ready only if the pod returns
+// in the new version. If ordinals are reserved, or if the update has no order, the ordinal does not determine the version.
+func TestUnorderedKindsKeepTheirPods(t *testing.T) {
+	for unordered, want := range map[bool]string{false: "web-8", true: ""} {
+		in, _, w := cloneAt(t, ofKruise(t, "apps.kruise.io/v1beta1", "StatefulSet"), 1)
+		changeLive(&in, w, func(live *rollout.ObservedWorkload) {
+			live.Hash, live.Floor, live.Unordered = in.State.Release.Templates[w], 8, unordered
+			live.Revisions[1].Members = []rollout.Pod{{Name: "web-7", UID: "7"}, {Name: "web-8", UID: "8"}}
+		})
+		got := rollout.Mapped(Evictions(in), func(e workloads.Eviction) string { return e.Pod.Name })
+		compare.CheckNamed(t, fmt.Sprintf("unordered: %t", unordered), want, strings.Join(got, " "))
+	}
+}
+
+// TestUnorderedStrangers checks a pod of a third template above the partition of Kruise's StatefulSet. The controller replaces this pod.
+// Without an order, the pod might stay in place of a stable pod, so the stable template is applied first.
+func TestUnorderedStrangers(t *testing.T) {
+	kind := ofKruise(t, "apps.kruise.io/v1beta1", "StatefulSet")
+	for unordered, want := range map[bool]any{false: int64(7), true: int64(0)} {
+		in, h, w := cloneAt(t, kind, 1)
+		changeLive(&in, w, func(live *rollout.ObservedWorkload) {
+			third := rollout.Revision{Name: "web-third", Hash: "h1-third", Pin: rollout.Pin{Label: rollout.LabelRevision, Value: "web-third"},
+				Desired: 1, Pods: 1, Members: []rollout.Pod{{Name: "web-9", Ready: true}}}
+			live.Unordered, live.Revisions = unordered, append(live.Revisions, third)
+		})
+		got, _ := partitionAt(in, h, w, kind.Partition)
+		compare.CheckNamed(t, fmt.Sprintf("unordered: %t", unordered), want, got)
 	}
 }

@@ -131,7 +131,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 		switch {
 		case r.Desired == 0 || r.Pin == m.Stable.Pin:
 			return false
-		case isOrdered(m.Spec):
+		case isOrdered(m.Spec) && !m.Live.Unordered:
 			return r.Pin != m.Fresh.Pin && slices.ContainsFunc(r.Members, isBelow)
 		case m.Kind() == (daemonSet{}): // at a step, only gitrollout replaces a DaemonSet's pods
 			return r.Hash != m.Fresh.Hash

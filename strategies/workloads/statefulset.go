@@ -139,13 +139,13 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 // the controller replaces no pod while another pod is not ready (kubernetes#67250).
 //
 // In a rollback, and at a step without new pods, the pod has the release's version. It is evicted only once the cluster
-// has the stable template, as it would otherwise return unchanged. Other steps evict only pods from the partition on.
+// has the stable template, or it would return unchanged. Other steps evict only pods that return in the new version.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
 	case IsHeld(s) != (s.Phase == rollout.Aborting) && live.Hash == s.StableHash(w):
 		return stuck(w, live)
-	case in.Release != nil && live.Hash == s.Release.Templates[w] &&
+	case in.Release != nil && live.Hash == s.Release.Templates[w] && !live.Unordered &&
 		in.Release.ByRef()[w.Ref()].Map("spec")["podManagementPolicy"] != "Parallel":
 		return slices.DeleteFunc(stuck(w, live), func(e Eviction) bool { return ordinal(e.Pod) < live.Floor })
 	default:
