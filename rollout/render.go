@@ -109,7 +109,7 @@ type Commit struct {
 // Short returns the first seven digits of the id.
 func (c Commit) Short() string { return ShortID(c.ID) }
 
-// ShortID returns a commit id's first seven digits.
+// ShortID returns at most the first seven characters of a commit's id or name.
 func ShortID(id string) string { return id[:min(7, len(id))] }
 
 // Render is the result of rendering one app at one commit. It is immutable.

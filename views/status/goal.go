@@ -44,6 +44,8 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 	rejection, rejected := s.IsRejected(g.Hash)
 	down := s.Phase == rollout.Degraded || s.Phase == rollout.Aborting
 	switch {
+	case g.Hash == "" && g.Digest == "":
+		return stuck(in)
 	case g.Until == "started" && (g.serves(in) || runs && !down):
 		return Verdict{Reached, "up to date with " + rollout.ShortID(cmp.Or(g.Commit, s.Source))}
 	case g.Until == "degraded" && down && (ours || rejected):
@@ -71,14 +73,11 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 
 // serves reports whether the goal's version is the stable or applied version of a Healthy app.
 func (g Goal) serves(in strategies.Input) bool {
-	s := in.State
-	if s.Phase != rollout.Healthy || (s.Held != nil && !s.Held.Waits()) {
-		return false
+	s, isOurs := in.State, in.Source != nil && in.Source.Digest == g.Digest
+	if g.Digest == "" {
+		isOurs = s.Stable != nil && s.Stable.Hash == g.Hash
 	}
-	if g.Digest != "" {
-		return in.Source != nil && in.Source.Digest == g.Digest
-	}
-	return s.Stable != nil && s.Stable.Hash == g.Hash
+	return isOurs && s.Phase == rollout.Healthy && (s.Held == nil || s.Held.Waits())
 }
 
 // overtaken reports whether the app runs or releases the version at the head, and this is not the goal's version.

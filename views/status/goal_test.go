@@ -37,6 +37,8 @@ func TestJudge(t *testing.T) {
 		return rollout.State{Phase: phase, Stable: oldRelease, Release: release}
 	}
 	unreadable := Goal{Until: "started"} // the newest commit cannot be rendered
+	byNoHash := look(nil, old, rollout.State{Phase: rollout.Healthy, Stable: &rollout.Release{}, Release: &rollout.Release{}})
+	byNoHash.Head.Err = broken.Head.Err
 	olderInFlight := broken
 	olderInFlight.State = moving(rollout.Progressing)
 	refused := look(now, build("h1-now", "before"), moving(rollout.Progressing))
@@ -91,6 +93,8 @@ func TestJudge(t *testing.T) {
 		"for started, and it is not well": {until("started"),
 			look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release, Unhealthy: "0 of 5"}), "0"},
 		"for started, and the branch cannot be built": {unreadable, olderInFlight, "8"},
+		"and neither version has a hash":              {unreadable, byNoHash, "8"},
+		"for healthy, and the branch cannot be built": {Goal{Until: "healthy"}, byNoHash, "8"},
 		"for started, and the new content is refused": {until("started"), refused, "8"},
 		"for degraded": {until("degraded"),
 			look(now, old, rollout.State{Phase: rollout.Degraded, Stable: oldRelease, Rejected: rejected}), "0"},
@@ -103,7 +107,7 @@ func TestJudge(t *testing.T) {
 		})
 	}
 	for want, v := range map[string]Verdict{
-		"held: broken":              unreadable.Judge(olderInFlight),
+		"held: broken":              unreadable.Judge(byNoHash),
 		"held: line 3 is bad":       until("started").Judge(refused),
 		"up to date with abcdef0":   until("started").Judge(look(now, now, moving(rollout.Progressing))),
 		"healthy at abcdef0":        ask.Judge(look(now, now, rollout.State{Phase: rollout.Healthy, Stable: release})),
