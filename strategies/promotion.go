@@ -96,12 +96,14 @@ func Ignored(in Input) string {
 		return ""
 	}
 	isFor := func(r *rollout.Release) bool { return r != nil && r.Hash == p.Release }
+	at, _ := time.Parse(time.RFC3339, p.At)
+	since := rollout.Later(p.Since, at)
 	head := in.Head.Render == nil || in.Head.Render.Release() == p.Release
 	_, rejected := s.IsRejected(p.Release)
 	switch {
 	case isSpent(in) && !isFor(s.Release):
 		return ""
-	case !isFor(s.Release) && !head && (s.Release == nil || !p.Since.IsZero() && p.Since.Before(s.Release.Since)):
+	case !isFor(s.Release) && !head && (s.Release == nil || !since.IsZero() && since.Before(s.Release.Since)):
 		return "" // the named release is over
 	case !isFor(s.Release) && !isFor(s.Stable) && !head && !rejected && !slices.Contains(s.Verified, p.Release):
 		return fmt.Sprintf("it names release %s, which is neither in flight nor the version in Git", p.Release)

@@ -302,7 +302,7 @@ func hold(in strategies.Input, reason string) (decision, error) {
 		stays = "stays where it is"
 	}
 	return decision{
-		promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Hold, Reason: reason},
+		promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Hold, Reason: reason, Since: release.Since},
 		subject:   fmt.Sprintf("Hold release %s of %s", release.Hash, in.App.Name),
 		then:      fmt.Sprintf("%s %s; to go on: gitrollout hold %s --off", in.App.Name, stays, in.App.Name),
 	}, nil
@@ -331,7 +331,7 @@ func abort(in strategies.Input, reason string) (decision, error) {
 		then = fmt.Sprintf("%s goes back to %s at the next pass", in.App.Name, in.State.Stable.Hash)
 	}
 	return decision{
-		promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Abort, Reason: reason},
+		promotion: &rollout.Promotion{Release: release.Hash, Decision: rollout.Abort, Reason: reason, Since: release.Since},
 		subject:   fmt.Sprintf("Abort release %s of %s", release.Hash, in.App.Name),
 		then:      then + "; " + watchHint(in.App.Name),
 	}, nil

@@ -230,6 +230,26 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestDecisionsOfASupersededRelease checks that a promotion file is no warning after a newer release has begun.
+func TestDecisionsOfASupersededRelease(t *testing.T) {
+	in, next := shop(), shop()
+	in.State.Release.Since = hour(8)
+	next.State.Release = &rollout.Release{Hash: "h1-3", Since: hour(11)}
+	for _, a := range []Action{{Verb: rollout.Promote, Full: true}, {Verb: rollout.Hold}, {Verb: rollout.Abort}, {Verb: rollout.Retry}} {
+		before := in
+		if a.Verb == rollout.Retry {
+			before = rejected()
+		}
+		file, _ := decided(t, before, a)
+		p, err := rollout.ParsePromotion(promotionFile, []byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.Promotion = p
+		compare.CheckNamed(t, string(a.Verb), "", strategies.Ignored(next))
+	}
+}
+
 // TestPromote checks which steps of which workloads a promotion opens, and which skipped steps the text Effect lists.
 func TestPromote(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
