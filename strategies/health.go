@@ -103,7 +103,11 @@ func (a ailment) text() string {
 // unhealthy returns the unhealthy objects, sorted. It counts new pods, as a workload's status also counts old pods.
 func unhealthy(in Input) (all []ailment) {
 	if h := in.Health; h.Why != "" {
-		all = append(all, ailment{why: h.Why, deadline: map[bool]time.Duration{false: failedDeadline, true: 0}[h.Lasts]})
+		a := ailment{why: h.Why, deadline: failedDeadline}
+		if h.Lasts {
+			a.deadline = 0
+		}
+		all = append(all, a)
 	}
 	for w, live := range in.Observed.Workloads {
 		if !isCounted(in, w) {
