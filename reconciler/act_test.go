@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// paused returns a world in which the release of v2 waits at its gate (phase Paused).
+// paused returns a test environment in which the release of v2 waits for a promotion (phase Paused).
 func paused(t *testing.T, options func(*Options)) *world {
 	t.Helper()
 	w := newWorld(t, options)
@@ -31,8 +31,8 @@ func paused(t *testing.T, options func(*Options)) *world {
 	return w
 }
 
-// TestRetreatIsRemembered checks a rollback that is applied while pushes to the state branch fail. The record in Git still has the release,
-// but neither this record nor a new push of v2 undoes the rollback.
+// TestRetreatIsRemembered applies a rollback while pushes to the state branch fail. Git still records the release.
+// Neither this record nor a new push of v2 may undo the rollback.
 func TestRetreatIsRemembered(t *testing.T) {
 	w := paused(t, nil)
 	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
@@ -53,8 +53,8 @@ func TestRetreatIsRemembered(t *testing.T) {
 	w.want(rollout.Aborting, 0)
 }
 
-// TestStateMovedBack resets the state branch to the commit that the process read at its start. The process never reads its own pushes, but
-// it must notice the reset and hold the app (phase Held).
+// TestStateMovedBack resets the state branch to the commit that the process read at its start. The process does not
+// read its own pushes, but it must notice the reset and hold the app (phase Held).
 func TestStateMovedBack(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("v1 again", shopAt("v1"))
@@ -74,8 +74,8 @@ func TestStateMovedBack(t *testing.T) {
 	}
 }
 
-// TestRetreatGoesOnWithoutGit checks that a rollback completes in the cluster while its record cannot be pushed. Requests move back to v1
-// first. Pods follow when proxies have loaded the routing.
+// TestRetreatGoesOnWithoutGit checks that a rollback completes in the cluster although no push succeeds. Requests move
+// back to v1 first. Pods of v2 are removed when proxies have loaded the routing.
 func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	w, _, of := routedAtStep(t)
 	if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") == 0 {
@@ -105,7 +105,7 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 	compare.CheckNamed(t, "pruned", "[core/ConfigMap/default/shop]", fmt.Sprint(w.cluster.pruned))
 }
 
-// telling returns an option for newWorld. The option calls tell with the report of each app.
+// telling returns an option for newWorld that calls tell with each app's report.
 func telling(tell func(report.App)) func(*Options) {
 	return func(o *Options) {
 		o.Tell = func(r report.Report) {
@@ -116,8 +116,8 @@ func telling(tell func(report.App)) func(*Options) {
 	}
 }
 
-// TestRefusedRecordIsReported checks that an app's reports have the error of a failed push until a push succeeds. A conflict with another
-// writer is not reported.
+// TestRefusedRecordIsReported checks that an app's reports have the error of a failed push until a push succeeds.
+// Reports omit the error of a push that another writer's push overtook.
 func TestRefusedRecordIsReported(t *testing.T) {
 	refused := errors.New("rejected by the server: failed to update ref")
 	for name, c := range map[string]struct{ fails, want error }{
@@ -139,9 +139,9 @@ func TestRefusedRecordIsReported(t *testing.T) {
 	}
 }
 
-// TestRefusedDeletionIsOnRecord checks that the recorded state has the error of a refused deletion until the API server accepts the
-// deletion. The inventory lists the object until the object no longer exists. The test removes an object, and in another case the whole
-// app.
+// TestRefusedDeletionIsOnRecord checks that the recorded state has the error of a refused deletion until the API server
+// accepts the deletion. The inventory lists the object while it exists. One case removes an object from Git, the other
+// the whole app.
 func TestRefusedDeletionIsOnRecord(t *testing.T) {
 	for name, files := range map[string]map[string]string{"an object leaves": withoutConfigMap, "the app leaves": withoutShop} {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestRefusedDeletionIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestABrokenAppKeepsWhatItNames removes a ConfigMap from the app shop while another app cannot be rendered. If the files of the other app
-// contain the ConfigMap's name, the ConfigMap stays until that app is corrected. Otherwise it is pruned.
+// TestABrokenAppKeepsWhatItNames removes a ConfigMap from the app shop while another app cannot be rendered. If the other app's files
+// contain the ConfigMap's name, the ConfigMap stays until the other app is corrected. Otherwise it is pruned.
 func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		file  string
@@ -206,8 +206,8 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAfterATransition checks that each transition makes its app due immediately. The next transition may be possible at once,
-// and no other event may follow for hours.
+// TestLooksAgainAfterATransition checks that each transition makes its app due immediately, because the next transition
+// may be possible at once. The next event in the cluster may be hours away.
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
 	w.r.queue.due(w.now.Add(time.Hour))
@@ -222,7 +222,7 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	compare.CheckNamed(t, "due at once while nothing has changed", "[]", fmt.Sprint(w.r.queue.due(w.now)))
 }
 
-// TestMessage checks the message of a commit on the state branch. The subject is for users, and the trailers are for programs.
+// TestMessage checks the message of a commit on the state branch: a subject for users and trailers for programs.
 func TestMessage(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("slip", map[string]string{"apps/shop/app.yaml": "kind: [\n"})
@@ -237,7 +237,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// serves is an Observer. The keys of ready, such as "shop old", name a Service and a pod hash with a ready endpoint.
+// serves is an Observer. A key of ready, such as "shop old", names a Service and a pod hash that has a ready endpoint in this Service.
 type serves struct {
 	Observer
 	ready map[string]bool
@@ -248,8 +248,8 @@ func (s serves) Serves(_ context.Context, service rollout.Ref, podHash string) (
 	return s.ready[service.Name+" "+podHash], s.err
 }
 
-// TestEndpointsAreAsked checks that the endpoints of each needed pair of a Service and a version are looked up. After an error, no answer
-// is stored, not even for ready endpoints.
+// TestEndpointsAreAsked checks that each needed pair of a Service and a version is looked up. After an error, no result
+// is stored, not even for pairs with a ready endpoint.
 func TestEndpointsAreAsked(t *testing.T) {
 	need := func(service, hash string) strategies.Need {
 		return strategies.Need{Service: rollout.Ref{Kind: "Service", Name: service}, PodHash: hash}
@@ -275,8 +275,8 @@ func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{}, false, errors.New("no route")
 }
 
-// TestWhatARefusedCommitChanges checks which commits without a trusted signature hold an app (phase Held): commits that change the app or
-// its promotion file. The removal of the promotion file counts, because it would shut the release's gate again.
+// TestWhatARefusedCommitChanges checks which commits without a trusted signature hold an app: commits that change the
+// app or its promotion file. The removal of the promotion file counts, because it would shut the release's gate again.
 func TestWhatARefusedCommitChanges(t *testing.T) {
 	const file = ".gitrollout/prod/promote/shop.yaml"
 	base := tree{id: "base", files: map[string]string{
@@ -321,8 +321,8 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 	compare.CheckNamed(t, "a file broken in the same way: held, and changed", [2]bool{true, false}, [2]bool{held != nil, changed})
 }
 
-// TestKeptForTheForge checks that the branch of an unwanted proposal stays for a while if the forge may be merging it. Any other branch is
-// deleted immediately, because its approvals would count for the next proposal.
+// TestKeptForTheForge checks that the branch of an unwanted proposal stays for a while if the forge may be merging it.
+// Any other unwanted branch is deleted immediately, because the branch's approvals would count for the next proposal.
 func TestKeptForTheForge(t *testing.T) {
 	at := func(phase rollout.Phase, release, stable rollout.Hash) rollout.State {
 		s := rollout.State{Phase: phase, Release: &rollout.Release{Hash: release}, Stable: &rollout.Release{Hash: stable}}
@@ -368,7 +368,7 @@ func TestKeptForTheForge(t *testing.T) {
 	}
 }
 
-// routed returns the files of examples/gateway as the app shop. Releases of the app shift requests with an HTTPRoute.
+// routed returns the files of examples/gateway as the files of the app shop, whose releases shift requests with an HTTPRoute.
 func routed(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{
@@ -383,8 +383,8 @@ func routed(t *testing.T) map[string]string {
 	return files
 }
 
-// routedAtStep returns a world in which a release of v2 is at a step. The app has the files of routed. The function also returns the files
-// of v1, and a function for the files of any version.
+// routedAtStep returns a test environment in which a release of v2 is at a step. The app has the files of routed. The
+// function also returns the files of v1, and a function that returns the files of any version.
 func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(version string) map[string]string) {
 	t.Helper()
 	files = routed(t)
@@ -399,8 +399,8 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 	return w, files, of
 }
 
-// TestRoutingIsKnownSince checks from which time on proxies may know a routing: from the first pass after its apply. Neither the time of
-// the decision nor the apply of another routing counts.
+// TestRoutingIsKnownSince checks the time from which proxies may know a routing: the first pass after the apply of the
+// routing. Neither the time of the decision nor the apply of another routing counts.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
 	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
@@ -510,8 +510,8 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	}
 }
 
-// TestScalingWaitsForNothing checks that changed replicas and changed limits of an autoscaler reach the cluster at once. The new version in
-// the same commit waits for the end of a freeze, or is rejected.
+// TestScalingWaitsForNothing checks that changed replicas and changed limits of an autoscaler reach the cluster at
+// once. Meanwhile, the new version in the same commit waits for the end of a freeze, or is rejected.
 func TestScalingWaitsForNothing(t *testing.T) {
 	more := func(replicas, least, most int, image string) map[string]string {
 		return map[string]string{"apps/shop/more.yaml": fmt.Sprintf(`apiVersion: apps/v1
@@ -576,8 +576,8 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: third}, min
 	compare.CheckNamed(t, "phase and recorded replicas", []any{rollout.Healthy, 0}, []any{w.state().Phase, len(w.state().Replicas)})
 }
 
-// TestReplicasWaitForTheirAutoscaler replaces an autoscaler by a number of replicas in Git during a freeze. The commit removes the
-// autoscaler, or moves it to another workload. The replicas reach the cluster only when the freeze ends.
+// TestReplicasWaitForTheirAutoscaler sets replicas in Git instead of an autoscaler during a freeze. The commit removes
+// the autoscaler, or changes its target to another workload. The replicas reach the cluster only when the freeze ends.
 func TestReplicasWaitForTheirAutoscaler(t *testing.T) {
 	for name, then := range map[string]string{
 		"removed":             "",
@@ -612,7 +612,7 @@ func TestReplicasWaitForTheirAutoscaler(t *testing.T) {
 	}
 }
 
-// scaler returns the YAML document of an autoscaler with the given target.
+// scaler returns the YAML document of an autoscaler (kind) that scales the given target.
 func scaler(api, kind, target string) string {
 	most := map[string]string{"HorizontalPodAutoscaler": "maxReplicas", "ScaledObject": "maxReplicaCount"}[kind]
 	return "---\napiVersion: " + api + "\nkind: " + kind + "\nmetadata: {name: shop}\n" +
@@ -642,7 +642,7 @@ func TestOtherKeysAskAnew(t *testing.T) {
 	w.want(rollout.Healthy, 4)
 }
 
-// filesOfAStore returns edits that remove the files of the app shop, and other edits that add these files to an app named store.
+// filesOfAStore returns edits that remove the files of the app shop. It also returns edits that add these files to an app named store.
 func (w *world) filesOfAStore() (removed, moved map[string]string) {
 	removed, moved = map[string]string{}, map[string]string{}
 	for name, content := range w.git.commits[w.git.heads.Main].files {
@@ -653,7 +653,7 @@ func (w *world) filesOfAStore() (removed, moved map[string]string) {
 	return removed, moved
 }
 
-// handOver runs ten passes, in which the app store takes over the record of the app shop. Passes may fail while a render is not ready.
+// handOver runs ten passes, in which the app store takes over the record of the app shop. A pass may return ErrNotReady.
 func (w *world) handOver() {
 	w.Helper()
 	for range 10 {
@@ -663,7 +663,7 @@ func (w *world) handOver() {
 	}
 }
 
-// TestRenamedAppIsNotPruned checks that a renamed app continues with its record, and that its objects are not pruned under the old name.
+// TestRenamedAppIsNotPruned checks that a renamed app continues its former record, and that no object is pruned under the old name.
 func TestRenamedAppIsNotPruned(t *testing.T) {
 	w := newWorld(t, nil)
 	w.follow("prune", map[string]string{configFile: pruneConfig})
@@ -677,14 +677,14 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	compare.CheckNamed(t, "stable", before.Stable.Hash, after.Stable.Hash)
 	compare.CheckNamed(t, "the shop's record", "", w.state().App)
 	compare.CheckNamed(t, "pruned", "[]", fmt.Sprint(w.cluster.pruned))
-	// No commit message says that the app shop has left Git.
+	// No commit message may say that the app shop has left Git.
 	if told := w.git.messages[said:]; len(told) != 1 || !strings.HasPrefix(told[0], "prod: store is the new name of shop") {
 		t.Errorf("recorded:\n%s", strings.Join(told, "\n"))
 	}
 }
 
-// TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends. Then no Service selects only one
-// version, because the next owner of the objects does not know this selector.
+// TestRemovedInRollback removes an app from the configuration during its rollback. After the rollback, no Service may
+// select only one version, because the next owner of the Service would not remove this selector.
 func TestRemovedInRollback(t *testing.T) {
 	w, files, of := routedAtStep(t)
 	isPinned := func() bool {
@@ -718,8 +718,8 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and pods of v1", "[] 4", fmt.Sprint(w.cluster.pruned, w.pods("v1")))
 }
 
-// TestRestartAfterAnAppHasLeft removes an app's folder in a commit with an invalid configuration, which holds the app (phase Held). After a
-// restart, the reason is the same, so the process records nothing.
+// TestRestartAfterAnAppHasLeft removes an app's folder in a commit with an invalid configuration, which holds the app
+// (phase Held). A restarted process finds the same reason, so it records nothing.
 func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("no shop, and a slip", map[string]string{
@@ -734,8 +734,8 @@ func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))
 }
 
-// TestRenamedWhileEmpty renames an app to a folder without objects. The message in State.Held of the old app names the new app, so that
-// users do not remove the record. When the objects arrive, the new app takes over the record.
+// TestRenamedWhileEmpty renames an app to a folder without objects. The message in State.Held of the old app names the
+// new app, so that users do not remove the record. When the folder gets objects, the new app takes over the record.
 func TestRenamedWhileEmpty(t *testing.T) {
 	w := newWorld(t, nil)
 	edits, back := w.filesOfAStore()
@@ -763,7 +763,7 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	}
 }
 
-// TestSameApp checks that appView.same notices each change of an app in Git that must cause a pass.
+// TestSameApp checks that appView.same returns false for each change of an app in Git that must cause a pass.
 func TestSameApp(t *testing.T) {
 	wrong := rollout.Invalidf("f", "", "is wrong")
 	base := appView{App: app("shop"), promotion: source.Promotion{ID: "a"}}
@@ -784,8 +784,8 @@ func TestSameApp(t *testing.T) {
 	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
 }
 
-// TestRevertOfAMovedBranch refuses each push of a revert (autoRevert: push) with a conflict, as if the users' branch had moved. The process
-// must fetch the new head first, and must not propose the revert instead.
+// TestRevertOfAMovedBranch refuses each push of a revert (autoRevert: push) with a conflict, as if another commit was
+// pushed first. The process must fetch the new head, and must not propose the revert instead.
 func TestRevertOfAMovedBranch(t *testing.T) {
 	w := paused(t, func(o *Options) { o.Source.Branch = "main" })
 	w.follow("push reverts", map[string]string{configFile: plainConfig + "autoRevert: push\n"})
@@ -822,18 +822,18 @@ func TestTwoWriters(t *testing.T) {
 		if !exclusive {
 			must(t, err)
 			compare.CheckNamed(t, "the phase", rollout.Progressing, w.state().Phase)
-			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // this process claims the branch again
+			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // this process is the writer again
 		}
 	}
 }
 
-// TestAnotherWriterStopsNoRelease releases and promotes a version while another program changes a ConfigMap again and again. The release
-// completes. Afterwards, the app is unhealthy because of the other program.
+// TestAnotherWriterStopsNoRelease releases and promotes a version while another program overwrites a ConfigMap again
+// and again. The release must complete. After the release, the app is unhealthy because of the other program.
 func TestAnotherWriterStopsNoRelease(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.fights = fmt.Errorf("ConfigMap shop is changed by kim again and again: %w", rollout.ErrOverwritten)
 	w.commit("v2", shopAt("v2"))
-	w.passes(20) // outside of a release, a pass fails because of the other program
+	w.passes(20) // without a release in flight, a pass fails because of the other program
 	w.want(rollout.Paused, 2)
 	compare.Contains(t, w.state().Reason, "kim")
 	w.commit("promote", promotion(w, "full"))

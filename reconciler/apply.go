@@ -20,8 +20,8 @@ type applier struct {
 }
 
 // apply applies a state to the cluster. It does nothing while the state names no commit. For a removed app, it applies
-// only a rollback and the first state after the rollback, without the objects that other apps have. If the cluster
-// refuses an object in a rollback, apply still applies the Services, routes and workloads one by one.
+// only a rollback and the first state after the rollback, without objects that other apps have. If the cluster refuses
+// an object in a rollback, apply still applies the Services, routes and workloads one by one.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -76,8 +76,8 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects one by one, after an apply of all has failed. It keeps their order, because traffic must
-// move before pods. It goes on after an InvalidError, such as for another owner's object. Any other error ends it.
+// applyEach applies objects one by one after an apply of all objects has failed. It keeps their order, because traffic
+// must move before pods. It ignores an InvalidError, such as for another owner's object, and stops at any other error.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})

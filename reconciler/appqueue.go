@@ -38,7 +38,7 @@ func (a *appQueue) after(app string, wait time.Duration) {
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// Of several times for one app, RunOnce uses the last one, and Run's queue the earliest one. A zero time means never.
+	// If an app gets several times, RunOnce uses the last one, and Run uses the earliest one. A zero time means never.
 	switch {
 	case a.queue == nil && when.IsZero():
 		delete(a.timers, app)

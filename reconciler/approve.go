@@ -22,18 +22,18 @@ type approvals struct {
 	wanted func()
 
 	mu    sync.Mutex
-	known map[string]approval // answers, by app
+	known map[string]approval // cached results, by app
 	open  map[string]question // unanswered questions, by app
 }
 
-// question asks which promoter approved a promotion file. The fields file and main are the ids of the blob and commit.
+// question asks which promoter approved a promotion file. The field file is the blob's id, and main is the commit's id.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {
 	question
 	who string
 	no  *rollout.InvalidError
-	err error // why the question could not be answered
+	err error // why the Approver gave no result
 }
 
 func newApprovals(ask Approver, touch func(app string), wanted func()) *approvals {
@@ -45,8 +45,8 @@ func newApprovals(ask Approver, touch func(app string), wanted func()) *approval
 func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
-	// Only an approved promotion is used, and only for the release at the head or in flight, or a restart for stable. The
-	// result refused says why a promotion for the release at the head is ignored.
+	// A promotion counts only if it is approved and names the release at the head or in flight, or restarts the stable
+	// version. The result refused says why a promotion of the release at the head is ignored.
 	p = a.promotion.File
 	if p == nil || q.ask == nil {
 		return p, nil, nil
@@ -77,7 +77,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 func (q *approvals) said(app string, about question) (approval, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// An approval stays valid when the branch gets newer commits. A missing approval is checked again on each of them.
+	// An approval stays valid when the branch gets newer commits. A missing approval is checked at each newer commit.
 	known, answered := q.known[app]
 	switch {
 	case !answered || known.file != about.file || known.promoters != about.promoters,
@@ -121,7 +121,7 @@ func (q *approvals) forgetApp(app string) {
 	delete(q.open, app)
 }
 
-// forget drops all answers, because trusted keys may have changed.
+// forget drops all cached results, because the trusted keys may have changed.
 func (q *approvals) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -17,8 +17,8 @@ func (readable) Lookup(string) (rollout.Entry, bool, error) { return rollout.Ent
 func (readable) ReadDir(string) ([]rollout.Entry, error)    { return nil, nil }
 func (readable) ReadBlob(string) ([]byte, error)            { return nil, errors.New("no blobs") }
 
-// TestApprovals checks that a promotion waits until the forge reports whether it is approved. An approval stays valid when the branch gets
-// newer commits. After a refusal, the forge is asked again at each newer commit.
+// TestApprovals checks that a promotion waits until the Approver has reported whether the promotion is approved. An approval stays valid
+// when the branch gets newer commits. After a refusal, the Approver is called again at each newer commit.
 func TestApprovals(t *testing.T) {
 	const hash = "h1-2222222222"
 	var answer error

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refusing is an origin that several goroutines may use. If lookErr is set, each fetch returns it. If pushErr is set, each push returns it.
+// refusing is a Git server for several goroutines. If lookErr is set, each fetch returns it. If pushErr is set, each push returns it.
 type refusing struct {
 	*origin
 	mu      sync.Mutex
@@ -54,8 +54,8 @@ func (g *refusing) Held(commit string) (Snapshot, bool) {
 	return g.origin.Held(commit)
 }
 
-// TestRecordBacksOff checks that pushes are retried with backoff while Git refuses the record of an advance or a rollback: at most 30 in
-// ten minutes, and none before the time of a Retry-After header. When Git accepts pushes again, the record is pushed.
+// TestRecordBacksOff checks that pushes back off while Git refuses the record of an advance or a rollback. At most 30 pushes are sent in
+// ten minutes, and none before the time in a Retry-After header. When Git accepts pushes again, the record is pushed.
 func TestRecordBacksOff(t *testing.T) {
 	unreachable := fmt.Errorf("%w: 503 Service Unavailable", rollout.ErrUnreachable)
 	for name, c := range map[string]struct {
@@ -120,8 +120,8 @@ func TestRecordBacksOff(t *testing.T) {
 	}
 }
 
-// TestOneAppSlowsNothing calls Run with an invalid folder name in Git, and with a panic in each report of an app. Run must still fetch at
-// its interval and record transitions.
+// TestOneAppSlowsNothing calls Run with an invalid folder name in Git, and with a panic in each report of an app. Run
+// must still fetch at its interval and record the transitions of other apps.
 func TestOneAppSlowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -149,8 +149,8 @@ func TestOneAppSlowsNothing(t *testing.T) {
 	})
 }
 
-// TestOneRefusedRecord checks an app whose record the server always refuses. The app delays other records only until the server has
-// accepted some of them. The refused record is retried with backoff, and its error is reported.
+// TestOneRefusedRecord checks an app whose record the server always refuses. From the third change on, another app's
+// record must be pushed within 30 seconds. The refused record is retried with backoff, and its error is reported.
 func TestOneRefusedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		till := func(n int) map[string]string {
@@ -208,8 +208,8 @@ func TestOneRefusedRecord(t *testing.T) {
 	})
 }
 
-// TestRefusedRemoval checks that transitions are recorded while the server refuses to delete the branch of a merged proposal. The deletion
-// is tried at most 30 times in ten minutes.
+// TestRefusedRemoval checks that transitions are recorded while the server refuses to delete a merged proposal's
+// branch. The deletion is tried at most 30 times in ten minutes.
 func TestRefusedRemoval(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.ShowsForge = true })
 	forge := "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"

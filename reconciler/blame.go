@@ -26,7 +26,7 @@ type blame struct {
 type authorship struct{ file, author string }
 
 // head sets the Commit of an app's head to the last commit in j.line that changed the app's render or error. A revert
-// undoes this commit, and the release gets this commit's author. A head with an error may have no commit.
+// undoes this commit, and the release names this commit's author. A head with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -46,7 +46,7 @@ func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	return head
 }
 
-// isAsBefore reports whether an app had the same render or error at a commit as at a later head.
+// isAsBefore reports whether a commit gives an app the same render or error as the given head.
 func (b *blame) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head) bool {
 	if head.Err == nil {
 		before, err := b.reader.Render(tree, app)
@@ -111,7 +111,7 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// setHistory finds the author of an app's promotion in a history. Without a history, it uses the author of the head.
+// setHistory finds the author of an app's promotion in the commits of line, or else uses the author of the head.
 func (b *blame) setHistory(app string, v *gitView, line []Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,8 +125,8 @@ func (b *blame) forget(app string) {
 	delete(b.authors, app)
 }
 
-// readHistory reads the histories that passes requested, and reports whether there were any. If a history does not
-// exist, the author of the newest commit is used. If Git is unreachable, a later pass requests the history again.
+// readHistory reads the histories that passes requested, and reports whether passes requested any. If a history does
+// not exist, the newest commit's author is used. If Git is unreachable, a later pass requests the history again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

@@ -18,7 +18,7 @@ import (
 type pastOf struct {
 	*origin
 	lines int
-	then  func() error // if set, is called at each read; its error fails the read
+	then  func() error // if set, is called at each read, which fails with the returned error
 }
 
 func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, error) {
@@ -31,7 +31,7 @@ func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, erro
 	return p.origin.Between(ctx, from, to)
 }
 
-// meanwhile makes the first read of the history call the function pushed, and then fetch Git.
+// meanwhile makes the first read of the history call pushed and then fetch Git, as if a user pushed during the read.
 func (p *pastOf) meanwhile(w *world, pushed func()) {
 	p.then = func() error {
 		p.then = nil
@@ -66,7 +66,7 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 		w.settle()
 		follows(w, past, made, 1)
 		compare.CheckNamed(t, "source", made, w.state().Source)
-		// The history is read once more, only for the commits of this fetch.
+		// The process reads only the commits of this fetch, with one more read.
 		w.follow("readme again", readmeAgain)
 		if follows(w, past, made, 2); w.state().Source != made {
 			t.Errorf("it is at %s, want %s", w.state().Source, made)
@@ -156,7 +156,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w, past := start(t, promote)
 		past.meanwhile(w, func() { w.commit("readme", map[string]string{"README.md": "once more\n"}) })
 		w.settle()
-		want(t, w, past, "promoted by Bob", 2) // the fetch reads the commits between the two heads
+		want(t, w, past, "promoted by Bob", 2) // the fetch reads the commits from the former head to the new head
 	})
 	t.Run("written again meanwhile", func(t *testing.T) {
 		w, past := start(t, promote)

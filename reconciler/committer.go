@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer pushes all queued transitions in one commit. Only one goroutine uses it. Other goroutines use only outbox.
+// committer pushes all queued transitions in one commit. Only one goroutine uses it. Others use only its outbox.
 type committer struct {
 	*Options
 	*outbox
@@ -27,7 +27,7 @@ type committer struct {
 }
 
 // flush records the due transitions and publishes their results. The error err is about the whole push. After
-// ErrConflict, all decisions must be repeated. The error refused joins the errors of apps that the server refuses.
+// ErrConflict, all decisions must be repeated. The error refused joins the errors of apps with refused transitions.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
 	if len(all) == 0 {
@@ -69,7 +69,7 @@ func isLater(ctx context.Context, err error) bool {
 	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }
 
-// maxRefused is how many single transitions are tried while none is accepted. Then the server is assumed to refuse all.
+// maxRefused is the number of single pushes after which the server is assumed to refuse all, if it has accepted none.
 const maxRefused = 3
 
 func (r *committer) apart(
@@ -126,7 +126,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	// The state branch comes last. If pushes are not atomic, a proposal without its transition does no harm.
+	// The state branch comes last, because a proposal without its transition does no harm if pushes are not atomic.
 	var updates []rollout.Update
 	removed := map[string][]rollout.Proposal{}
 	for _, s := range all {

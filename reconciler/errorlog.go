@@ -35,7 +35,7 @@ func (c *errorLog) isNew(subject, problem string) bool {
 	return was != problem
 }
 
-// before returns the subject's last text, or else the new text.
+// before returns the last text about a subject, or the new text without one. If isOver, it forgets the subject.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	was, said := c.said.Swap(what, now)
 	if isOver {
@@ -53,7 +53,7 @@ func (c *errorLog) ofPanic(app string, problem any, stack []byte) {
 	}
 }
 
-// panicked returns the error for a panic in the work with the given name.
+// panicked returns the error for a panic in the named work.
 func panicked(what string, problem any) *rollout.InvalidError {
 	return &rollout.InvalidError{
 		Msg: fmt.Sprintf("%s: the program panicked: %v", what, problem),

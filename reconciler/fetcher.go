@@ -62,8 +62,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles the result of a fetch. The server lacks the commits in "gone". The commits in "outside" are not on
-// the users' branch. After an error, the apps request all commits again.
+// brought handles the result of a fetch. The server does not have the commits in "gone". The commits in "outside" are
+// not on the users' branch. After an error, the apps request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -30,8 +30,8 @@ func TestForbidden(t *testing.T) {
 	w.wantBegun()
 }
 
-// stopsNoRollback checks an app that the function begin returns: its release is at a gate, and a rule holds it (phase Held). An abort and a
-// revert must roll the app back. Another version must not start.
+// stopsNoRollback checks an app that a rule holds (phase Held) while its release waits at a gate. The function begin
+// returns the test environment. An abort and a revert must roll the app back. Another version must not start.
 func stopsNoRollback(t *testing.T, begin func(t *testing.T) *world) {
 	t.Run("abort", func(t *testing.T) {
 		w := begin(t)
@@ -77,7 +77,7 @@ func TestRulesThatComeLater(t *testing.T) {
 	})
 }
 
-// counting is an Applier that counts the objects that each app applies or prunes.
+// counting is an Applier that counts the objects of each app's applies and prunes.
 type counting struct {
 	Applier
 	by map[string]int
@@ -97,8 +97,8 @@ func (c counting) Prune(ctx context.Context, app string, refs []rollout.Ref) ([]
 const tenantConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 	"- {path: apps/evil, namespace: evil, namespaces: [default, evil-*]}\n- path: apps/shop\n"
 
-// TestTenantAttacks tries attacks by a user with write access to one app's folder and to the files that it includes. The attacker's app
-// must be held (phase Held) with the rule's message. None of its objects may be applied or pruned, and the other app must continue.
+// TestTenantAttacks tries attacks by a user who may write to one app's folder and to the files that this folder includes. The attacker's
+// app must be held with the rule's message. No object of this app may be applied or pruned, and the other app must continue.
 func TestTenantAttacks(t *testing.T) {
 	for name, tt := range attacks.Of("evil", attacks.Victim{App: "shop", Objects: "shop", Namespace: "default"}) {
 		if tt.Config == "" {

@@ -22,7 +22,7 @@ func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes map[string]string
 		reason  rollout.HeldReason
-		restart string // never, or the error of reading the history after a restart ("" for no error)
+		restart string // "never", or the error of the read of the history after a restart ("" for a successful read)
 		want    string // the named commit: "made", or "" for none
 	}{
 		"an error in a file":                        {broken, rollout.HeldInvalidInput, never, "made"},

@@ -37,8 +37,8 @@ type Past interface {
 type Renderer = source.Renderer
 
 // Observer reads the cluster. Observe uses watch caches. Its parameter routes has the objects whose status a router
-// writes. Serves asks the API server whether a Service has a ready endpoint among one version's pods. SameTemplate asks
-// the API server whether an apply would keep the running pod template. OtherOwners returns other owners of the objects.
+// writes. Serves asks the API server whether one version's pods have a ready endpoint of a Service. SameTemplate asks
+// the API server whether an apply would keep the running pod template. OtherOwners returns other owners.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
@@ -57,14 +57,14 @@ type Applier interface {
 	Evict(ctx context.Context, namespace string, pod rollout.Pod) error
 }
 
-// Annotations removes an annotation from a workload, if the annotation has the given value.
+// Annotations removes an annotation from a workload if the annotation has the given value.
 type Annotations interface {
 	Unannotate(ctx context.Context, workload rollout.Ref, key, value string) error
 }
 
 // Jobs manages the hook Jobs of releases. CheckJob asks the API server whether it would accept a Job. EnsureJob returns
-// a Job's state, and creates a missing Job if begun is false. If an existing Job has another annotation value, it
-// belongs to another run, and its state has Taken set. DeleteJob deletes a Job and its pods, and ignores a missing Job.
+// a Job's state, and creates a missing Job if begun is false. If an existing Job has another value of the annotation,
+// another run created it, and Taken is set. DeleteJob deletes a Job and its pods, and ignores a missing Job.
 type Jobs interface {
 	CheckJob(ctx context.Context, object map[string]any) error
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)

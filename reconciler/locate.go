@@ -22,7 +22,7 @@ func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, u
 			continue
 		}
 		if _, err := l.reader.ConfigAt(tree); err == nil {
-			then = l.reader.AppAt(tree, s.Named(a)) // the app may have had another name and folder
+			then = l.reader.AppAt(tree, s.Named(a)) // the app may have had another name and folder at this commit
 			then.Path, then.Formerly = a.Path, a.Formerly
 			return then, false
 		}
@@ -48,7 +48,7 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }
 
-// viewOfRecord sets an app's fields from its record and older commits, for use while no configuration can be read.
+// viewOfRecord sets an app's fields from its record and older commits, because no configuration can be read yet.
 func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	e, _ := l.states.of(a.Name)
 	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {

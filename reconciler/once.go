@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries limits the tries of RunOnce. It tries again if another writer was faster on the state branch.
+// maxTries limits the tries of RunOnce, which tries again if another writer was faster on the state branch.
 const maxTries = 5
 
-// RunOnce fetches Git, reconciles the due apps and pushes. It repeats this after a conflict. If fetch is false, the
-// first try uses the previous fetch. Each app makes at most one transition. The error joins all failures. Apps that are
-// not in the error were handled. The clock is read for each app, because earlier apps may take long.
+// RunOnce fetches Git, reconciles the due apps and pushes. After a conflict, it repeats these steps. If fetch is false,
+// the first try uses the previous fetch. Each app makes at most one transition. The error joins all failures, and all
+// other apps were handled. The clock is read for each app, because earlier apps may take long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
@@ -88,7 +88,7 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// reconcileDue reconciles the due apps. It repeats a pass when the commit or render that the pass lacked is available.
+// reconcileDue reconciles the due apps. It repeats an app's pass when the missing commit or render is available.
 func (r *Reconciler) reconcileDue(
 	ctx context.Context, clock func() time.Time, results map[string]error,
 ) (err error) {

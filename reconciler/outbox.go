@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// outbox holds the transitions that the committer must push, and the results of pushes. Any goroutine may use it.
+// outbox holds the transitions that the committer must push, and the results of its pushes. Any goroutine may use it.
 type outbox struct {
 	record *stateStore
 	touch  func(app string)
@@ -28,7 +28,7 @@ type outbox struct {
 	news     chan struct{}
 }
 
-// refusal has the times of the first refused push of an app's transition and of the next try.
+// refusal holds the time of the first refused push of an app's transition, and the time of its next push.
 type refusal struct{ since, until time.Time }
 
 func newOutbox(record *stateStore, touch func(app string)) *outbox {
@@ -40,8 +40,8 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue queues a transition, in place of a queued transition of the app. While a transition of the app is being
-// pushed, enqueue does nothing, because the outcome is unknown. After the push, the app is reconciled again.
+// enqueue queues an app's transition, and replaces a queued transition of the app. While a transition of the app is
+// being pushed, enqueue does nothing, because the outcome is unknown. After the push, the app is reconciled again.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +88,7 @@ func (h *outbox) result(app string) (done recorded, exists bool) {
 	return done, exists
 }
 
-// isRecorded reports whether an app's transition is recorded, and its result was not taken yet.
+// isRecorded reports whether an app's transition is recorded and no pass has taken the push's result yet.
 func (h *outbox) isRecorded(app string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +102,7 @@ func (h *outbox) notify() {
 	}
 }
 
-// waits reports whether there is something to push, whether a rollback waits, and the earliest time of the push.
+// waits reports whether there is something to push, whether it includes a rollback, and the earliest time of the push.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,14 +120,14 @@ func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	return (due || !notYet.IsZero()) && !h.isBehind, urgent, rollout.Later(h.notYet, notYet)
 }
 
-// isNewRefusal reports whether any of these apps has no refused transition yet.
+// isNewRefusal reports whether any of these apps has had no refused push so far.
 func (h *outbox) isNewRefusal(all []transition) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.ContainsFunc(all, func(t transition) bool { return h.refused[t.app.Name] == refusal{} })
 }
 
-// retryRefused makes refused transitions due now, because the process may end before their next try.
+// retryRefused makes refused transitions due now, because the process may end before the time of their next push.
 func (h *outbox) retryRefused() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +176,7 @@ func (h *outbox) dequeue(now time.Time) (all []transition) {
 	return all
 }
 
-// mayRename reports whether a former name's record is unchanged and has no transition to push. The caller holds mu.
+// mayRename reports whether a former name's record is unchanged, without a queued transition. The caller holds mu.
 func (h *outbox) mayRename(former *rename) bool {
 	if former == nil {
 		return true

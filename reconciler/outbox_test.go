@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestPushAt checks that transitions that arrive together share a push, and that no transition waits long for others. A rollback does not
-// wait.
+// TestPushAt checks that one push records the transitions that arrive together, and that the wait for further
+// transitions is limited. A rollback does not wait.
 func TestPushAt(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tt := range map[string]struct {
@@ -31,8 +31,8 @@ func TestPushAt(t *testing.T) {
 	}
 }
 
-// TestHanded checks that outbox.queued returns a waiting transition only for a decision on the same recorded state, and only until the
-// transition is dropped.
+// TestHanded checks that outbox.queued returns a queued transition only if it was decided from the present record. It
+// returns nothing when the transition was dropped.
 func TestHanded(t *testing.T) {
 	h := newOutbox(nil, func(string) {})
 	waits := func(when string, serial int, want bool) {

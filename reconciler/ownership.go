@@ -14,7 +14,7 @@ import (
 type claim struct {
 	ref   rollout.Ref
 	app   string
-	isOld bool // the app's head is of an older commit; at the newest commit, the app may not have the object
+	isOld bool // the app's head is older than the newest commit, at which the app may no longer have the object
 }
 
 // updateOwners records the objects of an app's new head. It touches other apps with an object of the old or new head.
@@ -56,7 +56,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// conflicts returns the other apps that have objects of a head in their own rendered heads.
+// conflicts returns the other apps whose rendered heads have an object of the given head.
 func (c *renderCache) conflicts(app string, head *rollout.Render, commit string) (all []claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +70,8 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	return all
 }
 
-// comesFirst reports whether the first app may keep an object that the second app also has in Git. If only one app's
-// record has the object, only that app may keep it. If both records have it, both apps may. Else, the names decide.
+// comesFirst reports whether the first app may keep an object that the second app also has in Git. If one app's record
+// has the object, only that app may keep it. If both records have it, both may. Otherwise, the first name wins.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	return has || app < other
 }
 
-// conflict returns an error if another app owns an object of the head. known is false until that app is rendered.
+// conflict returns an error if another app owns an object of the head. known is false until the other app is rendered.
 func (p preparer) conflict(v *gitView, app string, head *rollout.Render) (conflict *rollout.InvalidError, known bool) {
 	for _, rival := range p.renders.conflicts(app, head, v.main()) {
 		other := v.apps[rival.app]

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// images returns the versions that have pods, such as "v1v2".
+// images returns the concatenated names of the versions that have pods, such as "v1v2".
 func (w *world) images() (all string) {
 	for _, image := range []string{"v1", "v2", "v9"} {
 		if w.pods(image) > 0 {
@@ -20,9 +20,9 @@ func (w *world) images() (all string) {
 	return all
 }
 
-// TestOneObjectOneApp checks that, of two apps with the same object, only the second app is held (phase Held). This does not depend on the
-// names, on a restart, or on the object's deletion in the cluster. The second app is no longer held when the first app drops the object in
-// Git.
+// TestOneObjectOneApp checks that, of two apps with the same object, only the second app is held (phase Held). The
+// apps' names, a restart, and the object's deletion in the cluster change nothing. When the first app drops the object
+// in Git, the second app is no longer held.
 func TestOneObjectOneApp(t *testing.T) {
 	for _, evil := range []string{"a-evil", "z-evil"} {
 		t.Run(evil, func(t *testing.T) {

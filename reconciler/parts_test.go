@@ -13,15 +13,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// queued is a work queue that notes the added items.
+// queued is a work queue that stores the names of added items.
 type queued []string
 
 func (q *queued) AddAfter(app string, wait time.Duration) {
 	*q = append(*q, fmt.Sprintf("%s %t", app, wait > 0))
 }
 
-// TestTimers checks when apps are due: immediately after an event, or at the end of their timer. A new timer replaces the app's former
-// timer, and a pass removes the timer.
+// TestTimers checks when apps are due: immediately after an event, or at the end of their timer. A new timer replaces
+// the app's former timer. A pass removes the app's timer.
 func TestTimers(t *testing.T) {
 	a, noon := newAppQueue(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	take := func(at time.Time, want string) {
@@ -79,8 +79,8 @@ func object(version, kind, name string) rollout.Object {
 	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
 }
 
-// TestApprovalsAreAboutOneFile checks that an approval is valid only for one file of one app and for one set of promoters. The approval
-// ends when the trusted keys change or the app is removed.
+// TestApprovalsAreAboutOneFile checks that an approval is valid only for one file of one app, and for the same
+// promoters. The approval ends when the trusted keys change or the app is removed.
 func TestApprovalsAreAboutOneFile(t *testing.T) {
 	asked := 0
 	ask := func(context.Context, string, string, string) (string, error) { asked++; return "ann", nil }
@@ -135,14 +135,14 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 	}
 }
 
-// TestComesFirst checks which of two apps with the same object may keep it: the app whose record has the object. If neither record has the
-// object, the first name wins. If both records have it, both apps may keep it.
+// TestComesFirst checks which of two apps with the same object may keep it. The app whose record has the object keeps
+// it. If neither record has it, the first name wins. If both have it, both apps keep it.
 func TestComesFirst(t *testing.T) {
 	ref := rollout.Ref{Kind: "ConfigMap", Name: "web"}
 	has := appState{state: rollout.State{Inventory: []rollout.Ref{{Kind: "Secret"}, ref}}}
 	for name, c := range map[string]struct {
 		apps map[string]appState
-		a, b bool // the results for a before b, and for b before a
+		a, b bool // the result for app a against b, and for b against a
 	}{
 		"NoApp": {nil, true, false}, "First": {map[string]appState{"a": has, "b": {}}, true, false},
 		"Second": {map[string]appState{"b": has}, false, true}, "Both": {map[string]appState{"a": has, "b": has}, true, true},
@@ -152,7 +152,7 @@ func TestComesFirst(t *testing.T) {
 	}
 }
 
-// TestOwnFolder checks that an app's own folder is the highest folder above the app that contains no other app.
+// TestOwnFolder checks that an app's own folder is the highest parent folder that contains no other app.
 func TestOwnFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		app    string
@@ -173,7 +173,7 @@ func TestOwnFolder(t *testing.T) {
 	}
 }
 
-// TestSoonest checks that Soonest returns the earlier time. The zero time means never.
+// TestSoonest checks that Soonest returns the earlier of two times. The zero time means never.
 func TestSoonest(t *testing.T) {
 	var never time.Time
 	one, two := time.Unix(1, 0), time.Unix(2, 0)
@@ -184,8 +184,8 @@ func TestSoonest(t *testing.T) {
 	}
 }
 
-// TestComplaintsAreForgotten checks that errorLog reports a problem again if the problem returns after a success, or if its app was removed
-// meanwhile.
+// TestComplaintsAreForgotten checks that errorLog reports a problem again if it returns after a success, or after the
+// removal of its app.
 func TestComplaintsAreForgotten(t *testing.T) {
 	c := &errorLog{}
 	said := func(what, problem string, want bool) {
@@ -224,7 +224,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// written is a commit with one file of the given id. With id "" it has no file, and with "error" the file cannot be read.
+// written is a commit with one file, whose id is the field id. If id is "", there is no file. If id is "error", the file cannot be read.
 type written struct {
 	readable
 	author, id string
@@ -239,8 +239,8 @@ func (w written) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{ID: w.id}, w.id != "", nil
 }
 
-// TestClaims checks that, when an app adds or drops an object, all other apps with this object are touched. It also checks which of these
-// apps conflict.
+// TestClaims checks that an app that adds or drops an object makes all other apps with this object due. It also checks
+// which of these apps conflict.
 func TestClaims(t *testing.T) {
 	render := func(names ...string) *rollout.Render {
 		r := &rollout.Render{Objects: []rollout.Object{{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}}}}
@@ -293,8 +293,8 @@ func TestClaims(t *testing.T) {
 	conflicts("the first one is no more", "web", render("x"), false, true)
 }
 
-// TestHappened checks when users are notified. They are notified of an advance when it is recorded, and of a rollback when it is applied.
-// They are not notified again when the rollback is recorded.
+// TestHappened checks when a pass has news for users: when it records an advance, or applies a rollback. The record of
+// an applied rollback is no news.
 func TestHappened(t *testing.T) {
 	for _, visits := range [][]struct{ recorded, retreat, told bool }{
 		{{false, false, false}, {true, false, true}, {true, false, true}, {false, false, false}},

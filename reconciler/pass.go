@@ -35,7 +35,7 @@ type pass struct {
 }
 
 // pass applies an app's recorded state, observes the app and decides. It applies a rollback before the rollback is
-// recorded. It returns nil if the app's record is unreadable, or if a removed app has no record.
+// recorded. If the app's record is unreadable, or a removed app has no record, pass returns nil.
 func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *pass) {
 	v := r.in.current()
 	if v == nil {
@@ -59,7 +59,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	return s
 }
 
-// rescue turns a panic in a pass into an error that holds the app (phase Held).
+// rescue turns a panic in a pass into an InvalidError, which holds the app (phase Held).
 func (r *Reconciler) rescue(s *transition) {
 	problem := recover()
 	if problem == nil {
@@ -110,7 +110,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	next := &s.decision.State
 	if held := s.before.Held; s.refused && held != nil && next.Held != nil && held.Reason == next.Held.Reason &&
 		held.Commit == next.Held.Commit && rollout.SameText(held.Message, next.Held.Message) {
-		next.Held = held // keep the recorded text, because the server's message differs at each try
+		next.Held = held // keep the recorded text, because the server's message changes with each try
 	}
 	if s.decision.Stale {
 		s.changed = !next.Equal(&s.before)
@@ -139,7 +139,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 
 // withheld returns why a decision may not be recorded yet: the history is unread, or the view of Git is outdated.
 func (r *Reconciler) withheld(s *pass) (why error) {
-	held := s.decision.State.Held // isHeld below is set if the head is the new reason to hold the app (phase Held)
+	held := s.decision.State.Held // isHeld below is set if an error at the head is the new reason for Held
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 	if (s.follows() || isHeld) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
 		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(s.before.Source), source.ErrNotReady)
@@ -150,7 +150,7 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 	return why
 }
 
-// stays reports whether a decision keeps the release, its steps and the app's commit, and begins no hook. Examples are
+// stays reports whether a decision keeps the release, its steps and the app's commit, and starts no hook. Examples are
 // the abort of a release that has not begun, and the end of a hook.
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
@@ -174,7 +174,7 @@ func (k *applier) list(ctx context.Context, s *pass) {
 }
 
 // gather collects the input of a decision. If "unknown" is set, the head, the approval or the cluster is unknown, and
-// only a rollback may happen. If "err" is set, the recorded commit, which a rollback needs, is not read yet.
+// only a rollback is allowed. If "err" is set, the recorded commit, which a rollback needs, is not read yet.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
@@ -186,14 +186,14 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	case s.renamedFrom != nil:
 		state = s.renamedFrom.state
 	}
-	if a.unread { // the app's folder is not known yet
+	if a.unread { // the app's folder is unknown
 		return nil, fmt.Errorf("commit %s that the app is at %w", rollout.ShortID(state.Source), source.ErrNotReady)
 	}
 	app, unknown := r.prepare(s.view, a, state)
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if app.Promotion != nil { // only after Gather has read the commit that a rollback needs
+	if app.Promotion != nil { // only when Gather has read the commit that a rollback needs
 		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
@@ -222,7 +222,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 			s.input.Observed.Nodes, nodes = r.Nodes(ctx)
 			s.err = errors.Join(s.err, nodes)
 		}
-		// Without a release, these are the pods of a restart. A failed apply may keep new pods from starting.
+		// Outside a release, Evictions returns pods that a restart replaces. If an apply failed, replacements may not start.
 		if s.input.State.Release != nil || s.err == nil && s.app.removed == nil {
 			for _, e := range strategies.Evictions(s.input) {
 				s.err = errors.Join(s.err, r.Applier.Evict(ctx, e.Namespace, e.Pod))
@@ -232,7 +232,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 			s.cache.health = s.cache.health.Applied(errors.Join(s.err, s.cache.kept, s.cache.fought), s.input.Now)
 			s.input.Health = s.cache.health
 		}
-		answers.Healed = new(s.err == nil) // an annotation that cannot be removed below stops no release
+		answers.Healed = new(s.err == nil) // if the removal of the annotation below fails, the release still continues
 		if r.Annotations != nil {
 			for _, g := range strategies.FinishedRequests(s.input) {
 				s.err = errors.Join(s.err, r.Annotations.Unannotate(ctx, g.Workload.Ref(), rollout.AnnotationBreakGlass, g.Value))
@@ -243,8 +243,8 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		var refused *rollout.InvalidError
 		switch foreign, err = r.Observer.OtherOwners(ctx, s.app.Name, ask.Foreign, s.input.Now); {
 		case err == nil:
-			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // asked again later, since the owners may free the objects
-		case errors.As(err, &refused): // such as a kind that gitrollout may not read
+			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // checked again later, as owners may give up objects
+		case errors.As(err, &refused): // for example, gitrollout may not read the kind
 			s.input.Head.Render, s.input.Head.Err, s.refused, err = nil, refused, true, nil
 		}
 	case ask.Adoptable != nil:
@@ -259,7 +259,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	return err
 }
 
-// adoptable reports which running workloads have the same pod template as in Git.
+// adoptable reports for each workload whether its running pod template equals the template in Git.
 func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {
@@ -273,7 +273,7 @@ func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[
 	return same, nil
 }
 
-// serving reports which versions have a ready endpoint in their Service, because routes to a version need an endpoint.
+// serving reports for each needed version whether its Service has a ready endpoint, which a route to it requires.
 func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {
@@ -286,7 +286,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted lets the API server check a commit's objects before the commit is recorded. A refusal holds the app.
+// accepted sends a dry run of a commit's objects before the commit is recorded. A refusal holds the app (phase Held).
 func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
 	objects, err := k.desired(ctx, s.transition, s.cache, s.decision.State, s.input.Now)
 	if err != nil {
@@ -318,7 +318,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// takeMeasurements adds new measurements to the cached runs. Git records only measurements that a restart needs.
+// takeMeasurements adds new measurements to the cached runs. Git records a measurement only if a restart needs it.
 func (s *pass) takeMeasurements(by Analyzer) {
 	if by == nil {
 		return

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// rules holds the policy of a test, which has one project, web, for the apps shop and evil. Tests change the policy.
+// rules holds the policy of a test. Tests change it. Its only project, web, has the apps shop and evil.
 type rules struct {
 	policy *rollout.Policy
 	err    error
@@ -36,7 +36,7 @@ func (r *rules) options(o *Options) {
 	o.Policy = func(rollout.Heads) (*rollout.Policy, error) { r.asked++; return r.policy, r.err }
 }
 
-// pausedUnder returns a world whose release of v2 waits at its gate. It also returns the policy, which permits the release.
+// pausedUnder returns a test environment whose release of v2 waits at a gate, and the policy, which permits this release.
 func pausedUnder(t *testing.T, more func(*Options)) (*world, *rules) {
 	t.Helper()
 	r := &rules{}
@@ -68,8 +68,8 @@ func mustBeHeld(t *testing.T, w *world, words string) {
 	}
 }
 
-// TestPolicy checks that an app with a forbidden object is held (phase Held), with the project and the rule in the message. Nothing of the
-// app's commit is applied, and other apps continue. When the rule is removed, the app continues without a push.
+// TestPolicy checks that an app with a forbidden object is held (phase Held), with the project and the rule in the message. No object of
+// the app's commit is applied, and other apps continue. When the rule is removed, the app continues without a push.
 func TestPolicy(t *testing.T) {
 	r, by := &rules{}, map[string]int{}
 	r.set(t, ", resources: {deny: [/Secret]}")
@@ -166,8 +166,8 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestForbiddenSkips checks the rule that forbids promoteFull. A promotion past a timed pause, an analysis or an experiment is ignored,
-// however the promotion file names the steps. A promotion to an earlier step has an effect.
+// TestForbiddenSkips checks the rule that forbids promoteFull. A promotion past a timed pause, an analysis or an
+// experiment is ignored, in every form of the promotion file. A promotion to an earlier step has an effect.
 func TestForbiddenSkips(t *testing.T) {
 	const template = "---\napiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: ok}\n" +
 		"spec: {metrics: [{name: a, successCondition: 'true', provider: {web: {url: 'https://example.com', jsonPath: '{$.a}'}}}]}\n"
@@ -191,8 +191,8 @@ func TestForbiddenSkips(t *testing.T) {
 	}
 }
 
-// TestForbiddenPromotion checks that, if the policy forbids promoteFull, a full promotion is ignored with a message. A promotion of one
-// step still has an effect, and so has an abort. Without the rule, the full promotion has an effect.
+// TestForbiddenPromotion checks that a full promotion is ignored with a message if the policy forbids promoteFull. A
+// promotion of one step and an abort still have an effect. Without the rule, the full promotion has an effect.
 func TestForbiddenPromotion(t *testing.T) {
 	const rule = ", rollouts: {forbid: [promoteFull]}"
 	for name, through := range map[string]string{
@@ -277,7 +277,7 @@ func TestPromotersOfAProject(t *testing.T) {
 // accountKey is the context key of the service account.
 type accountKey struct{}
 
-// byAccount is an Applier that notes the service accounts of its applies and prunes.
+// byAccount is an Applier that stores the service accounts of its applies and prunes.
 type byAccount struct {
 	Applier
 	as map[any]bool
@@ -294,7 +294,7 @@ func (b byAccount) Prune(ctx context.Context, app string, refs []rollout.Ref) ([
 }
 
 // TestAccountOfAProject checks that an app's objects are applied and pruned with its project's service account, not with the account in the
-// app's entry. The same is true after the app has left Git.
+// app's entry. When the app has left Git, its objects are still pruned with the project's account.
 func TestAccountOfAProject(t *testing.T) {
 	r := &rules{}
 	r.set(t, ", serviceAccount: edge/deployer")
@@ -316,8 +316,8 @@ func TestAccountOfAProject(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and written as", []any{true, map[any]bool{"edge/deployer": true}}, []any{len(w.cluster.pruned) > 0, as})
 }
 
-// TestPolicyCostsNothing checks that each fetch reads the policy. A new policy is checked against existing renders, so it causes no new
-// render. An unchanged policy causes no pass.
+// TestPolicyCostsNothing checks that each fetch reads the policy. A new policy is checked against cached renders, so no
+// app is rendered again. An unchanged policy causes no pass.
 func TestPolicyCostsNothing(t *testing.T) {
 	builder := render.New(render.InProcess{})
 	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })
@@ -332,8 +332,8 @@ func TestPolicyCostsNothing(t *testing.T) {
 	compare.CheckNamed(t, "held, and builds", fmt.Sprint(nil, built), fmt.Sprint(w.state().Held, builder.Builds()))
 }
 
-// TestNoPolicyIsInAWayBack changes the policy at random, also to an unreadable one. No pod moves before an abort or a revert. The abort or
-// revert must then roll back all pods.
+// TestNoPolicyIsInAWayBack changes the policy at random, sometimes to an unreadable one. No change of the policy may
+// move a pod. A later abort or revert must roll back all pods.
 func TestNoPolicyIsInAWayBack(t *testing.T) {
 	tighter := []string{
 		"", ", rollouts: {maxFirstWeight: 25}", ", rollouts: {requireAnalysis: true, minDuration: 1h}",

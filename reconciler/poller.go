@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// poller fetches Git and publishes an immutable view. Other goroutines may call only the method current.
+// poller fetches Git and publishes an immutable view. Goroutines except the first pump may call only current.
 type poller struct {
 	*Options
 	preparer
@@ -26,7 +26,7 @@ type poller struct {
 	config      *rollout.Config // the last readable configuration
 	hasRead     bool            // the state branch was read once
 	unreachable bool            // the last fetch failed
-	judged      string          // the refused head (commit and reason) that all apps were last checked against
+	judged      string          // the refused head against which all apps were last checked: its commit and the reason
 }
 
 // gitView is the immutable content of the users' branch after one fetch. It does not contain the states of apps.
@@ -35,7 +35,7 @@ type gitView struct {
 	refused *rollout.Refusal
 	keys    string
 	apps    map[string]*appView
-	behind  error // why this view is outdated; while it is set, nothing advances
+	behind  error // why this view is outdated; while it is set, no app advances
 	failed  bool  // the view is outdated because a commit could not be read
 	// the commits of the users' branch since the last view; nil if unknown
 	line []Snapshot
@@ -54,7 +54,7 @@ func (v *gitView) settings(cluster string) *rollout.Config {
 	}
 }
 
-// promotionOf returns an app's promotion file. The result is empty before the first fetch and for unknown apps.
+// promotionOf returns an app's promotion file, or the zero value before the first fetch and for unknown apps.
 func (v *gitView) promotionOf(app string) source.Promotion {
 	if v == nil || v.apps[app] == nil {
 		return source.Promotion{}
@@ -68,7 +68,7 @@ type appView struct {
 	calendar  rollout.Calendar
 	removed   *rollout.InvalidError // set if Git no longer lists the app
 	removedBy rollout.Commit        // the commit that removed the app; zero if unknown
-	unread    bool                  // the app's folder and permissions are not known yet
+	unread    bool                  // the app's folder and permissions are unknown
 	prunes    bool                  // the app left the configuration, and its objects are to be deleted
 	refused   *rollout.InvalidError // set if the newest commit is refused and would change this app
 	head      *strategies.Head      // if set, replaces the branch's head for this app
@@ -93,7 +93,7 @@ func sameText(a, b *rollout.InvalidError) bool {
 // current returns the latest view, or nil before the first fetch.
 func (l *poller) current() *gitView { return l.seen.Load() }
 
-// look fetches Git once and publishes a view. If a commit is unreadable, the last view stays and nothing advances.
+// look fetches Git once and publishes a view. If a commit is unreadable, the last view stays, and no app advances.
 func (l *poller) look(ctx context.Context) error {
 	_, pushes := l.states.at()
 	heads, err := l.fetch(ctx)
@@ -129,7 +129,7 @@ func (l *poller) fetch(ctx context.Context) (rollout.Heads, error) {
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
 	next := &gitView{refused: heads.Refused, keys: heads.Keys}
-	// The last view read this head only for its configuration, because no commit was trusted. Now apps follow the head.
+	// At the last view, no commit was trusted, so this head was read only for its configuration. Now apps follow the head.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
 	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
@@ -154,7 +154,7 @@ func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) 
 	return next, nil
 }
 
-// readPolicy applies the current policy, and reports whether it changed. If it is unreadable, the last policy stays.
+// readPolicy applies the current policy, and reports a change. If the policy is unreadable, the last one stays.
 func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil
@@ -198,8 +198,8 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 	return touched, err
 }
 
-// verifyState returns an error for all apps if the state branch's head is untrusted. A signed commit of gitrollout on
-// top of that head would make the head look trusted.
+// verifyState returns an error for all apps if the state branch's head is untrusted. Otherwise, a signed commit of
+// gitrollout on top of that head would make the head look trusted.
 func (l *poller) verifyState(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil
@@ -278,20 +278,20 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 			(was.behind == nil) != (next.behind == nil) {
 			touched = append(touched, name)
 		}
-		if a.removed == nil && !a.unread { // an unread app has no namespace yet
+		if a.removed == nil && !a.unread { // an unread app has an unknown namespace
 			listed = append(listed, a.App)
 		}
 	}
 	if moved {
 		l.renders.look(next.branch.Tree, next.line, listed)
-		touched = append(touched, l.states.proposers()...) // their proposals must be compared with the new head
+		touched = append(touched, l.states.proposers()...) // the proposals of these apps must be compared with the new head
 	} else {
 		l.renders.retry(next.branch.Tree, next.line, listed)
 	}
 	if was != nil {
 		for _, name := range sortedKeys(was.apps) {
 			if next.apps[name] == nil {
-				touched = append(touched, name) // the app's pass forgets the app
+				touched = append(touched, name) // the app's pass deletes the cached values
 			}
 		}
 	}
@@ -310,10 +310,10 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 }
 
 // bring fetches all wanted commits in one request, and checks which commits are on the users' branch. It also checks
-// approvals and reads histories for which passes wait. It reports whether there was anything to do.
+// the approvals and reads the histories that passes requested. It reports whether there was anything to do.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
-	if v == nil { // nothing is wanted before the first fetch
+	if v == nil { // no commit is wanted before the first fetch
 		return false, nil
 	}
 	asked := l.approvals.answer(ctx)
@@ -340,7 +340,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	return true, failed
 }
 
-// leaving returns the apps in flight that will probably roll back, because the app's folder has changed or a user has
+// leaving returns the apps in flight that will probably roll back, because their folder has changed or a user has
 // aborted the release. It checks only apps whose recorded commit is in the sorted list of commits.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// preparer collects an app's head and promotion, as far as this process knows them.
+// preparer collects the head and the promotion of an app. Both may be unknown to this process.
 type preparer struct {
 	states    *stateStore
 	renders   *renderCache

@@ -12,11 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals returns the changes of proposal branches after a transition: promotions for shut gates, reverts, removals.
+// proposals returns updates of proposal branches after a transition: promotions for shut gates, reverts, and deletions.
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
-	// Ignore measurements that are not recorded, because a gate shuts only when the verdict is recorded.
+	// Ignore unrecorded measurements, because a gate shuts only when the verdict is recorded.
 	before.Runs, after.Runs = nil, nil
 	if s.app.removed != nil {
 		return r.withdrawn(s.app.Name)
@@ -69,7 +69,7 @@ func (r *committer) reversion(ctx context.Context, v *gitView, s transition) []r
 		if revert != nil && autoRevert == rollout.AutoRevertPush && !doubtful && p.IsNew {
 			return nil // the revert is pushed, not proposed
 		}
-		p.Wanted, p.IsKept = revert, after.Head.Render == nil // an unrendered head may be the rejected release
+		p.Wanted, p.IsKept = revert, after.Head.Render == nil // the head is not rendered, so it may be the rejected release
 	}
 	return r.planned(ctx, v, s.app.Name, rollout.ProposeRevert, p)
 }
@@ -78,7 +78,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update of a proposal's branch, or nil for no update. It checks an unreadable branch again later.
+// planned returns the update of a proposal's branch, or nil for none. If the branch is unreadable, it is checked later.
 func (r *committer) planned(
 	ctx context.Context, v *gitView, app string, kind rollout.ProposalKind, p propose.Plan,
 ) []rollout.Update {
@@ -132,7 +132,7 @@ func (r *committer) renewProposals(ctx context.Context) {
 		s := noted[app]
 		e, _ := r.states.of(app)
 		if !e.state.Equal(&s.after) || s.view.main() != v.main() {
-			continue // the app is reconciled again
+			continue // the app will be reconciled again
 		}
 		on := s.transition
 		on.before, on.decision.State, on.input.State = s.after, s.after, s.after
@@ -161,7 +161,7 @@ func (r *committer) retry(app string) {
 	r.failed = append(r.failed, app)
 }
 
-// pushProposals pushes updates of proposals without a transition, and reports them to the forge.
+// pushProposals pushes updates of proposals outside of a transition, and reports them to the forge.
 func (r *committer) pushProposals(ctx context.Context, s transition, updates []rollout.Update) error {
 	defer r.states.begin()()
 	commits, err := r.send(ctx, updates)

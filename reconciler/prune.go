@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes recorded objects that are no longer desired. For a removed app, it deletes all objects if a glob sets
-// "prune", or else none. The decision's subject lists them. If left is true, the caller removes the record.
+// prune deletes recorded objects that are no longer desired. For a removed app, it deletes all objects if the app's
+// glob sets "prune", or else none. The decision's subject lists them. If left is true, the caller removes the record.
 func (k *applier) prune(ctx context.Context, t transition, m *appCache) (d strategies.Decision, left bool, err error) {
 	d = t.decision
 	next := &d.State
@@ -74,7 +74,7 @@ func (k *applier) leave(t transition, d strategies.Decision) (left strategies.De
 	return d, leaves, nil
 }
 
-// remove deletes objects whose label is the app's present or former name. It returns the objects that no longer exist.
+// remove deletes objects with the app's present or former name as a label. It returns the objects that are gone.
 func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{t.app.Name}, strings.Fields(t.app.Formerly)...) {
@@ -103,8 +103,8 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants returns an app's object at the newest commit, or nil if the app does not have it. If the app cannot be rendered
-// but its record has the object, Wants returns an empty object. After an error, the caller must ask again.
+// Wants returns an app's object at the newest commit, or nil if the commit does not have it. If the app cannot be
+// rendered but its record has the object, Wants returns an empty object. After an error, the caller must ask again.
 func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -139,8 +139,8 @@ func (k *applier) App(name string) rollout.App {
 	return rollout.App{Name: name}
 }
 
-// MayHave returns why an app may not have objects of a cluster-scoped kind, or nil. The app's entry and project must
-// list the kind.
+// MayHave returns an error if an app may not have objects of a cluster-scoped kind, or nil. The app's entry and project
+// must list the kind.
 func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 	if !k.App(app).MayHave(kind) {
 		return &rollout.InvalidError{Reason: rollout.HeldForbidden,
@@ -161,7 +161,7 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 }
 
 // isElsewhere reports whether another app has or may have an object. An app that is not rendered yet may have it. If an
-// app cannot be rendered, but its record or files name the object, the result "why" says how to correct the app.
+// app cannot be rendered, but its record or files name the object, "why" says how to correct the app.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
@@ -195,7 +195,7 @@ func ownFolder(v *gitView, app string) string {
 	return own
 }
 
-// names reports whether a file in or below a folder contains a text. An unreadable file counts as such a file.
+// names reports whether a file in or below a folder contains a text. An unreadable file counts as containing it.
 func names(tree Snapshot, dir, text string) bool {
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {

@@ -35,11 +35,11 @@ type Options struct {
 	Observer   Observer
 	Applier    Applier
 	Jobs       Jobs // if nil, no Job can be created
-	// Annotations removes the annotations of finished requests to break glass. If it is nil, the annotations stay.
+	// Annotations removes the annotations of finished requests to break glass. If Annotations is nil, they stay.
 	Annotations Annotations
 	Believe     func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
 	Approve     Approver             // if nil, every promotion file is approved
-	// Nodes returns the labels of the cluster's nodes by name, for releases that select nodes by label.
+	// Nodes returns the cluster's nodes with their labels, by name. Releases need the labels to select nodes.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know gets kinds of workloads before the Observer observes them, as in source.Gatherer.
 	Know func(kinds []rollout.Partitioned)
@@ -49,17 +49,17 @@ type Options struct {
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
 	Analyzer   Analyzer            // if nil, nothing is measured and analyses stay pending
-	Tell       func(report.Report) // if set, gets each result; several goroutines call it, and it must not block
+	Tell       func(report.Report) // if set, gets each report; several goroutines call it, and it must not block
 	ShowsForge bool                // Tell publishes to the forge in the configuration
 	Trace      report.Tracer       // if set, is called for each part of a pass
 	Ends       bool                // the process ends after RunOnce, so each pass records all its measurements
 	Log        *slog.Logger
 
 	Writer    string // the name of this host or pod, for the writer in cluster.yaml
-	Exclusive bool   // stand down if another writer takes over, as in a leader election
+	Exclusive bool   // stand down when another writer takes over, as in a leader election
 	Workers   int    // maximum number of apps that are reconciled concurrently; default 16
 
-	// Spread lengthens intervals, so that processes do not fetch at the same time after an outage. It may be nil.
+	// Spread lengthens intervals, so that processes do not fetch at the same time after an outage. Spread may be nil.
 	Spread func(time.Duration) time.Duration
 }
 
@@ -73,7 +73,7 @@ type Reconciler struct {
 	queue    *appQueue
 	collects bool          // this is the last pass, so no later pass can record new measurements
 	asked    chan bool     // requests a fetch; if true, an immediate one
-	wanted   chan struct{} // signals that a commit, a history or an approval is missing
+	wanted   chan struct{} // signals that a commit, a history or an approval is requested
 	stats    counters
 	errorLog errorLog
 	watchdog watchdog
@@ -126,11 +126,11 @@ func (r *Reconciler) Stats() report.Stats {
 	}
 }
 
-// ErrDeposed is returned by Run and RunOnce of an exclusive process when another writer has taken the state branch.
+// ErrDeposed is returned by an exclusive process's Run and RunOnce when another writer has taken the state branch.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
 // reconcile runs one pass of an app. It applies the last recorded transition, decides, and queues the next transition.
-// It reports whether it decided, and returns the app's error.
+// It reports whether the pass came to a decision, and returns the app's error.
 func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() time.Time) (decided bool, err error) {
 	if !r.isOurs(app) {
 		return false, nil
@@ -169,7 +169,7 @@ func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
 	return o.As(ctx, app)
 }
 
-// isOurs reports whether this process knows an app. An object in the cluster may name an unknown app.
+// isOurs reports whether an app is in the view or on record. An object in the cluster may name any app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil {
@@ -180,7 +180,7 @@ func (r *Reconciler) isOurs(app string) bool {
 	return v.apps[app] != nil || r.caches[app] != nil
 }
 
-// whileWaiting is the interval between an app's passes while its push is pending. The app may have to roll back then.
+// whileWaiting is the interval between an app's passes during its pending push. A pass may have to roll the app back.
 const whileWaiting = time.Second
 
 // applyRecorded applies a recorded transition, unless a rollback was decided after it.
@@ -189,7 +189,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// Do not apply the recorded advance. The pending rollback is newer and starts from the state after the advance.
+		// Skip the recorded advance. The pending rollback is newer, and was decided from the state after the advance.
 		m.on, m.pending.State.Serial = done.after, done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {
@@ -225,8 +225,8 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try: the time since the first failure, but at least 1 s and at most 1 min.
-// Failures of extra passes, which changes cause, do not lengthen the wait.
+// backoff returns the wait before the next try. It equals the time since the first failure, but is at least 1 s and at
+// most 1 min. Failures of extra passes, which changes cause, do not lengthen the wait.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
@@ -234,7 +234,7 @@ func backoff(failing time.Duration) time.Duration {
 // Unreadable returns the errors of apps whose records are unreadable. The reconciler does not change these apps.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable()...) }
 
-// Touch makes an app due soon, because the app has changed in the cluster. Any goroutine may call it.
+// Touch makes an app due soon, because its objects in the cluster have changed. Any goroutine may call it.
 func (r *Reconciler) Touch(app string) { r.queue.after(app, debounce) }
 
 // touch makes an app due immediately.
@@ -293,7 +293,7 @@ func (o *Options) gatherer(from *renderCache) source.Gatherer {
 	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
-// begin records a heartbeat, and starts the trace of a part of a pass.
+// begin records a heartbeat, and starts the trace of one part of a pass.
 func (o *Options) begin(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	Heartbeat(ctx)
 	if o.Trace == nil {

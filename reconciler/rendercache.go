@@ -14,7 +14,7 @@ import (
 )
 
 // renderCache holds renders of apps at commits. Workers render in the background, so that no pass waits for another
-// app. For a missing render, it returns source.ErrNotReady, and touches the app when the render is done.
+// app. For a missing render, it returns source.ErrNotReady. When the render is done, it makes the app due.
 type renderCache struct {
 	*builder
 	fetcher *fetcher
@@ -28,14 +28,14 @@ type renderCache struct {
 }
 
 type headRender struct {
-	want       string     // the newest commit, which gets rendered
+	want       string     // the newest commit, which is to be rendered
 	line       []Snapshot // the commits from "of" to "want", nil if unknown
 	of         string     // the commit of the field head; "" before the first render
 	app        rollout.App
 	policy     *rollout.Policy // the policy that the render was checked against
 	head       strategies.Head
-	missed     bool // a pass asked for the render and waits
-	looks      int  // fetches since the last try of a failing render; the next try follows after pause fetches
+	missed     bool // a pass asked for the render and must be repeated
+	looks      int  // fetches since the last try of a failed render; it is tried again after pause fetches
 	pause      int
 	isUnblamed bool // older commits were unknown, so the head names the newest commit as its change
 }
@@ -51,17 +51,17 @@ type built struct {
 	err    error
 }
 
-// kept limits each app's renders of older commits. A pass needs at most the stable, present and former releases. Newer
-// heads do not evict the render of a rollback's target, because each pass uses that render.
+// kept limits each app's cached renders of older commits. A pass needs at most the stable, present and former releases.
+// Newer heads do not evict the render of a rollback's target, because each pass uses that render.
 const kept = 4
 
-// head returns an app's render at the head of the users' branch. ready is false while the head is being rendered,
+// head returns an app's render at the head of the users' branch. The result ready is false until the head is rendered,
 // because no app may advance or roll back on an older head.
 func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tree := v.branch.Tree
-	app.Formerly = "" // the head knows the app by its present name
+	app.Formerly = "" // the app has its present name at the head
 	h := c.heads[app.Name]
 	if h.isOf(tree, app, c.reader.Policy.Load()) {
 		return h.head, true
@@ -70,7 +70,7 @@ func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, r
 	return strategies.Head{Commit: tree.Commit()}, false
 }
 
-// look queues renders of apps at a fetched head. Apps whose render changes are touched.
+// look queues renders of apps at a fetched head. It makes apps due whose renders change.
 func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	c.fetcher.follow(append([]Snapshot{tree}, line...))
 	c.mu.Lock()
@@ -105,7 +105,7 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 	}
 	if commit := tree.Commit().ID; h.want != commit {
 		if n := len(h.line); h.want != h.of && n > 0 && len(line) > 0 && line[0].Commit().ID == h.want {
-			line = append(h.line[:n:n], line[1:]...) // keep the earlier commits, which are not rendered yet
+			line = append(h.line[:n:n], line[1:]...) // keep the earlier commits, which are not yet rendered
 		}
 		h.want, h.line = commit, line
 	}
@@ -159,7 +159,7 @@ func (c *renderCache) all() []*rollout.Render {
 const mostLooks = 32
 
 // retry queues heads that could not be decrypted, because their keys may have arrived. If a render failed for a reason
-// outside of the repository, it is retried after 1, 2, 4 … fetches.
+// outside of the repository, retry queues it after 1, 2, 4 … fetches.
 func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +185,7 @@ func (c *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) 
 	}
 }
 
-// work renders until the queue is closed. Several workers may run, but each app has at most one worker at a time.
+// work renders jobs until the queue is closed. It may run in several goroutines, of which at most one renders an app.
 func (c *renderCache) work() { c.queue.run(c.do, true) }
 
 // drain renders all queued jobs in the caller's goroutine. It reports whether there were any jobs.
@@ -227,7 +227,7 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	switch {
 	case same && made.Err != nil && was.Err != nil && was.Err.Error() == made.Err.Error():
 	case same && made.Err == nil && was.Render != nil && was.Render.Digest == made.Render.Digest:
-		again := *made.Render // equal objects, but perhaps from other files
+		again := *made.Render // equal objects, but perhaps rendered from other files
 		again.Commit = was.Render.Commit
 		h.head.Render = &again
 	default:
@@ -246,7 +246,7 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 }
 
 // isBlamed reports whether the commit that last changed an app is known, or cannot be found. A new process does not
-// know older commits. If they are needed, isBlamed requests them and returns false.
+// know older commits. If older commits are needed, isBlamed requests them and returns false.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,7 +257,7 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory uses the commits in "line" to find the last change of an app's head. An empty line is an unknown history.
+// setHistory searches the commits in "line" for the last change of an app's head. If line is empty, it is unknown.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -307,7 +307,7 @@ func (b *builder) build(j job) (made strategies.Head) {
 	return b.blame.head(j, made)
 }
 
-// orSealed renders an app at its current or stable commit. Without the key, Secrets in the cluster stay unchanged.
+// orSealed renders an app at its current or stable commit. Without a key, it renders Secrets that the cluster keeps.
 func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	r, err := b.reader.Render(tree, app)
 	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
@@ -317,7 +317,7 @@ func (b *builder) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// rollbackRender renders a head that equals the stable version without checks, because checks must not stop a rollback.
+// rollbackRender renders a head that equals the stable version. It checks nothing, as no check may stop a rollback.
 func (b *builder) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := b.states.of(app.Name)

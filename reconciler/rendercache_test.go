@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shelf is both a Git mirror and a renderer, which notes its renders. Renders of two commits differ, unless the map "same" equates them.
+// shelf is both a Git mirror and a renderer that lists its renders. Renders of two commits differ unless the map "same" says otherwise.
 type shelf struct {
 	away
 	here     map[string]bool
@@ -52,7 +52,7 @@ func newShelf(here ...string) (*shelf, *Reconciler) {
 	return s, New(Options{Repository: s, Renderer: s, Log: slog.New(slog.DiscardHandler)})
 }
 
-// at returns a view whose head has moved from the first of the commits to the last.
+// at returns a view whose head has moved from the first to the last of the given commits.
 func at(commits ...string) *gitView {
 	v := &gitView{branch: &source.Branch{Tree: readable(commits[len(commits)-1])}}
 	for _, c := range commits {
@@ -61,7 +61,7 @@ func at(commits ...string) *gitView {
 	return v
 }
 
-// ask requests a render at a commit that is not fetched yet.
+// ask requests a render at a commit that is not rendered yet.
 func ask(t *testing.T, r *Reconciler, name, commit string) {
 	t.Helper()
 	if _, err := r.renders.render(t.Context(), app(name), commit); !errors.Is(err, source.ErrNotReady) {
@@ -87,7 +87,7 @@ func wantBuilt(t *testing.T, r *Reconciler, name, commit string) {
 
 func app(name string) rollout.App { return rollout.App{Name: name, Path: "apps/" + name} }
 
-// TestCommitsAreBroughtTogether checks that, after a restart, one fetch requests the thousand commits of a thousand apps, each commit once.
+// TestCommitsAreBroughtTogether checks that, after a restart, one fetch requests the commits of a thousand apps, each commit once.
 func TestCommitsAreBroughtTogether(t *testing.T) {
 	_, r := newShelf()
 	var all []string
@@ -107,8 +107,8 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 	compare.CheckNamed(t, "missing after an error", all[7:8], r.fetcher.missing())
 }
 
-// TestCommitThatIsGone checks that a commit that the server lacks is an error, so that no app waits for the commit. After the next fetch,
-// the commit is requested again.
+// TestCommitThatIsGone checks that a commit that the server does not have is an error, so that no app waits for it.
+// After the next fetch, the commit is requested again.
 func TestCommitThatIsGone(t *testing.T) {
 	s, r := newShelf()
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
@@ -168,8 +168,8 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"app2", "app3", "app2", "app3", "app0", "app1", "app0", "app1"}, apps)
 }
 
-// TestNewerHeadWins checks that a late render of an older head does not replace the render of a newer head. Between the two heads, a
-// release of the app begins, so the newer head is rendered first.
+// TestNewerHeadWins checks that a late render of an older head does not replace the render of a newer head. Between the
+// two heads, the app's release begins, so the newer head is rendered first.
 func TestNewerHeadWins(t *testing.T) {
 	_, r := newShelf("first", "second")
 	shop := app("shop")
@@ -187,8 +187,8 @@ func TestNewerHeadWins(t *testing.T) {
 	wantBuilt(t, r, "shop", "second")
 }
 
-// TestHeadIsTheCommitThatMadeIt checks that an app's head names the commit that changed the app, not a newer commit. This does not depend
-// on the order of requests, or on commits that arrive before the render.
+// TestHeadIsTheCommitThatMadeIt checks that an app's head names the commit that changed the app, not a newer commit.
+// Neither the order of requests nor commits that arrive before the render change this.
 func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	shop := app("shop")
 	for name, look := range map[string]func(r *Reconciler){
@@ -215,8 +215,8 @@ func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	}
 }
 
-// TestWhatIsUsedStays checks that the render of a rollback's target stays cached while many heads are rendered, because each pass uses this
-// render.
+// TestWhatIsUsedStays checks that the render of a rollback's target stays cached while many heads are rendered, because
+// each pass uses it.
 func TestWhatIsUsedStays(t *testing.T) {
 	s, r := newShelf("stable")
 	shop := app("shop")
@@ -271,7 +271,7 @@ func (g *gated) Render(tree rollout.Tree, app rollout.App, c rollout.Commit) (*r
 	return &rollout.Render{App: app, Commit: c, Digest: c.ID}, nil
 }
 
-// TestAnAppThatTakesLongHoldsUpItself checks that an app with three slow renders (a head and two older commits) occupies a single worker.
+// TestAnAppThatTakesLongHoldsUpItself checks that an app with three slow renders (a head and two older commits) occupies only one worker.
 func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	s, _ := newShelf("one", "two")
 	g := &gated{shelf: s, gate: make(chan string), others: make(chan string, 10)}
@@ -302,8 +302,8 @@ func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	ended.Wait()
 }
 
-// TestCommitThatIsForeign checks that a commit outside of the users' branch, such as a proposal's commit, is an error and is not rendered.
-// A former head is rendered.
+// TestCommitThatIsForeign checks that a commit outside of the users' branch, such as a proposal's commit, is an error
+// and is not rendered. A former head of the branch is rendered.
 func TestCommitThatIsForeign(t *testing.T) {
 	_, r := newShelf("head", "foreign")
 	shop := app("shop")
@@ -321,8 +321,8 @@ func TestCommitThatIsForeign(t *testing.T) {
 	wantBuilt(t, r, "shop", "head")
 }
 
-// TestFailedRenderIsTriedAgain checks that a failed render is retried at later fetches, with growing pauses, unless the files in the
-// repository cause the error. Renders of older commits are retried, too. A success ends the retries.
+// TestFailedRenderIsTriedAgain checks that a failed render is tried again at later fetches, with growing pauses, unless
+// files in the repository cause the error. Renders of older commits are also tried again. A success ends the tries.
 func TestFailedRenderIsTriedAgain(t *testing.T) {
 	s, r := newShelf("1", "2")
 	v, apps := at("1", "2"), []rollout.App{app("a")}
@@ -337,7 +337,7 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	}
 	r.renders.look(v.branch.Tree, v.line, apps)
 	r.renders.drain()
-	compare.CheckNamed(t, "tries at 40 looks", 5, looks(40)) // at the fetches 1, 3, 7, 15 and 31
+	compare.CheckNamed(t, "tries at 40 looks", 5, looks(40)) // the render is tried at the fetches 1, 3, 7, 15 and 31
 	_, _ = r.renders.render(t.Context(), app("a"), "1")
 	r.renders.drain()
 	s.fails = nil

@@ -56,7 +56,7 @@ func (q *renderQueue) add(jobs ...job) {
 	}
 }
 
-// run does jobs until close or, if waits is false, until the queue is empty. It reports whether there were any jobs.
+// run does jobs until close or, unless waits is true, until the queue is empty. It reports whether it did any job.
 func (q *renderQueue) run(do func(job), waits bool) (any bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,7 +92,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves the jobs of some apps to the front of the jobs of apps in flight, which may be many after a restart.
+// hasten moves some apps' jobs before the jobs of all other apps in flight, which may be many after a restart.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,7 +106,7 @@ func (q *renderQueue) close() {
 	q.news.Broadcast()
 }
 
-// putFirst moves the matching elements to the front, and otherwise keeps the order.
+// putFirst moves the elements that match to the front. Otherwise it keeps the order.
 func putFirst[T any](all []T, is func(T) bool) (first []T) {
 	var rest []T
 	for _, x := range all {

@@ -11,7 +11,7 @@ import (
 )
 
 // revert returns the change that restores the app's files from the stable commit. It returns nil if the head is not the
-// rejected release, or if the folder has moved. Users must review a doubtful revert, which may undo other changes.
+// rejected release, or if the app's folder has moved. A doubtful revert needs a review, as it may undo other changes.
 func (r *committer) revert(
 	ctx context.Context, v *gitView, s transition,
 ) (c *propose.Change, doubtful bool, err error) {
@@ -131,7 +131,7 @@ func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose
 	}
 }
 
-// undoes reports whether a revert proposal is a user's undo of the current release, which need not be rejected.
+// undoes reports whether a proposed revert is a user's undo of the current release. The release need not be rejected.
 func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.states.isProposed(branch)
 	if commit == "" {

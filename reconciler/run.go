@@ -21,7 +21,7 @@ const debounce = 20 * time.Millisecond
 const pollSpacing = time.Second
 
 // gathering is how long a transition waits for another one, so that one push records both. mostGathering limits the
-// wait. Apps that change together are rendered one after the other. Without the wait, most would need another push.
+// wait. If one commit changes several apps, they are rendered one after the other, and most would need another push.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
@@ -160,7 +160,7 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }
 
-// pumpOut records transitions. They wait for the running push and the push interval. Rollbacks ignore the interval.
+// pumpOut records transitions, which wait for the running push and the push interval. Rollbacks ignore the interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
 	var since, last, pushed time.Time // arrivals of the first and newest waiting transition, and the end of the last push
 	var failing time.Time             // since when pushes fail
@@ -210,8 +210,8 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt returns when to push. "since" and "last" are the arrival times of the first and the last transition.
-// "earliest" is the end of the push interval, which only urgent transitions ignore.
+// pushAt returns when to push. The first and the last transition arrived at since and last. The push interval ends at
+// earliest, and urgent transitions ignore it.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// away is a Git server whose fetches fail with an error of the function err.
+// away is a Git server whose n-th fetch fails with the error err(n).
 type away struct {
 	Repository
 	fetches atomic.Int64
@@ -32,8 +32,8 @@ func (a *away) Fetch(context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, a.err(a.fetches.Add(1))
 }
 
-// TestRunPolls checks the number of fetches in 61 seconds while the Git server is down. The first pause between fetches is the interval,
-// and later pauses are longer. Changes of the cluster cause no fetch. A repeated error is logged once.
+// TestRunPolls checks the number of fetches in 61 seconds while the Git server is down. The first pause between fetches
+// is the interval, and later pauses are longer. Changes in the cluster cause no fetch. A repeated error is logged once.
 func TestRunPolls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flag    time.Duration
@@ -75,7 +75,7 @@ func TestRunPolls(t *testing.T) {
 func TestPoll(t *testing.T) {
 	for name, tt := range map[string]struct {
 		interval time.Duration
-		every    time.Duration // the time between two calls of Poll, in a minute of calls
+		every    time.Duration // the time between two calls of Poll, which the test repeats for a minute
 		fetches  int64
 	}{
 		"one":                      {10 * time.Minute, time.Minute, 2},
@@ -134,7 +134,7 @@ func TestAgenda(t *testing.T) {
 	compare.CheckNamed(t, "due in an hour", []string{"later", "sooner"}, r.queue.due(now.Add(time.Hour)))
 }
 
-// TestEachErrorIsLoggedOnce checks that a repeated error is logged once, and once more if it returns after a success.
+// TestEachErrorIsLoggedOnce checks that a repeated error is logged once. If the error returns after a success, it is logged again.
 func TestEachErrorIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	c := errorLog{log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -160,7 +160,7 @@ func TestBackoff(t *testing.T) {
 	compare.CheckNamed(t, "tries after the first failure", "1s 2s 4s 8s 16s 32s 1m4s 2m4s 3m4s", strings.Join(got, " "))
 }
 
-// TestTouchesDoNotDelayTheNextTry checks that many failed passes at one moment do not lengthen the wait for the app's next try.
+// TestTouchesDoNotDelayTheNextTry checks that an app's next try comes no later after many failed passes at one moment.
 func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
@@ -190,8 +190,8 @@ func TestTriesAreSpread(t *testing.T) {
 	}
 }
 
-// TestTriesAreTimed checks that an app counts as failing while the cluster or Git refuses a change. The waits between its tries then grow.
-// A success ends the series of failures.
+// TestTriesAreTimed checks that an app counts as failing while the cluster or Git refuses a change. The pauses between
+// tries grow until a try succeeds.
 func TestTriesAreTimed(t *testing.T) {
 	w := newWorld(t, nil)
 	isFailing := func() bool { return !w.r.caches["shop"].failing.IsZero() }
@@ -213,8 +213,8 @@ func TestTriesAreTimed(t *testing.T) {
 	compare.CheckNamed(t, "a transition that was recorded in the end is a failure", false, isFailing())
 }
 
-// TestWhatMayNotBeLookedAt checks a new app with an object of a kind that gitrollout may not watch. The app is held (phase Held) with a
-// reason until the kind is permitted. A temporary error only delays the app.
+// TestWhatMayNotBeLookedAt checks a new app with an object of a kind that gitrollout may not read. The app is held
+// (phase Held) with a reason until gitrollout may read the kind. A temporary error only delays the app.
 func TestWhatMayNotBeLookedAt(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.unasked, w.cluster.applied = errors.New("the cluster is away"), nil
@@ -234,8 +234,8 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 	compare.CheckNamed(t, "held, and applied", "<nil> true", fmt.Sprint(w.stateOf("more").Held, isApplied()))
 }
 
-// TestNothingAdvancesUnseen checks that, while watches are broken, no timer advances a release and no rollback ends. A rollback still
-// begins, and ends when the watches work again.
+// TestNothingAdvancesUnseen checks that, while watches are broken, no timer advances a release and no rollback ends. A
+// rollback still begins. It ends when the watches work again.
 func TestNothingAdvancesUnseen(t *testing.T) {
 	steps := strings.NewReplacer("pause: {}", "pause: {duration: 3s}")
 	w := worldOf(t, map[string]string{
@@ -266,8 +266,8 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 	w.want(rollout.Healthy, 0)
 }
 
-// TestEachObjectIsTried checks that objects are applied one by one after an apply of all objects has failed. Each new error is reported
-// once. An object of another app is skipped. Any other error stops the sequence, because later objects may remove pods.
+// TestEachObjectIsTried checks that objects are applied one by one after an apply of all objects together has failed. Each new error is
+// reported once. An object of another app is skipped. Any other error stops the applies, because later objects may remove pods.
 func TestEachObjectIsTried(t *testing.T) {
 	objects := []rollout.Object{object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "b"), object("v1", "ConfigMap", "c")}
 	theirs := &rollout.InvalidError{Msg: "it is another app's"}
@@ -306,7 +306,7 @@ func TestNoTracerCostsNothing(t *testing.T) {
 	}
 }
 
-// meter is an Analyzer whose measurements succeed immediately. The field lost has the results that were not collected yet.
+// meter is an Analyzer whose measurements succeed immediately. The field lost has the results that no pass has collected.
 type meter struct {
 	begun int
 	lost  []strategies.Measured
@@ -327,8 +327,8 @@ func (m *meter) Measured(string) []strategies.Measured {
 	return taken
 }
 
-// TestTheLastPassBeginsNothing runs processes, each of which ends after two passes. The last pass of a process must start no measurement
-// and collect all results, however long it takes. So no requested measurement is lost.
+// TestTheLastPassBeginsNothing runs processes, each of which ends after two passes. The last pass of a process must
+// start no measurement and collect all results, however long they take. So no result is lost.
 func TestTheLastPassBeginsNothing(t *testing.T) {
 	m := &meter{}
 	w := newWorld(t, func(o *Options) { o.Analyzer, o.Ends = m, true })

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stateStore holds the state branch as this process last read or pushed it. Any goroutine may call its methods.
+// stateStore holds the state branch as last read or pushed by this process. Any goroutine may call its methods.
 type stateStore struct {
 	cluster, uid, id string // the cluster of the record, and the writer's id
 	exclusive        bool
@@ -22,7 +22,7 @@ type stateStore struct {
 	isKnown   bool
 	head      string            // the head of the state branch
 	pushes    int               // the number of starts and ends of pushes in this process
-	isPushing bool              // a push is running, so a fetch may be older or newer than the record
+	isPushing bool              // a push is running, so the fetched head may differ from the record
 	proposals map[string]string // the commits of proposals, by branch
 	apps      map[string]appState
 	isClaimed bool           // cluster.yaml exists
@@ -33,7 +33,7 @@ type stateStore struct {
 type appState struct {
 	state rollout.State
 	id    string // the blob id of the state file at the last read
-	err   error  // if set, the state is unreadable, and the app is not changed
+	err   error  // if set, the state file is unreadable, and the app is not changed
 }
 
 func newStateStore(o *Options) *stateStore {
@@ -88,7 +88,7 @@ func (r *stateStore) proposed() map[string]string {
 // isProposed returns the commit of a proposal's branch, or "" if there is none.
 func (r *stateStore) isProposed(branch string) string { return r.proposed()[branch] }
 
-// setProposals stores the new commits of proposal branches after a push. A branch without a new commit was deleted.
+// setProposals stores the new commits of proposal branches after a push. It drops a branch without a new commit.
 func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]s
 }
 
 // read stores the proposals and the changed state files of a fetch, and returns the changed apps. "pushes" is the count
-// before the fetch. If the count has changed or a push is running, the fetch is outdated, and read ignores it.
+// before the fetch. If the count has changed or a push is running, the fetch is outdated, and read does nothing.
 func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +171,7 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 	return was.err != nil || !s.Equal(&was.state) // false if this process wrote the same state
 }
 
-// check refuses the state branch of another cluster, because its states do not fit this cluster.
+// check returns an error for the state branch of another cluster, because its states do not describe this cluster.
 func (r *stateStore) check(c *rollout.Cluster) error {
 	r.isClaimed = c != nil
 	if c == nil {
@@ -188,7 +188,7 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 }
 
 // noteWriter compares the writer in Git with this process. Two alternating writers are safe, because each push names
-// the expected head. But an exclusive process stands down, and any other process logs a warning.
+// the expected head. An exclusive process stands down, and any other process logs a warning.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
 	r.writer = w
@@ -201,12 +201,12 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	default:
 		r.log.Warn("another gitrollout process also writes to the state branch: run one process, "+
 			"or several with --leader-elect", "writer", w.ID, "epoch", w.Epoch, "this", r.id)
-		r.epoch = 0 // the next commit claims the branch again
+		r.epoch = 0 // the next commit records this process as the writer again
 		return nil
 	}
 }
 
-// nextWriter returns this process as the writer of the next commit. If another writer was last, it begins a new epoch.
+// nextWriter returns this process as the writer of the next commit. If the last writer was another, the epoch is new.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:

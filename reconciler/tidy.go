@@ -14,12 +14,12 @@ import (
 )
 
 // tidyAfter is how long the branch of a merged proposal stays. Forges move the users' branch first and record the merge
-// later. If the proposal's branch is gone by then, the pull request ends as closed instead of merged.
+// later. If the proposal's branch is deleted in between, the pull request is closed, not merged.
 const tidyAfter = 10 * time.Second
 
 type stale struct {
 	due     time.Time // when to remove the branch
-	failing time.Time // the first refused removal; zero without refusals
+	failing time.Time // the time of the first refused removal; zero without refusals
 	why     string
 }
 
@@ -33,7 +33,7 @@ func (r *committer) hasForge(v *gitView) bool {
 }
 
 // keepsFor reports whether the branch of an unwanted proposal stays for a while, because a forge may still be merging
-// it. Any other branch is deleted at once, so that its approvals do not apply to the next proposal.
+// it. Any other branch is deleted at once, so that its approvals do not count for the next proposal.
 func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Rollback != nil {
 		return false
@@ -51,7 +51,7 @@ func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, afte
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// markStale marks the branches of unwanted proposals, also branches from before a restart, so that tidy removes them.
+// markStale marks branches of unwanted proposals, even branches from before a restart. Later, tidy removes them.
 func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	w := propose.WantedBy(in)
 	for kind, isWanted := range map[rollout.ProposalKind]bool{
@@ -68,7 +68,7 @@ func (r *committer) markStale(ctx context.Context, in strategies.Input, since ti
 	}
 }
 
-// tidy removes the marked branches that are due, and reports them to the forge. After a conflict, it tries again later.
+// tidy removes the marked branches that are due, and reports this to the forge. After a conflict, it tries again later.
 func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {

@@ -5,7 +5,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// transition is the decision of one pass. If the decision changes the state, Git records the transition.
+// transition is the decision of one pass. If the decision changes the state, the state is recorded in Git.
 type transition struct {
 	app         *appView
 	view        *gitView
@@ -16,7 +16,7 @@ type transition struct {
 	changed     bool                 // the state must be recorded
 	leaves      bool                 // the record must be removed, because no object is left
 	renamedFrom *rename              // the record of the app's former name, which the app continues; or nil
-	refused     bool                 // the cluster refuses objects, so they are checked again later
+	refused     bool                 // the cluster refuses objects, so they must be checked again later
 	err         error                // the app's error
 }
 
@@ -28,7 +28,7 @@ type recorded struct {
 }
 
 // numbered returns the decided state with a serial above the serials in the record and in the cluster. A rollback is
-// applied before it is recorded. The serial keeps a process with an older record from undoing the rollback.
+// applied before it is recorded. Its serial prevents a process with an older record from undoing the rollback.
 func (t *transition) numbered() rollout.State {
 	state := t.decision.State
 	if t.before.IsTransition(&state) {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// holdUnverified holds the apps (phase Held) that a refused head of the users' branch would change.
+// holdUnverified holds the apps (phase Held) that would change if they followed a refused head of the users' branch.
 func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused *rollout.Refusal) error {
 	if refused == nil {
 		l.judged = ""
@@ -46,8 +46,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns the recorded commits that are not ancestors of the view's commit. If a trusted head is known, the
-// result is empty. After an error, the result has all recorded commits.
+// foreign returns the recorded commits that are not ancestors of the view's commit. It returns none if a trusted head
+// is known, and all recorded commits after an error.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -64,7 +64,7 @@ func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err
 	return outside, nil
 }
 
-// judge decides whether an app continues while the head is refused. tree is the refused head, or nil if unreadable.
+// judge decides whether an app continues while the head is refused. tree is the head, or nil if the head is unreadable.
 func (l *poller) judge(
 	ctx context.Context, v *gitView, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {
@@ -87,7 +87,7 @@ func (l *poller) judge(
 	}
 }
 
-// recorded returns an app's render at its recorded commit. It fails if the list foreign contains that commit.
+// recorded returns an app's render at its recorded commit. It fails if that commit is in the list foreign.
 func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
 	e, _ := l.states.of(a.Name)
 	if slices.Contains(foreign, e.state.Source) {

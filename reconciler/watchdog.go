@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// watchdog holds the time of the last heartbeat of each piece of work.
+// watchdog holds the time of the last heartbeat of each running task.
 type watchdog struct {
 	mu    sync.Mutex
 	signs map[string]time.Time
@@ -17,7 +17,7 @@ type watchdog struct {
 // inWatchdog is the context key of the function that records a heartbeat.
 type inWatchdog struct{}
 
-// during runs work under a name. It turns a panic into an error, so that one app cannot end the process.
+// during runs a task under a name. It turns a panic into an error, so that one app cannot end the process.
 func (p *watchdog) during(ctx context.Context, what string, do func(context.Context) error) (err error) {
 	sign := func() {
 		p.mu.Lock()
@@ -39,17 +39,17 @@ func (p *watchdog) during(ctx context.Context, what string, do func(context.Cont
 	return do(context.WithValue(ctx, inWatchdog{}, sign))
 }
 
-// Heartbeat records that a context's work makes progress, because a request was sent or answered.
+// Heartbeat records that a context's task makes progress, because a request was sent or answered.
 func Heartbeat(ctx context.Context) {
 	if sign, is := ctx.Value(inWatchdog{}).(func()); is {
 		sign()
 	}
 }
 
-// leastTimeout is the minimum time without a heartbeat before work counts as stuck. Requests end within 2 minutes.
+// leastTimeout is the minimum time without a heartbeat before a task counts as stuck. Requests end within 2 minutes.
 const leastTimeout = 5 * time.Minute
 
-// Stuck returns the names of work in Run without a heartbeat for ten intervals and at least 5 minutes, or "".
+// Stuck returns the names of Run's tasks without a heartbeat for ten intervals and at least 5 minutes, or "".
 func (r *Reconciler) Stuck(interval time.Duration) string {
 	timeout := max(leastTimeout, 10*r.in.interval(interval))
 	r.watchdog.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stuck is a Repository and an Observer. Its Fetch calls the function fetch and then fails.
+// stuck is a Repository and an Observer, whose Fetch calls the function fetch and then fails.
 type stuck struct {
 	Repository
 	Observer
@@ -27,8 +27,8 @@ func (s stuck) Fetch(ctx context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, errors.New("no route")
 }
 
-// TestWorkThatHangsIsNamed checks when a fetch counts as stuck: after ten intervals without a heartbeat, but not before 5 minutes. A fetch
-// with heartbeats is not stuck, nor is a loop that waits for its next fetch.
+// TestWorkThatHangsIsNamed checks when a fetch counts as stuck: after ten intervals without a heartbeat, but not before
+// 5 minutes. A fetch with heartbeats is not stuck. A loop that waits for its next fetch is not stuck either.
 func TestWorkThatHangsIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		interval time.Duration

@@ -85,8 +85,8 @@ func (t tree) ReadBlob(id string) ([]byte, error) {
 	return nil, fmt.Errorf("no blob %s", id)
 }
 
-// origin is an in-memory Git server together with its mirror. If fails is set, each push returns this error. If refuse is set, it is called
-// with each update of a push, and its error fails the push.
+// origin is an in-memory Git server together with its mirror. If fails is set, each push returns it. If refuse is set,
+// it is called with each update of a push, and its error fails the push.
 type origin struct {
 	refuse    func(rollout.Update) error
 	commits   map[string]tree
@@ -189,7 +189,7 @@ func (o *origin) Outside(_ context.Context, commit string, of []string) ([]strin
 // server is an in-memory cluster. It models the controllers of Kubernetes, and notes applied and pruned objects.
 type server struct {
 	*kube.Cluster
-	refuses func(o rollout.Object) error // returns the error of an object's apply; nil accepts all objects
+	refuses func(o rollout.Object) error // returns the error of an object's apply; if nil, all objects are accepted
 	fights  error                        // returned by Apply after all objects were written
 	check   error                        // the result of a dry run
 	unseen  string                       // why watches are broken; "" while they work
@@ -349,7 +349,7 @@ func (w *world) clock() time.Time { return w.now }
 func (w *world) once() error {
 	w.now = w.now.Add(time.Second)
 	w.cluster.Now = w.now
-	for _, app := range append(w.r.states.names(), "shop") { // as watches touch apps
+	for _, app := range append(w.r.states.names(), "shop") { // as the cluster's watches do
 		w.r.Touch(app)
 	}
 	err := w.r.RunOnce(w.Context(), w.clock, true)
@@ -361,7 +361,7 @@ func (w *world) once() error {
 	return err
 }
 
-// pass runs a pass that must succeed.
+// pass runs one pass, which must succeed.
 func (w *world) pass() {
 	w.Helper()
 	if err := w.once(); err != nil {
@@ -369,14 +369,14 @@ func (w *world) pass() {
 	}
 }
 
-// passes runs passes that may fail.
+// passes runs n passes, which may fail.
 func (w *world) passes(n int) {
 	for range n {
 		_ = w.once()
 	}
 }
 
-// settle runs 20 passes, which are enough for most changes to end. Each pass must succeed.
+// settle runs 20 passes, which suffice for most changes. Each pass must succeed.
 func (w *world) settle() {
 	w.Helper()
 	for range 20 {
@@ -391,8 +391,8 @@ func (w *world) follow(what string, files map[string]string) {
 	w.settle()
 }
 
-// restart replaces the reconciler by a new one, as a restart of the process does. The new reconciler reads the history of commits from
-// past.
+// restart replaces the reconciler by a new one, as a restart of the process does. The new reconciler reads the history
+// of commits from the parameter past.
 func (w *world) restart(past *pastOf) {
 	o := w.r.Options
 	o.Past = past
@@ -407,7 +407,7 @@ func (w *world) stateOf(app string) rollout.State {
 	return e.state
 }
 
-// recordsNothing fails the test if run records anything in Git.
+// recordsNothing fails the test if the function run makes a commit on the state branch.
 func (w *world) recordsNothing(run func()) {
 	w.Helper()
 	before := len(w.git.messages)
@@ -416,7 +416,7 @@ func (w *world) recordsNothing(run func()) {
 	}
 }
 
-// want fails the test unless the app shop has the given phase and the given number of pods of v2.
+// want fails the test unless the app shop has the given phase and the given number of pods with version v2.
 func (w *world) want(phase rollout.Phase, pods int) {
 	w.Helper()
 	if s := w.state(); s.Phase != phase || w.pods("v2") != pods {
@@ -424,7 +424,7 @@ func (w *world) want(phase rollout.Phase, pods int) {
 	}
 }
 
-// wantBack fails the test unless all pods are of v1 and no release is on record.
+// wantBack fails the test unless all pods have version v1 and no release is on record.
 func (w *world) wantBack() {
 	w.Helper()
 	if w.wantBackPods(); w.state().Release != nil {
@@ -432,7 +432,7 @@ func (w *world) wantBack() {
 	}
 }
 
-// wantBackPods fails the test unless all pods are of v1.
+// wantBackPods fails the test unless all pods have version v1.
 func (w *world) wantBackPods() {
 	w.Helper()
 	if w.pods("v1") != 4 || w.pods("v2") > 0 {
@@ -440,7 +440,7 @@ func (w *world) wantBackPods() {
 	}
 }
 
-// wantBegun fails the test unless a release of the app shop has pods of v2 and the app is not held.
+// wantBegun fails the test unless a release of the app shop has pods with version v2 and the app is not held.
 func (w *world) wantBegun() {
 	w.Helper()
 	if s := w.state(); s.Held != nil || s.Release == nil || w.pods("v2") == 0 {

@@ -1,6 +1,6 @@
-// Package adapters implements the interfaces of package reconciler with packages git and cluster. It also connects the
-// consumers of reports. A write that has begun may continue for the time Grace after the process is told to stop. A
-// permanent error of the API server becomes an InvalidError.
+// Package adapters implements the interfaces of package reconciler with packages git and cluster. It also passes
+// reports to their consumers. A write that has begun may continue for the time Grace after the process is told to stop.
+// A permanent error of the API server becomes an InvalidError.
 package adapters
 
 import (
@@ -149,7 +149,7 @@ func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 // Grace is how long a pass may continue after the process is told to stop. Kubernetes kills a pod only after 30 s.
 const Grace = 20 * time.Second
 
-// Outlive returns a context that is cancelled when the time Grace has passed after its parent ended.
+// Outlive returns a context that is cancelled when the time Grace has passed since the end of its parent.
 func Outlive(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {

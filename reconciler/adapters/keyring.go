@@ -33,7 +33,7 @@ type heldKeys struct {
 // keysFor is how long keys are cached, because a render needs the keys for each of its files.
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. Its errors are recorded in Git, so equal problems must have equal texts.
+// Unlock is the callback of render.InProcess. Its errors are recorded in Git, so equal failures must have equal texts.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {
@@ -43,7 +43,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // the parameter lacks the account, and its namespace may be from an older commit
+	now := k.App(app.Name) // the parameter app lacks the service account, and its namespace may be from an older commit
 	k.mu.Lock()
 	held, known := k.known[app.Name]
 	k.mu.Unlock()

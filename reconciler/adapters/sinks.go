@@ -20,11 +20,11 @@ type Sinks struct {
 	Tracers  []report.Tracer
 
 	mu     sync.Mutex
-	head   string // the head of the state branch in the last call of Notify
+	head   string // the head of the state branch at the last call of Notify
 	config *rollout.Config
 }
 
-// ForgeReader publishes recorded transitions on a forge. Its methods do not block.
+// ForgeReader publishes recorded transitions on a forge. Its methods do not block their caller.
 type ForgeReader interface {
 	Show(forge rollout.Forge, transitions []rollout.ForgeUpdate)
 	Resume(forge rollout.Forge, transitions []rollout.ForgeUpdate, branches []string)
@@ -69,7 +69,7 @@ func (o *Sinks) notify(r report.Report) {
 	}
 }
 
-// eventPatience is how long a pass waits at most for the creation of its Events.
+// eventPatience limits the time for which a pass waits for the creation of its Events.
 const eventPatience = 5 * time.Second
 
 // record writes an Event for each workload of a transition. "kubectl describe" shows these Events.

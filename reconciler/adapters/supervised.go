@@ -7,7 +7,7 @@ import (
 )
 
 // Supervised returns a function that calls work. This function returns early if hung() reports a problem, or if work
-// goes on too long after its context ended. The process may then end, because decisions are in Git or are made again.
+// continues too long after the end of its context. The process may then end: a new process repeats lost decisions.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {
@@ -36,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is the time for work to end after Grace, when the last write of the work is cancelled.
+// graceToEnd is the time that work has to return after Grace, at whose end the last write is cancelled.
 const graceToEnd = 5 * time.Second

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestWorkThatHangsIsGivenUp checks when Supervised returns although work goes on: when hung() reports a problem, or some time after the
-// end of the context.
+// TestWorkThatHangsIsGivenUp checks when Supervised returns while work still runs: when hung() reports a problem, or
+// some time after the end of the context.
 func TestWorkThatHangsIsGivenUp(t *testing.T) {
 	forEver := func(context.Context) error { select {} }
 	late := func(ctx context.Context) error {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// lastWork is how long a Worker may publish after the process is told to stop. The next process publishes the rest.
+// lastWork limits how long a Worker may publish after the process is told to stop. The next process publishes the rest.
 const lastWork = 5 * time.Second
 
 // Worker publishes in the background after a pass. Flush returns when the pending work is done or its context ends.

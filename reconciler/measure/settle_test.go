@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestDefaults checks the documented defaults of Options, and that explicit values stay.
+// TestDefaults checks the documented defaults of Options, and that New keeps explicit values.
 func TestDefaults(t *testing.T) {
 	type known struct{}
 	o := New(t.Context(), Options{}).Options
@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestSettle checks that Settle waits for requests but not for running Jobs, and reports whether there is a result to collect.
+// TestSettle checks that Settle waits for requests, but not for running Jobs. It must report whether there is a result to collect.
 func TestSettle(t *testing.T) {
 	answer := make(chan struct{})
 	url, _ := serve(t, func(*http.Request) { <-answer })
@@ -53,8 +53,8 @@ func TestSettle(t *testing.T) {
 	settled("a collected measurement", 10*time.Second, false, true)
 }
 
-// TestNothingIsRemembered checks that a Worker keeps no state of an app without measurements: before the first measurement, after a
-// cancelled one, and after a result that was never collected.
+// TestNothingIsRemembered checks that a Worker keeps no state of an app without measurements. The cases are no
+// measurement, a cancelled one, and a result that was never collected.
 func TestNothingIsRemembered(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
@@ -76,8 +76,8 @@ func TestNothingIsRemembered(t *testing.T) {
 	compare.CheckNamed(t, "of an ended analysis: measurements, and forgotten", []any{0, true}, []any{len(b.Measured("shop")), forgotten()})
 }
 
-// TestJobsAreRemovedOnce checks that the Job of a failed request is not deleted while its analysis continues. A Job that has ended is
-// deleted once. A Job that was never requested is not deleted.
+// TestJobsAreRemovedOnce checks that the Job of a failed request is not deleted while its analysis continues. A Job
+// that has ended is deleted once. If no Job was requested, none is deleted.
 func TestJobsAreRemovedOnce(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	begun := make(chan struct{})
@@ -109,8 +109,8 @@ func TestJobsAreRemovedOnce(t *testing.T) {
 	removed(1, "when one was never begun")
 }
 
-// TestWhatIsMissingIsSaid checks that a measurement's error names a Secret that cannot be read. It also checks that the error has the HTTP
-// status of a failed query for the stable version.
+// TestWhatIsMissingIsSaid checks that a measurement's error names a Secret that cannot be read. If a query for the
+// stable version fails, the error must have the HTTP status.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("hash") == "old" {

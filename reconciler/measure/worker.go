@@ -74,8 +74,8 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts the due measurements that are not running and have no uncollected result. The parameter "going" has
-// the unfinished runs. Measure cancels measurements of other runs and of removed metrics, and deletes their objects.
+// Measure starts each due measurement, unless it is running or its result was not collected yet. "going" has the
+// unfinished runs. Measure cancels measurements of other runs and of removed metrics, and deletes their objects.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -216,7 +216,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 }
 
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
-	// The call of do() may be slow, because it handles texts of third parties. A late result is dropped.
+	// The call of do() may be slow, because third parties choose the texts that it handles. A late result is dropped.
 	type outcome struct {
 		got      T
 		err      error
@@ -294,7 +294,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		case <-ctx.Done():
 			return result, ctx.Err()
 		}
-		asked = asked || ctx.Err() == nil // a slot may become free just as the analysis ends
+		asked = asked || ctx.Err() == nil // a slot may become free at the moment when the analysis ends
 		result, err = within(provider.Timeout(request)+grace, func() (provider.Result, error) {
 			defer func() { <-t.slots }()
 			return provider.Measure(ctx, w.Deps, request)
@@ -304,7 +304,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		}
 		request.Metadata = result.Metadata
 		w.mu.Lock()
-		t.waits = true // waiting takes no slot, because a gate may stay shut for hours
+		t.waits = true // a waiting measurement takes no slot, because a gate may stay shut for hours
 		w.mu.Unlock()
 		select {
 		case <-time.After(w.Again):
@@ -317,8 +317,8 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 // grace is how long a provider may evaluate responses after its timeout, because the timeout covers only requests.
 const grace = 5 * time.Second
 
-// leave deletes the objects of a request, such as a Job, if the request succeeded or the analysis ended. The objects of
-// a failed request stay until the analysis ends, because the next try has the same ID and uses these objects.
+// leave deletes the objects of a request, such as a Job, if the request succeeded or the analysis ended. Otherwise the
+// objects stay until the analysis ends, because the next try uses the same ID and the same objects.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()
@@ -343,7 +343,7 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 	}
 }
 
-// id returns the ID of a measurement. It is the same after a restart, so that the objects of an earlier try are found.
+// id returns the ID of a measurement. A restart does not change it, so that a later try finds an earlier try's objects.
 func (t *task) id() string {
 	return rollout.Digest(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
 		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number), 5)

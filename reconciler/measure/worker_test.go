@@ -94,7 +94,7 @@ func (b *bench) measure(t *testing.T, m rollout.Metric) strategies.Measured {
 	return b.one(t)
 }
 
-// wantError fails the test unless a measurement has an error with the given text, and does not show the Secret.
+// wantError fails the test unless a measurement has an error that contains the text and does not contain the Secret.
 func wantError(t *testing.T, got strategies.Measured, text string) {
 	t.Helper()
 	if got.Phase != analysis.Errored || !strings.Contains(got.Message, text) || strings.Contains(got.Message, "s3cr3t") {
@@ -102,7 +102,7 @@ func wantError(t *testing.T, got strategies.Measured, text string) {
 	}
 }
 
-// wantTrouble fails the test unless the function Trouble got exactly one error, with this text. Text "" wants no error.
+// wantTrouble fails the test unless Options.Trouble was called once, with this text. If text is "", it must not have been called.
 func (b *bench) wantTrouble(t *testing.T, text string) {
 	t.Helper()
 	b.mu.Lock()
@@ -161,7 +161,7 @@ func hang(begun chan<- struct{}) func(*http.Request) {
 	}
 }
 
-// serve starts a server that answers request n with the number n. If the function before is set, the server calls it before each answer.
+// serve starts a server that answers its n-th request with the number n. If before is set, the server calls it before each answer.
 func serve(t *testing.T, before func(*http.Request)) (url string, asked *atomic.Int64) {
 	asked = &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -201,7 +201,7 @@ func TestNotTwice(t *testing.T) {
 	}
 }
 
-// TestOneAppKeepsNoOtherWaiting checks that other apps are measured while one app has more hanging measurements than slots.
+// TestOneAppKeepsNoOtherWaiting checks that other apps are measured while one app's hanging measurements occupy all slots of this app.
 func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
 	hanging, _ := serve(t, hang(nil))
 	url, _ := serve(t, nil)
@@ -256,7 +256,7 @@ func (g *gates) locked(run func()) {
 	run()
 }
 
-// await waits until gates has had at least these numbers of requests for Jobs and of deletions.
+// await waits until the cluster got at least the given numbers of requests for Jobs and of deletions.
 func (g *gates) await(t *testing.T, asked, deleted int) {
 	t.Helper()
 	waitFor(t, fmt.Sprintf("%d requests for a Job and %d removals", asked, deleted), func() bool {
@@ -295,7 +295,7 @@ var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{
 	}},
 }}
 
-// TestRunningHoldsNoSlot checks that a running Job occupies no slot, and is read again by the same name. A failed deletion is reported.
+// TestRunningHoldsNoSlot checks that a running Job occupies no slot, and is read by the same name. A failed deletion is reported.
 func TestRunningHoldsNoSlot(t *testing.T) {
 	g := &gates{refuses: errors.New("not allowed")}
 	url, _ := serve(t, nil)
@@ -325,7 +325,7 @@ func TestPanic(t *testing.T) {
 	b.measure(t, web("http://127.0.0.1:1")) // the metric is measured again
 }
 
-// TestJudgingEnds checks that a condition whose evaluation takes too long is an error. The next measurement still runs.
+// TestJudgingEnds checks that a measurement fails if its condition takes too long to evaluate. The next measurement must still run.
 func TestJudgingEnds(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, func(o *Options) { o.Judging = time.Nanosecond })
@@ -423,7 +423,7 @@ func TestOverIsOver(t *testing.T) {
 	b.wantTrouble(t, "")
 }
 
-// TestFailedRequestsAreTidiedUp checks a failed request that may have created its Job. The Job is deleted only when the analysis ends.
+// TestFailedRequestsAreTidiedUp checks that the Job of a failed request, which may have been created, stays until the analysis ends.
 func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
@@ -436,7 +436,7 @@ func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	compare.CheckNamed(t, "measurements under way, and remembered apps", [2]int{0, 0}, [2]int{len(b.under()), len(b.stations)})
 }
 
-// TestDeletedJobIsNotMadeAgain checks that, if a user deletes a running Job, its measurement is inconclusive, and no new Job is created.
+// TestDeletedJobIsNotMadeAgain deletes a running Job, as a user may. The measurement must be inconclusive, and no new Job may be created.
 func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	g := &gates{}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
@@ -467,8 +467,8 @@ func waitFor(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestOnlyInNamespacesOfTheApp checks that, in a namespace that the app may not use, no Secret is read and no Job is created. A metric that
-// needs neither is measured.
+// TestOnlyInNamespacesOfTheApp checks that, in a namespace that the app may not use, no Secret is read and no Job is
+// created. A metric without Secret and Job is measured.
 func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `[1, 100]`) }))
 	t.Cleanup(s.Close)

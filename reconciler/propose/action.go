@@ -26,12 +26,12 @@ type Action struct {
 	Reason  string       `json:"reason,omitempty"`  // for the verbs "hold", "abort" and "undo"
 	Full    bool         `json:"full,omitempty"`    // for "promote": open all gates and skip the remaining weights
 	Through string       `json:"through,omitempty"` // for "promote": the last step to pass, by name or by number from 1
-	// AdoptAnyway is for "promote": adopt the app although another controller owns its objects.
+	// AdoptAnyway is for "promote". It adopts the app although another controller owns its objects.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
-	Off         bool `json:"off,omitempty"` // for "hold": end the hold
+	Off         bool `json:"off,omitempty"` // for "hold": whether to end the hold
 }
 
-// StillAbout returns an error if the user saw another release than the current one.
+// StillAbout returns an error if a.Release, which the user saw, is no longer the current release.
 func (a Action) StillAbout(in strategies.Input) error {
 	if now := about(in, a.Verb); a.Release != now {
 		return fmt.Errorf("the page shows release %q, but the current release is %q; reload the page", a.Release, now)
@@ -54,7 +54,7 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	return ""
 }
 
-// Possible returns the actions that the app's state allows for the current release. Reason and Through are empty.
+// Possible returns the actions on the current release that the app's state allows. Reason and Through are empty.
 func Possible(in strategies.Input) (out []Action) {
 	for _, a := range []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
@@ -95,7 +95,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.Decision != rollout.Restart && p.At == "" &&
 		in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // a file equal to the earlier, spent file would have no effect
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // an unchanged file would have no effect
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -166,7 +166,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway adopts another controller's objects. If full, the head replaces a running version that is not in Git.
+// adoptAnyway adopts another controller's objects. If full, the head replaces a running version that Git does not have.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held for objects that another controller owns")
@@ -195,7 +195,7 @@ func promoteGate(in strategies.Input) (decision, error) {
 	case key != nil:
 		return promoted(in, key), nil
 	case strategies.IsOpen(in):
-		return promoted(in, in.Promotion), nil // the file in Git already opens the gates, so the push changes nothing
+		return promoted(in, in.Promotion), nil // the file in Git already opens the gates, so no push is needed
 	case early != nil:
 		return promoted(in, early), nil
 	default:
@@ -255,7 +255,7 @@ func notAtGate(in strategies.Input) error {
 	return fmt.Errorf("%s; to open gates ahead of time: --through STEP or --full", text)
 }
 
-// promoteThrough opens all gates up to and including a step. It changes nothing for workloads that are past the step.
+// promoteThrough opens all gates up to and including a step. Workloads that are past the step stay unchanged.
 func promoteThrough(in strategies.Input, through string) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -308,7 +308,7 @@ func hold(in strategies.Input, reason string) (decision, error) {
 	}, nil
 }
 
-// endHold removes a promotion file with the decision hold. Passed steps stay passed, because the record has them.
+// endHold removes a promotion file with the decision hold. Steps that were passed stay passed, as the record has them.
 func endHold(in strategies.Input) (decision, error) {
 	if in.Promotion == nil || in.Promotion.Decision != rollout.Hold {
 		return decision{}, errors.New("there is no hold to end")
@@ -358,7 +358,7 @@ func retry(in strategies.Input) (decision, error) {
 		return decision{}, errors.New("nothing to try again: the version in Git was not rejected")
 	}
 	return decision{
-		// The time makes the file of a second retry different from the first file.
+		// The time makes the file of a second retry differ from the file of the first.
 		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry,
 			At: rollout.Second(in.Now).Format(time.RFC3339)},
 		subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),
@@ -366,7 +366,7 @@ func retry(in strategies.Input) (decision, error) {
 	}, nil
 }
 
-// inFlight returns the release in flight, or an error that says why there is none.
+// inFlight returns the release in flight, or else an error that says why no release is in flight.
 func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {

@@ -42,21 +42,21 @@ func TestActionsAreAboutWhatIsShown(t *testing.T) {
 	}
 }
 
-// hour returns the n-th hour of the test's day.
+// hour returns the given hour of the day 2026-11-22.
 func hour(n int) time.Time { return time.Date(2026, 11, 22, n, 0, 0, 0, time.UTC) }
 
 const promotionFile = ".gitrollout/prod/promote/shop.yaml"
 
 var to = Target{Cluster: "prod", Branch: "main"}
 
-// refused fails the test unless an action is refused with the given text.
+// refused fails the test unless the action is refused with an error that contains the text.
 func refused(t *testing.T, in strategies.Input, a Action, text string) {
 	t.Helper()
 	_, err := to.Decide(in, a)
 	compare.Contains(t, fmt.Sprint(err), text)
 }
 
-// decided returns the promotion file and the Change of an action that must not be refused.
+// decided returns the Change of an action, and the Change's promotion file. It fails the test if the action is refused.
 func decided(t *testing.T, in strategies.Input, a Action) (file string, o Change) {
 	t.Helper()
 	o, err := to.Decide(in, a)
@@ -66,7 +66,7 @@ func decided(t *testing.T, in strategies.Input, a Action) (file string, o Change
 	return string(o.Edits[promotionFile]), o
 }
 
-// shop returns the input of the app shop, which waits at a gate: step 2 of 3.
+// shop returns the input of the app shop, whose release waits at the gate of step 2 of 3.
 func shop() strategies.Input {
 	w := rollout.Workload{Namespace: "shop", Name: "shop"}
 	stable := &rollout.Render{Templates: map[rollout.Workload]rollout.Hash{w: "h1-1"}}
@@ -82,8 +82,8 @@ func shop() strategies.Input {
 	}
 }
 
-// TestPromoteOverAWayBack checks a full promotion of the head during a rollback. The promotion is accepted, because the rollback may never
-// end. If the head's version was rejected, its promotion is refused.
+// TestPromoteOverAWayBack checks a full promotion of the head during a rollback. The promotion is accepted, because the
+// rollback may never end. If the head's version was rejected, the promotion is refused.
 func TestPromoteOverAWayBack(t *testing.T) {
 	in := shop()
 	w := in.State.Progress[0].Workload
@@ -353,7 +353,7 @@ func rejected() strategies.Input {
 	return in
 }
 
-// TestRetryWithoutDocument checks that a release without its Rollout document cannot be retried, and that no message advises a retry.
+// TestRetryWithoutDocument checks that a release whose Rollout document was removed cannot be retried, and that no message advises a retry.
 func TestRetryWithoutDocument(t *testing.T) {
 	in := rejected()
 	in.Head.Render.Specs = nil
@@ -373,8 +373,8 @@ func TestRetry(t *testing.T) {
 	compare.CheckNamed(t, "a second retry is the file of the first one: "+again, false, again == file)
 }
 
-// TestPromotionReplacesNoRetry checks that a retried release cannot be promoted during its rollback. The promotion would replace the retry
-// in the promotion file, and the release would stay rejected.
+// TestPromotionReplacesNoRetry checks that a release cannot be promoted after its retry was requested during its
+// rollback. The promotion would replace the retry in the promotion file, and the release would stay rejected.
 func TestPromotionReplacesNoRetry(t *testing.T) {
 	in := rejected()
 	in.State.Phase, in.State.Release = rollout.Aborting, &rollout.Release{Hash: in.Head.Render.Release()}

@@ -10,7 +10,7 @@ import (
 
 // Change is one commit to make, with a description for users.
 type Change struct {
-	App     string            // the app, if a user's action asks for the change
+	App     string            // the app, if a user requested the change
 	Branch  string            // short name of the users' branch, or of a proposal's branch
 	Edits   map[string][]byte // the new content by path; nil content deletes the file
 	Message string            // the commit's message
@@ -19,7 +19,7 @@ type Change struct {
 	Effect  string            // the effect, as text for the user
 	uses    []string          // the files of the version that an undo restores
 
-	Again func() (Change, error) // decides again after another push; nil if the edits do not depend on other files
+	Again func() (Change, error) // decides again after another user's push; nil if the edits do not depend on other files
 }
 
 // Target is the destination of a Change.
@@ -52,7 +52,7 @@ func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion proposes to open gates. Its time is the newest step's start, so that equal proposals are equal commits.
+// Promotion proposes to open gates. Its time is the newest step's start, so that equal proposals give equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
 	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // encoding texts never fails
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
@@ -78,7 +78,7 @@ func measured(s rollout.State) string {
 	return text
 }
 
-// logged returns the last log lines of the hook that rejected a release. They come from the record, formatted as code.
+// logged returns the last log lines, in the record, of the hook that rejected a release. It formats them as code.
 func logged(s rollout.State, why rollout.Rejection) string {
 	for _, run := range s.Hooks {
 		if run.Name == why.Hook && run.Release == why.Hash && run.Phase == rollout.HookFailed && run.Log != "" {
@@ -89,7 +89,7 @@ func logged(s rollout.State, why rollout.Rejection) string {
 	return ""
 }
 
-// Revert returns the proposal to revert a rejected release. The commit has the time of the rejection. If canRetry is
+// Revert returns the proposal to revert a rejected release. Its commit has the time of the rejection. If canRetry is
 // true, the message says how to retry the release.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Change {
 	o := Change{

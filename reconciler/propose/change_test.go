@@ -29,7 +29,7 @@ Merge this commit to let the release go on.
 To undo the release, before or after that: gitrollout undo shop
 `}
 	compare.Check(t, want, o)
-	// Here, the release has measurements, and another workload's step began last.
+	// Here, the release has measurements. The step of another workload began last.
 	state := shop().State
 	later, api := state.Progress[0].Entered.Add(time.Hour), rollout.Workload{Namespace: "shop", Name: "api"}
 	earlier := rollout.Progress{Workload: api, Step: 3, Of: 3, Name: "end", Weight: 100, Entered: later.Add(-2 * time.Hour)}
@@ -104,7 +104,7 @@ Reason: wrong prices
 	}
 }
 
-// TestUndoOfWhatWasRejected checks that the undo of a rejected version goes back to the stable version.
+// TestUndoOfWhatWasRejected checks that the undo of a rejected version restores the stable version.
 func TestUndoOfWhatWasRejected(t *testing.T) {
 	stable := Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}
 	o := to.Undo(rejected().State, stable, "Version 1", Reversion{Sharers: []string{"cart"}}, "")
@@ -146,7 +146,7 @@ func TestBack(t *testing.T) {
 		"InFlight": {shop().State, "", "c1c1c1c1c1", false, ""},
 		"Degraded": {degraded, "", "c1c1c1c1c1", false, ""},
 		"First":    {first, "", "", false, "no version to go back to"},
-		// Back skips the current version, a version that never served and a rejected version.
+		// Back skips the current version, a version that was never stable, and a rejected version.
 		"TheOneBefore":  {healthy, "", "c8", true, ""},
 		"OfAHash":       {healthy, "h1-9", "c9", true, ""},
 		"Stable":        {healthy, "h1-1", "c1c1c1c1c1", false, ""},

@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Mergeable reports whether a merge makes only the edits of the proposed promotion. Users may have changed the branch.
+// Mergeable reports whether a merge makes only the proposed promotion's edits. Users may have pushed to the branch.
 func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	key := strategies.Key(in)
 	return key != nil && m.Does(Promotion(cluster, in.State, key).Edits)
 }
 
-// Restores reports whether a merge only restores files of head from old. "from" and "to" are the renders at these two.
+// Restores reports whether a merge only restores files from old. "from" and "to" are the app's renders at head and old.
 func Restores(m rollout.Merge, head, old Tree, from, to *rollout.Render) bool {
 	wanted, err := comparing(from, to).differing(head, old, slices.Concat(from.Files, to.Files))
 	for path, content := range m.Edits {

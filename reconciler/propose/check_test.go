@@ -34,7 +34,7 @@ func TestRestores(t *testing.T) {
 	}
 }
 
-// TestMergeable checks that a proposal is not mergeable if the app waits at no gate.
+// TestMergeable checks that no proposal is mergeable while the app waits at no gate.
 func TestMergeable(t *testing.T) {
 	in := strategies.Input{State: rollout.State{App: "shop", Phase: rollout.Healthy}}
 	compare.CheckNamed(t, "a proposal without a gate is to be merged", false, Mergeable("prod", in, rollout.Merge{Clean: true}))

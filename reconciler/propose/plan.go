@@ -9,7 +9,7 @@ import (
 type Wanted struct {
 	Promotion *rollout.Promotion // opens the shut gates; nil if no gate is shut
 	Gate      int                // the furthest step with a shut gate
-	Revert    bool               // the app was rolled back from a release that the head may still have
+	Revert    bool               // the app was rolled back from a release, which the head may still have
 }
 
 // WantedBy returns the proposals that an app's state requires.
@@ -39,8 +39,8 @@ const (
 	Delete             // delete the branch
 )
 
-// Calculate returns the next step and its reason. If a user has deleted a proposal, only a new reason restores the
-// proposal. A mergeable proposal with the same effect stays, because forges dismiss approvals when a branch moves.
+// Calculate returns the next step and its reason. If a user has deleted a proposal, only a new reason restores it. A
+// mergeable proposal with the same effect stays, because forges dismiss approvals when a branch moves.
 func (p Plan) Calculate() (Step, string) {
 	switch {
 	case p.Wanted == nil && (p.Existing == "" || p.IsKept):

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// restart replaces the pods of an app at rest. A promotion file that decides about a coming release must stay.
+// restart requests new pods when no release is in flight. It keeps a promotion file that decides on a coming release.
 func restart(in strategies.Input) (decision, error) {
 	s, coming := in.State, strategies.Coming(in)
 	text, _ := strategies.Restarting(in)

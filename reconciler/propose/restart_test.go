@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// restful returns the shop at rest at its stable version.
+// restful returns the input of the app shop at its stable version, without a release in flight.
 func restful(change func(*strategies.Input)) strategies.Input {
 	in := rejected()
 	in.State.Phase, in.State.Rejected = rollout.Healthy, nil

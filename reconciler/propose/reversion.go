@@ -18,17 +18,17 @@ type Tree interface {
 	ReadBlob(id string) ([]byte, error)
 }
 
-// Reversion restores an app's files from an older commit, because a release was rejected or a user undoes it.
+// Reversion restores an app's files from an older commit, after a rejection or because a user undoes a release.
 type Reversion struct {
 	Edits   map[string][]byte // the new content at the head, by path; nil content deletes the file
 	Sharers []string          // the other apps that use an edited file
 	Outside []string          // the edited files outside the app's own folder
 	Others  []rollout.Commit  // other commits that the reversion also reverts, oldest first; see Trace
 	Late    bool              // one of Others is newer than the release, or the history is unknown
-	Resized []string          // changes of replicas whose numbers are in no file; the reversion may undo these changes
+	Resized []string          // changes of replicas that are in no file; the reversion may undo these changes
 
 	path   string
-	uses   []string // the files of the older version
+	uses   []string // the files that the render of the older version read
 	scaled bool     // the app's replicas have changed since the older commit
 }
 
@@ -38,8 +38,8 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Trace finds the other commits that a reversion also reverts. It ignores changes of replicas. The parameter "line" has
-// the commits from the older commit to the head, both included. It is empty if the history is unknown.
+// Trace finds the other commits that a reversion also reverts, except changes of replicas. The parameter "line" has the
+// commits from the older commit to the head, both included. It is empty if the history is unknown.
 func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
 	v.Late = len(line) == 0
 	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
@@ -60,8 +60,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion restores an app from the commit "old", but keeps the replicas of "head". The app's renders there are
-// "to" and "from". "all" has all renders at head. An unreadable file or a changed entry in config.yaml is an error.
+// NewReversion restores an app from commit old, but keeps the replicas at head. The app's renders at head and old are
+// from and to. The parameter all has all renders at head. An unreadable file or changed entry in config.yaml fails it.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path, uses: to.Files}
 	isOther, err := isConfigured(head, from, to)
@@ -103,7 +103,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether the app's entry in config.yaml has changed the renderer or the value of a used variable.
+// isConfigured reports whether the app's entry in config.yaml has another renderer or another value of a used variable.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -139,8 +139,8 @@ func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 // IsDoubtful reports whether users must review the reversion, because it may do more than revert a release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution returns warnings for a commit message, or "". They list affected apps, files outside of the app's folder,
-// changed replicas and the other reverted commits.
+// Caution returns warnings for a commit message, or "". They list affected apps, edited files outside of the app's
+// folder, changed replicas and the other commits to revert.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {
@@ -168,7 +168,7 @@ type comparison struct {
 	from, to string                // the app's folder in each commit
 	scaled   map[[2]int64][]string // descriptions of objects, by their replicas at the older commit and at head
 	kept     map[[2]int64]int
-	any      bool // no renders are known, so each number of this kind may be replicas
+	any      bool // the renders are unknown, so each number that a pattern matches may be replicas
 }
 
 func comparing(from, to *rollout.Render) *comparison {
@@ -202,7 +202,7 @@ func (c *comparison) lost() (all []string) {
 }
 
 // differing returns the edits that turn files of the tree "from" into files of the tree "to", but keep the replicas. If
-// the app's folder was renamed, the replicas come from the file with the same name in the present folder.
+// the app's folder was renamed, it takes the replicas from the file of the same name in the present folder.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -257,7 +257,7 @@ var (
 )
 
 // keep returns an older version of a file with the present replicas. It finds a number by its place (see place),
-// because lines may move. A number whose place no longer exists keeps its old value.
+// because lines may move. If the present file does not have a number's place, the number keeps its old value.
 func (c *comparison) keep(path string, then, now []byte) []byte {
 	number := numbers
 	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {

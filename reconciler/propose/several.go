@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxSubject is the usual length of the subject of a commit.
+// maxSubject is the usual limit for the subject of a commit, in characters.
 const maxSubject = 72
 
-// Together joins the changes of one action on several apps into one commit. A single change stays unchanged. It returns
-// an error if a change edits a file that another app needs with a different content.
+// Together joins the changes of one action on several apps into one commit. It returns a single change unchanged. It
+// returns an error if a change edits a file that another app needs with a different content.
 func (t Target) Together(a Action, all []Change) (Change, error) {
 	if len(all) == 1 {
 		return all[0], nil
@@ -42,7 +42,7 @@ func (t Target) Together(a Action, all []Change) (Change, error) {
 	return one, nil
 }
 
-// conflict returns the first file that the change c edits and the other app needs with a different content, or "".
+// conflict returns the first file that c edits and that other needs with a different content, or "".
 func conflict(c, other Change) string {
 	for _, path := range slices.Sorted(maps.Keys(c.Edits)) {
 		is := c.Edits[path]
@@ -72,9 +72,9 @@ func subjectOf(a Action, apps []string, most int) string {
 	return text
 }
 
-// joined returns the last part of the branch name of a proposal for several apps. App names contain no plus signs.
+// joined returns the last part of the branch name of a proposal for several apps. App names do not contain its "+".
 func joined(apps []string) string {
-	const most = 100 // bytes; a server stores a branch as a file, and names of files have at most 255 bytes
+	const most = 100 // bytes; a server stores a branch as a file, whose name may have at most 255 bytes
 	all := strings.Join(apps, "+")
 	if len(all) <= most {
 		return all

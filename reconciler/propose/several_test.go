@@ -36,7 +36,7 @@ func TestTogether(t *testing.T) {
 	other, both2 := map[string][]byte{"app": nil}, map[string][]byte{"app": nil, "base": []byte("2")}
 	for name, c := range map[string]struct {
 		cart, shop map[string][]byte
-		uses       string // by the version of shop
+		uses       string // the file that the version of shop needs
 		err        string
 	}{
 		"Contents":    {one1, one2, "", "cart and shop" + differ},
@@ -85,7 +85,7 @@ func TestSubjectOfSeveral(t *testing.T) {
 	}
 }
 
-// TestJoined checks that the branch name of a proposal for many apps is short, and differs for other sets of apps.
+// TestJoined checks that the branch name of a proposal for many apps is short, and that other apps give another name.
 func TestJoined(t *testing.T) {
 	var apps []string
 	for i := range 40 {

@@ -21,8 +21,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%s of %s", v.Hash, rollout.ShortID(v.Commit))
 }
 
-// Back finds the version to which a user rolls back: the version with the given hash, or the previous one if hash is
-// "". It searches the state first, and then the recorded versions, newest first.
+// Back finds the version to restore: the version with the given hash, or the previous one if hash is "". It searches
+// the state first, and then the recorded versions, newest first.
 func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
 	if hash == "" && s.Release != nil && s.Stable == nil {
 		return Version{},
@@ -60,13 +60,13 @@ func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
 	return Version{Hash: hash, Commit: r.Commit}, found
 }
 
-// UndoSubject returns the beginning of the commit subject of an undo, by which the reconciler recognizes undos.
+// UndoSubject returns the beginning of the subject of an undo's commit. The reconciler recognizes undos by this text.
 func UndoSubject(s rollout.State) string {
 	what := rollout.ShortID(s.Source)
 	switch {
 	case s.Release != nil:
 		what = string(s.Release.Hash)
-	case s.Phase == rollout.Degraded: // the stable version serves, and the head is to be reverted
+	case s.Phase == rollout.Degraded: // the stable version serves, and the head is to be reverted to it
 		what = "the rejected version"
 	case s.Stable != nil:
 		what = string(s.Stable.Hash)

@@ -1,5 +1,5 @@
 // Package report holds the values that package reconciler passes to other packages: forge, notifications, metrics,
-// tracing and dashboard. The import of this package links no Kubernetes client.
+// tracing and dashboard. A package that imports report links no Kubernetes client.
 package report
 
 import (
@@ -23,7 +23,7 @@ type Report struct {
 type App struct {
 	Cluster   string
 	Before    rollout.State       // the record before the pass
-	Input     strategies.Input    // the decision's input, but State is the record after the pass
+	Input     strategies.Input    // the decision's input, except State, which is the record after the pass
 	Decision  strategies.Decision // the decision of the pass
 	Happened  bool                // this pass recorded a transition or applied a rollback
 	Proposals map[string]string   // the commits of all proposals, by branch
@@ -52,9 +52,9 @@ type Shown struct {
 // Stats counts the work of all passes, for metrics and tests.
 type Stats struct {
 	Passes  int // passes of single apps, and calls of RunOnce
-	Commits int // commits on the state branch
+	Commits int // commits that this process made on the state branch
 	Decided int // passes of single apps that came to a decision
-	Lost    int // pushes that failed because another writer was first
+	Lost    int // pushes that failed because another writer pushed first
 }
 
 // Part names one part of a pass, for metrics and traces.
@@ -70,6 +70,6 @@ const (
 	PartApply  Part = "apply"
 )
 
-// Tracer is called when a part begins. It returns the part's context, and a function to call once with the error when
-// the part ends. The parameter app is "" for parts of several apps. Several goroutines call Tracer.
+// Tracer is called when a part begins. It returns the part's context, and a function to call once when the part ends,
+// with the part's error. The parameter app is "" for parts of several apps. Several goroutines call Tracer.
 type Tracer func(ctx context.Context, part Part, app string) (context.Context, func(error))

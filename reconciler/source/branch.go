@@ -20,16 +20,16 @@ type Snapshot interface {
 type Branch struct {
 	Cluster      string
 	Tree         Snapshot
-	Config       *rollout.Config      // the configuration in force: the commit's, or else the last readable one
+	Config       *rollout.Config      // the configuration in force: from this commit, or else the last readable one
 	Freeze       *rollout.Freeze      // nil if there is none
-	Apps         []rollout.App        // listed by Config, sorted by name
+	Apps         []rollout.App        // the apps that Config lists, sorted by name
 	InvalidNames []render.InvalidName // folders that Config lists but that cannot be apps
 	Policy       *rollout.Policy      // the policy in force; nil if there is none
 	Behind       error                // if set, why the commit's configuration is not in force and nothing advances
 }
 
-// Open reads a commit of the users' branch. If the commit's configuration is invalid, the configuration "last" stays
-// in force, which may be nil. An error means that the commit is unreadable.
+// Open reads a commit of the users' branch. If the commit's configuration is invalid, "last" stays in force, which may
+// be nil. An error means that the commit is unreadable.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
@@ -52,7 +52,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {
-	case rollout.IsInvalid(err): // freeze all apps, because the file was meant to stop some
+	case rollout.IsInvalid(err): // freeze all apps, because the file was meant to freeze some apps
 		freeze = rollout.Unreadable(err)
 	case err != nil:
 		return nil, err
@@ -74,7 +74,7 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 	return app
 }
 
-// Promoters returns the path of the promoters' file of an app's project, or "" if there is none.
+// Promoters returns the path of the file with the promoters of an app's project, or "" if there is none.
 func (b *Branch) Promoters(app string) string {
 	if project, _ := b.Policy.ProjectOf(app); project != nil {
 		return project.Promoters
@@ -91,7 +91,7 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 }
 
 // Removed returns the error of a removed app. The app's objects stay, because a typo in a glob must not stop a service.
-// The parameter "empty" lists apps without objects, because each may be the new name of the removed app.
+// The parameter "empty" lists apps without objects. Each may be the new name of the removed app.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -107,7 +107,7 @@ func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	}
 }
 
-// Prunes reports whether a removed app's objects are deleted: a glob with "prune" matches its folder, which is gone.
+// Prunes reports whether a removed app's objects are deleted: its folder is gone, and a glob with "prune" matches it.
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {
@@ -124,7 +124,7 @@ type Promotion struct {
 	By   rollout.Commit     // the commit that wrote the file; zero if unknown
 }
 
-// Promotion reads an app's promotion file. It also tries the app's former names, so that a decision survives a rename.
+// Promotion reads an app's promotion file. It also tries the app's former names, so that a decision outlives a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if _, listed := b.Find(name); listed && name != app.Name {

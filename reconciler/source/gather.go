@@ -18,9 +18,9 @@ import (
 type Gatherer struct {
 	// RenderAt returns an app's render at a commit. The error wraps ErrNotReady until the render is done.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
-	// Observe returns the observed cluster, as reconciler.Observer does. If it is nil, the observation is empty.
+	// Observe returns the observed cluster, as reconciler.Observer does. If Observe is nil, the observation is empty.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
-	// Know gets kinds of workloads that only some clusters serve, before Observe is called. It may be nil.
+	// Know is called before Observe, with kinds of workloads that only some clusters serve. Know may be nil.
 	Know func(kinds []rollout.Partitioned)
 }
 
@@ -28,8 +28,8 @@ type Gatherer struct {
 var ErrNotReady = errors.New("is still being read")
 
 // Gather returns the input of an app's decision. It observes the cluster last, because reading commits takes time.
-// While the recorded commit is being read, the error is ErrNotReady, and all other input is set. If the recorded commit
-// is unavailable, Source and the error are nil, and the app follows the head.
+// While the recorded commit is being read, the error is ErrNotReady, and all input except Source is set. If the
+// recorded commit is unavailable, Source and the error are nil, and the app follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.App, Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
@@ -50,7 +50,7 @@ func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategi
 	return in, err
 }
 
-// Look observes the cluster again for a decision.
+// Look sets the decision's input to a new observation of the cluster.
 func (g Gatherer) Look(in *strategies.Input) {
 	if kinds := rollout.Partitioneds(in.Head.Render, in.Source); g.Know != nil && len(kinds) > 0 {
 		g.Know(kinds)
@@ -60,7 +60,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have if the routing was applied at the time "applied".
+// Desired returns the objects that the cluster should have, if the present routing was applied at the time "applied".
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
@@ -80,7 +80,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	return strategies.Desired(s, view)
 }
 
-// Workloads returns the app's workloads in Git and on record, sorted.
+// Workloads returns the app's workloads in Git and in its record, sorted.
 func Workloads(in strategies.Input) []rollout.Workload {
 	set := map[string]rollout.Workload{}
 	if in.Head.Render != nil {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Jobs returns the states of Jobs. If begun is set, EnsureJob only reads the state and creates no Job.
+// Jobs reads and creates Jobs. If begun is set, EnsureJob only returns the Job's state and does not create the Job.
 type Jobs interface {
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 }
@@ -16,7 +16,7 @@ type Jobs interface {
 // Applied returns a commit's objects without the hook Jobs, which run before or after a release.
 func Applied(r *rollout.Render) []rollout.Object { return hook.Without(r.Objects) }
 
-// LookAtHooks reads the Jobs of running hooks, for display. It omits Jobs that it cannot read.
+// LookAtHooks reads the Jobs of running hooks, to show their states. It omits Jobs that it cannot read.
 func LookAtHooks(ctx context.Context, in *strategies.Input, cluster Jobs) {
 	for _, run := range in.State.Hooks {
 		if run.Phase != rollout.HookRunning {

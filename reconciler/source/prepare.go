@@ -14,8 +14,8 @@ type App struct {
 	State     rollout.State
 }
 
-// Trust holds the reconciler's knowledge of an app beyond the app's files. Other callers pass the zero value. For them,
-// Prepare takes the reasons of a conflict and of an ignored promotion file from the record.
+// Trust holds the facts about an app that only the reconciler knows. Other callers pass the zero value. Prepare then
+// takes the reasons of a conflict and of an ignored promotion file from the record.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
@@ -46,7 +46,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // use even an outdated render, because the app may roll back
+	case head.Render == nil && t.Unknown != nil: // use the outdated render, because the app may have to roll back
 		head.Err = t.Unknown
 	}
 	if head.Err != nil {

@@ -20,7 +20,7 @@ type Renderer interface {
 
 // Reader reads commits for one cluster. Any goroutine may call it.
 type Reader struct {
-	Policy atomic.Pointer[rollout.Policy] // the policy for heads that are rendered from now on; nil if there is none
+	Policy atomic.Pointer[rollout.Policy] // the policy for later renders of heads; nil if there is none
 
 	cluster  string
 	renderer Renderer
@@ -42,7 +42,7 @@ func (r *Reader) In(own string, within []string) *Reader {
 	return r
 }
 
-// maxConfigs limits the cached configurations. The commits of a cluster's apps have few different configurations.
+// maxConfigs limits the cached configurations. The commits of a cluster's apps have few distinct configurations.
 const maxConfigs = 50
 
 // ConfigAt returns a commit's configuration, from a cache. A missing or invalid configuration is an InvalidError.
@@ -75,8 +75,8 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt returns an app with the settings in a commit's configuration, such as the folder and namespace at that time. So
-// older commits stay readable after a folder moves. The app keeps its present limits and decryption. If the commit's
+// AppAt returns an app with the settings of a commit's configuration, such as the folder and namespace. So older
+// commits stay readable after a folder moves. The app keeps its present limits and decryption. If the commit's
 // configuration does not list the app, AppAt returns the app unchanged.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
@@ -112,8 +112,8 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// inFolder returns an app with its folder at a commit without a readable configuration. If the present folder does not
-// exist there, inFolder tries the sibling folders that have a former name of the app.
+// inFolder returns an app with its folder at a commit without a readable configuration. If this commit does not have
+// the present folder, inFolder tries the sibling folders that are named like a former name of the app.
 func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
 		at := path.Join(path.Dir(now.Path), name)
@@ -135,7 +135,7 @@ func (r *Reader) Lists(tree Snapshot, app string) (bool, error) {
 	return slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == app }), err
 }
 
-// Render renders an app at a commit without permission checks, because they were made when the commit was the head.
+// Render renders an app at a commit. It skips permission checks, which were made when the commit was the head.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
@@ -155,7 +155,7 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do with 0 to n-1 and waits for all calls. The parameter "most" limits the concurrent calls.
+// Each calls do with each number from 0 to n-1, at most "most" calls at a time. It waits for all calls.
 func Each(n, most int, do func(i int)) {
 	slots := make(chan struct{}, most)
 	var all sync.WaitGroup

@@ -89,7 +89,7 @@ var first = commit{"first", map[string]string{
 	"apps/till/kustomization.yaml": "resources: []\n",
 }}
 
-// builds is a Renderer that notes its calls.
+// builds is a Renderer that stores the apps of its calls.
 type builds struct{ asked []rollout.App }
 
 func (b *builds) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
@@ -104,7 +104,7 @@ func open(t *testing.T, tree Snapshot, last *rollout.Config) *Branch {
 	return b
 }
 
-// changed opens a commit that applies edits to the commit "first". There is no earlier configuration.
+// changed opens a commit with edits of the commit "first". There is no earlier configuration.
 func changed(t *testing.T, edits map[string]string) *Branch {
 	t.Helper()
 	return open(t, first.with("second", edits), nil)
@@ -120,15 +120,15 @@ func must(t testing.TB, err error) {
 
 var shop = rollout.App{Name: "shop"}
 
-// listing returns a configuration file with the given entries.
+// listing returns a configuration file with the given entries of apps.
 func listing(entries string) map[string]string { return map[string]string{config: configOf(entries)} }
 
 func names(b *Branch) string {
 	return strings.Join(rollout.Mapped(b.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
 
-// TestBrokenConfigLeavesTheLastGoodOne checks that, if the configuration is invalid, the last valid one lists the apps and nothing
-// advances.
+// TestBrokenConfigLeavesTheLastGoodOne checks that the last valid configuration lists the apps while the newest one is
+// invalid. Meanwhile, nothing advances.
 func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	good := open(t, first, nil)
 	if good.Behind != nil || names(good) != "shop till" {
@@ -196,7 +196,7 @@ func TestFreezeThatCannotBeRead(t *testing.T) {
 	compare.CheckNamed(t, "windows of the configuration in the calendar", 1, len(b.Calendar("shop").Windows))
 }
 
-// TestAppAt checks that an app is found in the folder and namespace that it had at an older commit.
+// TestAppAt checks that AppAt finds the folder and namespace that an app had at an older commit.
 func TestAppAt(t *testing.T) {
 	moved := first.with("second", map[string]string{
 		config:                         configOf("- path: teams/a/shop\n  namespace: edge\n"),
@@ -216,7 +216,7 @@ func TestAppAt(t *testing.T) {
 	renamed := rollout.App{Name: "store", Path: "apps/store", Formerly: "market shop"}
 	compare.CheckNamed(t, "folder of a former name", "apps/shop",
 		r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), renamed).Path)
-	// Gather renders the recorded commit with the former folder. It returns the app with the present folder.
+	// Gather renders the recorded commit with the former folder, but returns the app with the present folder.
 	var asked rollout.App
 	g := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		asked = r.AppAt(first, app)
@@ -318,8 +318,8 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestUnlisted checks that objects of a removed app stay. They are pruned only if its folder is gone and a glob that sets "prune" matches
-// it.
+// TestUnlisted checks that objects of a removed app stay. They are pruned only if the app's folder is gone and matches
+// a glob that sets "prune".
 func TestUnlisted(t *testing.T) {
 	b := changed(t, listing("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n"))
 	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {
@@ -349,7 +349,7 @@ func (linked) Lookup(string) (rollout.Entry, bool, error) {
 
 var errBroken = errors.New("broken")
 
-// failing is a commit. Its next *left reads succeed, and then one read fails.
+// failing is a commit. Its next *left reads succeed. Then one read fails.
 type failing struct {
 	commit
 	left *int
@@ -383,7 +383,7 @@ func (f failing) ReadBlob(id string) ([]byte, error) {
 	return f.commit.ReadBlob(id)
 }
 
-// TestReadsThatFail fails each read in turn. The error must be returned, and must differ from the error for a missing or invalid file.
+// TestReadsThatFail makes each read fail in turn. The error must be returned, and must differ from the error of a missing or invalid file.
 func TestReadsThatFail(t *testing.T) {
 	promotes := ".gitrollout/prod/promote/shop.yaml"
 	state, err := (&rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}).Encode()
@@ -430,8 +430,8 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestReadsOnce checks that the content of a configuration is read only once, and that the cache is bounded. An app whose folder has not
-// moved is found without a search.
+// TestReadsOnce checks that a configuration's content is read only once, and that the cache's size is limited. An app
+// whose folder has not moved is found without a search.
 func TestReadsOnce(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	// The first call reads the configuration's entry, its content and the folder. The second call finds the content in the cache.
@@ -440,7 +440,7 @@ func TestReadsOnce(t *testing.T) {
 		then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"})
 		compare.CheckNamed(t, fmt.Sprint("left of ", reads, " reads, and namespace"), []any{0, "shops"}, []any{left, then.Namespace})
 	}
-	// A full cache is emptied before the next configuration, and not earlier.
+	// The cache is emptied only before it would exceed its limit.
 	for i := range maxConfigs {
 		_, err := r.ConfigAt(first.with("c", map[string]string{config: configOf("- path: apps/*\n") + fmt.Sprintf("# %d\n", i)}))
 		must(t, err)
@@ -478,8 +478,8 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 	compare.CheckNamed(t, "it cannot be searched for", now, r.AppAt(failing{first, &left}, now))
 }
 
-// TestRenderHead checks that the policy is applied at the head, but not at older commits. The policy refuses the test's app, which is in
-// two projects.
+// TestRenderHead checks that a policy applies at the head, but not at older commits. The policy of the test refuses the
+// app, because the app is in two projects.
 func TestRenderHead(t *testing.T) {
 	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shops"}
 	r := NewReader("prod", &builds{})
@@ -638,7 +638,7 @@ func TestDesired(t *testing.T) {
 	healthy.Phase, healthy.Release, healthy.Progress = rollout.Healthy, nil, nil
 	for name, c := range map[string]struct {
 		state rollout.State
-		reads string // commits
+		reads string // the ids of the rendered commits
 		fails string
 		err   string
 	}{
@@ -663,7 +663,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// remembering is a Renderer that notes the apps whose cached renders it has to keep.
+// remembering is a Renderer that stores the apps whose renders it is told to keep.
 type remembering struct {
 	builds
 	kept []rollout.App
@@ -671,7 +671,7 @@ type remembering struct {
 
 func (r *remembering) KeepOnly(apps []rollout.App) { r.kept = apps }
 
-// TestForgetsAppsThatAreGone checks that Open tells the Renderer to keep only the cached renders of listed apps.
+// TestForgetsAppsThatAreGone checks that Open tells the Renderer to keep only renders of listed apps.
 func TestForgetsAppsThatAreGone(t *testing.T) {
 	renderer := &remembering{}
 	for _, tree := range []commit{first, first.with("second", listing("- path: gone/*\n"))} {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// StartOver returns the edits that move a state branch to another cluster. It calls tell with the result for each
+// StartOver returns the edits of a state branch that let another cluster use it. It calls tell with the result for each
 // app. In cluster.yaml, it changes only the UID and the epoch.
 func StartOver(
 	tree rollout.Tree, at rollout.Cluster, apps []string, now time.Time, tell func(app, what string),
