@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// alone is an environment variable. It is set only in the child process, which has no network.
+// alone is an environment variable that is set only in the child process, which has no network.
 const alone = "GITROLLOUT_TEST_ALONE"
 
-// TestNoNetworkIsNeeded runs the tests of the examples, of charts and of encrypted files in a process without a network. In this process,
-// TestNoNetworkIsNeeded itself checks that no network interface is up.
+// TestNoNetworkIsNeeded runs the tests of the examples, of charts and of encrypted files in a child process without a
+// network. In the child process, TestNoNetworkIsNeeded checks that no network interface is up.
 func TestNoNetworkIsNeeded(t *testing.T) {
 	if os.Getenv(alone) != "" {
 		links, err := net.Interfaces()

@@ -19,8 +19,8 @@ type Violations struct {
 	own   *rollout.Ref // an object in gitrollout's own namespace, or nil
 }
 
-// BeyondOf returns the objects of a render that the app's entry does not allow. own is gitrollout's namespace, which no
-// entry can allow. An unknown kind counts as namespaced here; before an apply, the API server gives its real scope.
+// BeyondOf returns the objects of a render that the app's entry does not allow. No entry allows objects in own,
+// gitrollout's namespace. An unknown kind counts as namespaced. Before an apply, the API server gives its real scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -62,13 +62,13 @@ func (b *Violations) note(ref rollout.Ref) {
 	}
 }
 
-// Add merges the violations of another app into b. Both apps have the same configuration entry.
+// Add adds the violations of another app with the same configuration entry to b.
 func (b *Violations) Add(o Violations) {
 	b.Namespaces = distinct(slices.Concat(b.Namespaces, o.Namespaces))
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
-// Lines returns the entry's YAML fields, extended to allow the objects, but not those in gitrollout's own namespace.
+// Lines returns the entry's YAML fields, extended to allow the objects. It never allows gitrollout's own namespace.
 func (b Violations) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {
@@ -81,7 +81,7 @@ func (b Violations) Lines(namespaces, clusterResources []string) (lines []string
 	return lines
 }
 
-// Quoted returns a text as a YAML scalar. It quotes the text where needed, because an unquoted leading * is an alias.
+// Quoted returns a text as a YAML scalar, in quotes where YAML needs them. For example, an unquoted * is an alias.
 func Quoted(text string) string {
 	data, err := yaml.Marshal(text)
 	if err != nil { // cannot happen for a string
@@ -90,8 +90,8 @@ func Quoted(text string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Allow returns an InvalidError with the reason Forbidden if an object of the app is not allowed. config is the file
-// with the app's entry, and own is gitrollout's namespace. Do not check older commits, so that rollbacks stay allowed.
+// Allow returns an InvalidError with the reason Forbidden if the app's entry does not allow an object. The entry is in
+// the file config, and own is gitrollout's namespace. Do not check older commits: rollbacks to them stay allowed.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
@@ -120,7 +120,7 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	return Blame(tree, r, invalid, ref)
 }
 
-// Reach returns an InvalidError with the reason Forbidden if --namespaces is set and an object is in none of these.
+// Reach returns an InvalidError with the reason Forbidden if --namespaces is set and lacks an object's namespace.
 func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -141,7 +141,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame adds to an error the file in the tree that defines the object ref.
+// Blame adds the file that defines the object ref to an error. The file is in the tree.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	o, err := originsOf(tree, r)
 	if err != nil {
@@ -150,7 +150,7 @@ func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, 
 	return o.blame(invalid, ref)
 }
 
-// originsOf reads the files of a render, to find the file that defines an object.
+// originsOf reads the files of a render again, to find the file that defines an object.
 func originsOf(tree rollout.Tree, r *rollout.Render) (origins, error) {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {

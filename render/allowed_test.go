@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forbidden renders the app at apps/shop with the given entry. It returns the error's text, if the entry forbids an object, and the
-// violations.
+// forbidden renders the app at apps/shop with the given entry, and returns the violations. If the entry forbids an
+// object, it also returns the error's text.
 func forbidden(t *testing.T, app rollout.App, kustomization, yaml string) (string, Violations) {
 	t.Helper()
 	app.Name, app.Path, app.Namespace = "shop", "apps/shop", "shop"
@@ -25,7 +25,7 @@ func forbidden(t *testing.T, app rollout.App, kustomization, yaml string) (strin
 	return err.Error(), BeyondOf(r, "gitrollout")
 }
 
-// TestAllow checks the messages for objects that an entry does not allow. A commit's author sees only these messages.
+// TestAllow checks the messages about objects that an entry does not allow. The author of a commit sees nothing else.
 func TestAllow(t *testing.T) {
 	const config = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"
 	const inPayments = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: payments}\n"

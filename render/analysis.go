@@ -25,7 +25,7 @@ func (a *assembly) takeTemplate(object rollout.Object) error {
 }
 
 type measured struct {
-	at        string // the path of the analysis in the document
+	at        string // the document's path to the analysis
 	named     string // the field that names the templates, relative to at
 	templates []analysis.TemplateRef
 	args      []argument
@@ -36,7 +36,7 @@ type measured struct {
 	experiment bool // values of arguments may refer to the experiment's pods
 }
 
-// readAnalysis returns a document's analysis, or nil if form is nil. instantiate adds the analysis' metrics later.
+// readAnalysis returns a document's analysis, or nil if form is nil. Later, instantiate adds the analysis's metrics.
 func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rollout.Analysis {
 	if form == nil {
 		return nil
@@ -54,7 +54,7 @@ func (d *document) addAnalysis(m measured) {
 	d.analyses = append(d.analyses, m)
 }
 
-// readArgument checks that an argument has a value, and replaces a fieldRef by the value of the document's field.
+// readArgument checks that an argument has a value, and replaces a fieldRef by the value of the field in the document.
 func (d *document) readArgument(at string, a *argument) {
 	switch {
 	case a.ValueFrom == nil && a.Value == nil:
@@ -148,7 +148,7 @@ func (m measured) values(document rollout.Object) analysis.Values {
 			values.Plain[arg.Name] = *arg.Value
 		case arg.ValueFrom != nil && arg.ValueFrom.PodTemplateHashValue != "":
 			values.Pods[arg.Name] = arg.ValueFrom.PodTemplateHashValue
-		case arg.ValueFrom != nil && arg.ValueFrom.FieldRef != nil: // a missing label may be added later
+		case arg.ValueFrom != nil && arg.ValueFrom.FieldRef != nil: // a user may add a missing label later
 			values.Pods[arg.Name] = "{{" + arg.ValueFrom.FieldRef.FieldPath + "}}"
 		}
 	}
@@ -168,7 +168,7 @@ func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *ana
 	return nil
 }
 
-// blameAnalysis adds to an error its file and field. They are in a template, or in the document that uses the template.
+// blameAnalysis adds a file and field to an error, from a template or from the document that uses the template.
 func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		if invalid.Field == "templates" {

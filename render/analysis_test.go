@@ -12,7 +12,7 @@ import (
 )
 
 // TestArgoAnalyses checks that the analyses of an Argo Rollout are read, and that their templates are not applied. The app has shared
-// templates, a ClusterAnalysisTemplate, arguments of every kind, a dry run, and analyses in the background and at a step.
+// templates, a ClusterAnalysisTemplate, every kind of argument, a dry run, a background analysis and a step's analysis.
 func TestArgoAnalyses(t *testing.T) {
 	got := mustRender(t, New(InProcess{CheckProvider: provider.Check}), map[string]string{
 		"shared/kustomization.yaml": "resources: [errors.yaml, latency.yaml]\n",
@@ -81,8 +81,8 @@ spec:
 	compare.CheckNamed(t, "at the step", &step, canary.Steps[1].Analysis)
 }
 
-// TestAnalysesOfArgoRolloutsAreRead checks that a background analysis that starts after the last step, and an argument from a missing
-// label, cause only warnings. Argo Rollouts accepts both. If the label exists, the argument has the label's value.
+// TestAnalysesOfArgoRolloutsAreRead checks two mistakes that cause only warnings, because Argo Rollouts accepts them: a background analysis
+// that starts after the last step, and an argument from a missing label. If the label exists, the argument has its value.
 func TestAnalysesOfArgoRolloutsAreRead(t *testing.T) {
 	for labels, known := range map[string]bool{"{}": false, "{region: eu}": true} {
 		got := mustRender(t, New(InProcess{CheckProvider: provider.Check}), map[string]string{

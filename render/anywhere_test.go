@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAnyValueAnywhere replaces each value of valid apps by an unexpected value. The app must be rendered, or refused with a reason. A
-// panic would end gitrollout validate.
+// TestAnyValueAnywhere replaces each value of valid apps by an unexpected value. The app must be rendered, or refused
+// with a reason. A panic would crash "gitrollout validate".
 func TestAnyValueAnywhere(t *testing.T) {
 	repos := map[string]map[string]string{"an experiment": experimentApp(t, experimentRollout)}
 	bases, err := filepath.Glob("../examples/*/apps/*/base")
@@ -46,7 +46,7 @@ func TestAnyValueAnywhere(t *testing.T) {
 				everywhere(tree, func(path string) { look(path, tree) })
 				texts := map[string]bool{}
 				everyText(tree, func(text string) any { texts[text] = true; return text })
-				for text := range texts { // replace all equal texts in one change, because some fields must be equal
+				for text := range texts { // replace equal texts together, because some fields must stay equal
 					look("each "+text, everyText(tree, func(is string) any {
 						if is == text {
 							return map[string]any{"a": "b"}
@@ -79,7 +79,7 @@ func renderAnything(t *testing.T, what string, files map[string]string) {
 	}
 }
 
-// everywhere replaces one value of a tree after another. It calls visit for each change, and then restores the value.
+// everywhere replaces each value of a tree in turn. It calls visit after each change, and then restores the value.
 func everywhere(tree any, visit func(path string)) {
 	odd := []any{map[string]any{"a": "b"}, []any{map[string]any{"a": "b"}}, int64(-7)}
 	if testing.Short() {
@@ -111,7 +111,7 @@ func everyText(tree any, becomes func(string) any) any {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range tree {
-			if out[key] = value; key != "name" && key != "kind" && key != "apiVersion" { // a new name or kind would hide the object from the checks
+			if out[key] = value; key != "name" && key != "kind" && key != "apiVersion" { // the checks find objects by name and kind
 				out[key] = everyText(value, becomes)
 			}
 		}

@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// InvalidName is a matching folder that cannot be an app: its name is invalid or taken, or it is a symbolic link.
+// InvalidName is a matched folder that cannot be an app. Its name is invalid or taken, or it is a symbolic link.
 type InvalidName struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
 
-// FindApps returns a configuration's apps, sorted by name. A folder that an entry matches is an app if it has a
-// kustomization. If the entry sets helm, a chart is enough; with directory, manifests are. Any InvalidName is an error.
+// FindApps returns a configuration's apps, sorted by name. A matched folder is an app if it has a kustomization or,
+// with helm in the entry, a chart or, with directory, manifests. An InvalidName is an error.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -28,7 +28,7 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	return apps, nil
 }
 
-// FindAll returns the apps, and the folders that cannot be apps. If folders have one app name, the first is the app.
+// FindAll returns the apps, and the folders that cannot be apps. Of folders with equal app names, the first is the app.
 func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []InvalidName, err error) {
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
@@ -54,7 +54,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			if err != nil {
 				return nil, nil, err
 			}
-			if found && entry.Kind == rollout.Dir { // an explicit folder is an app, and rendering reports missing manifests
+			if found && entry.Kind == rollout.Dir { // a folder that is listed by its name is an app even without manifests
 				dirs = []string{glob.Path}
 			}
 		}
@@ -69,7 +69,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			case !taken:
 				byName[app.Name] = app
 				apps = append(apps, app)
-			case other.Path != app.Path: // with equal paths, an earlier entry has matched this folder, and its settings apply
+			case other.Path != app.Path: // if the paths are equal, an earlier entry matched this folder, and its settings apply
 				unnamed = append(unnamed, InvalidName{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
 					other.Path, app.Path, app.Name).WithFix("give one app another name")})
 			}
@@ -84,7 +84,7 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
-		return nil, err // dir is missing or a glob, and links below globs are not searched
+		return nil, err // dir is missing or contains a glob; links below globs are not searched
 	}
 	entries, err := tree.ReadDir(dir)
 	for _, e := range entries {
@@ -102,17 +102,17 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err
 	return links, err
 }
 
-// LinkedApp returns the error for an app that is a symbolic link.
+// LinkedApp returns the error for an app whose folder is a symbolic link.
 func LinkedApp(dir string) *rollout.InvalidError {
 	return rollout.Invalidf(dir, "", "is a symbolic link, and links to apps are not followed").
 		WithFix("list the folder that it leads to, or make it a folder")
 }
 
-// mostFolders limits the matched folders. Nested folders that share a Git tree object can expand to millions.
+// mostFolders limits the matched folders. A few Git tree objects that are nested many times can expand to millions.
 const mostFolders = 20_000
 
-// expand returns the folders of apps below dir that match the path segments in glob. The entry determines whether a
-// chart or manifests make a folder an app. Each folder that a wildcard matches decrements left; below 0, expand stops.
+// expand returns the folders of apps below dir that match the path segments in glob. The entry says whether a chart or
+// manifests suffice for an app. Each folder that a wildcard matches decrements left. If left is negative, expand stops.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)
@@ -158,7 +158,7 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	return out, nil
 }
 
-// lookupFunc looks up a path in a tree. It may record the lookup as an input of the build.
+// lookupFunc looks up a path in a tree. It may also record the path as an input of the build.
 type lookupFunc func(path string) (rollout.Entry, bool, error)
 
 func isKustomization(lookup lookupFunc, dir string) (bool, error) {

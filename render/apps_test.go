@@ -27,7 +27,7 @@ func TestFindApps(t *testing.T) {
 		"list the folder that it leads to, or make it a folder"
 	for name, tt := range map[string]struct {
 		entries string
-		want    string // name, path and namespace of each app; or the error
+		want    string // each app's name, path and namespace; or the error
 	}{
 		"named by a wildcard's match; a folder without a kustomization is none": {"{path: \"apps/[a-z]*/overlays/prod\", namespace: x}",
 			"mail apps/mail/overlays/prod x; shop apps/shop/overlays/prod x"},
@@ -60,7 +60,7 @@ func TestFindApps(t *testing.T) {
 	}
 }
 
-// TestMostFolders checks that folders beyond the limit mostFolders are reported and are no apps. The other folders stay apps.
+// TestMostFolders checks that matched folders beyond the limit mostFolders are reported and are no apps. All other folders stay apps.
 func TestMostFolders(t *testing.T) {
 	files := map[string]string{"first/kustomization.yaml": "x"}
 	for i := range mostFolders + 10 {

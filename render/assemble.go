@@ -26,15 +26,15 @@ type assembly struct {
 	objects           []rollout.Object // the objects to apply
 	documents         []*document      // the Rollout documents among the built objects
 	analysisTemplates []*analysis.Template
-	named             []*analysis.Template                           // named by a Rollout or by another template
-	checkProvider     func(kind string, config map[string]any) error // nil accepts all
+	named             []*analysis.Template                           // templates that a Rollout or another template names
+	checkProvider     func(kind string, config map[string]any) error // validates a provider's settings; nil accepts all
 	deployments       map[rollout.Workload]rollout.Object
 	specs             []rollout.Spec
 	templates         map[rollout.Workload]rollout.Hash
-	generated         []rollout.Ref // the objects that routers generate in releases
+	generated         []rollout.Ref // the objects that routers generate during releases
 }
 
-// assemble checks the built objects and fills the assembly from them. It may change the objects.
+// assemble checks the built objects, fills the assembly from them, and may change them.
 func (a *assembly) assemble(built []rollout.Object) error {
 	schema.shared(func() { defaultNamespaces(built, a.app.Namespace) })
 	built, err := a.withHooks(built)
@@ -71,7 +71,7 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	return a.hash()
 }
 
-// unique refuses two objects with the same Ref. Kustomize allows two if only one manifest gives the namespace.
+// unique refuses two objects with the same Ref. Kustomize accepts two if only one manifest has the namespace.
 func unique(objects []rollout.Object, file string) error {
 	seen := make(map[rollout.Ref]bool, len(objects))
 	for _, object := range objects {
@@ -85,7 +85,7 @@ func unique(objects []rollout.Object, file string) error {
 	return nil
 }
 
-// take handles one built object. It keeps Rollout documents and analysis templates apart from the objects to apply.
+// take handles one built object. It separates Rollout documents and analysis templates from the objects to apply.
 func (a *assembly) take(object rollout.Object) error {
 	ref := object.Ref()
 	if err := a.checkSpelling(object); err != nil {
@@ -125,7 +125,7 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.app), object.APIVersion(), ref.Kind); is || p != nil {
-		a.deployments[w] = object // even without a Rollout, because a workload that is missing here counts as removed
+		a.deployments[w] = object // even without a Rollout, because a missing workload counts as removed
 	}
 	a.objects = append(a.objects, object)
 	return nil
@@ -165,7 +165,7 @@ func (a *assembly) render() (*rollout.Render, error) {
 		return nil, tooLarge(a.file)
 	}
 	app := a.app
-	app.Sealed = false // Sealed describes the render, not the app
+	app.Sealed = false // Sealed is a fact about the render, not about the app
 	return &rollout.Render{
 		App:       app,
 		Objects:   a.objects,

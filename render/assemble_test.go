@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// renderDocs renders the app demo, whose only manifest contains the given documents.
+// renderDocs renders the app demo with a single manifest that contains the given documents.
 func renderDocs(t *testing.T, docs string) *rollout.Render {
 	t.Helper()
 	return renderRepo(t, map[string]string{"kustomization.yaml": "resources: [all.yaml]\n", "all.yaml": docs})
@@ -69,7 +69,7 @@ func TestSpecs(t *testing.T) {
 		Scaling: rollout.InPlace}
 	for name, tt := range map[string]struct {
 		docs string
-		want func(s *rollout.Spec) // changes the usual spec to the wanted spec
+		want func(s *rollout.Spec) // turns the default spec into the wanted spec
 	}{
 		"all defaults": {deploymentHead + "---\n" + ownHead + "  strategy: {canary: {}}\n",
 			func(s *rollout.Spec) { s.Canary = &rollout.Canary{} }},
@@ -195,7 +195,7 @@ func TestDeployments(t *testing.T) {
 		"annotations": map[string]any{"keep": "me"}}, meta)
 }
 
-// TestArgoCompanions checks objects that users apply together with Argo Rollouts. These objects are converted, or cause a warning.
+// TestArgoCompanions checks objects that users have beside Argo Rollouts, such as autoscalers. They are converted, or cause a warning.
 func TestArgoCompanions(t *testing.T) {
 	const vpa = "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n" +
 		"spec: {targetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}}\n"
@@ -234,7 +234,7 @@ func TestScalers(t *testing.T) {
 	deployment := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 	for name, tt := range map[string]struct {
 		docs     string
-		target   map[string]any // the scaler's target; nil if it scales no workload of the app
+		target   map[string]any // the scaler's target; nil if the target is no workload of the app
 		warnings []string
 	}{
 		"none":             {plain, nil, nil},
@@ -308,7 +308,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestJobWithATTL checks that a Job's TTL is removed with a warning, because a deleted Job would be created and run again.
+// TestJobWithATTL checks that a Job's TTL is removed with a warning, because gitrollout would create the deleted Job and run it again.
 func TestJobWithATTL(t *testing.T) {
 	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: move}\n" +
 		"spec: {ttlSecondsAfterFinished: 0, backoffLimit: 1, template: {}}\n---\n" +
@@ -327,7 +327,7 @@ func TestJobWithATTL(t *testing.T) {
 	compare.CheckNamed(t, "warnings", want, got.Warnings)
 }
 
-// TestAnnotationsOfControllers checks that annotations of Kubernetes controllers, as in an exported Deployment, are left out.
+// TestAnnotationsOfControllers checks that render drops annotations of Kubernetes controllers, which an exported Deployment has.
 func TestAnnotationsOfControllers(t *testing.T) {
 	got := renderDocs(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  annotations:\n"+
 		"    deployment.kubernetes.io/revision: \"7\"\n    team: shop\nspec:\n  selector: {matchLabels: {app: web}}\n"+
@@ -339,7 +339,7 @@ func TestAnnotationsOfControllers(t *testing.T) {
 	compare.CheckNamed(t, "warnings", want, got.Warnings)
 }
 
-// TestRenamed checks that render adds an overlay's prefix and suffix to references in Rollouts. kustomize does not change these references.
+// TestRenamed checks that render adds an overlay's prefix and suffix to the names that a Rollout refers to, because kustomize does not.
 func TestRenamed(t *testing.T) {
 	const hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\n" +
 		"spec: {scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: argo}}\n"
@@ -363,7 +363,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// TestGeneratedNames checks the warning about a generated name in a Rollout's template. kustomize replaces such names only in Deployments.
+// TestGeneratedNames checks the warning about a generated name in a Rollout's template. Kustomize replaces such names only in Deployments.
 func TestGeneratedNames(t *testing.T) {
 	argo := strings.Replace(argoHead, `image: "web:1"`, `image: "web:1", `+
 		`envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: own}}, {configMapRef: {name: plain}}]`, 1)

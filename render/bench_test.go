@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// benchApp returns an app of typical size. Its seven files are a base with a Deployment, two Services and a generated ConfigMap, and an
-// overlay with a patch and a Rollout.
+// benchApp returns an app of typical size, with seven files. The base has a Deployment, two Services and a generated
+// ConfigMap. The overlay has a patch and a Rollout.
 func benchApp() map[string]string {
 	return map[string]string{
 		"base/kustomization.yaml": "resources: [deployment.yaml, services.yaml]\nconfigMapGenerator: [{name: settings, envs: [settings.env]}]\n",
@@ -39,7 +39,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkFluxRule resets the schema around each build, as fluxcd/pkg does. Compare the result with BenchmarkBuild.
+// BenchmarkFluxRule resets the schema before and after each build, as fluxcd/pkg does. Compare the result with BenchmarkBuild.
 func BenchmarkFluxRule(b *testing.B) {
 	tree := newTree(benchApp())
 	for b.Loop() {

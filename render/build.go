@@ -14,15 +14,15 @@ import (
 )
 
 // schema guards kustomize's OpenAPI schema, which is a global variable. A build with an "openapi:" field runs alone,
-// because it replaces the schema and would change parallel builds. All other builds share the built-in schema.
+// because it replaces the schema, which parallel builds would then use. All other builds share the built-in schema.
 var schema schemaGuard
 
 type schemaGuard struct {
 	mu     sync.RWMutex
-	parsed bool // the built-in schema is set
+	parsed bool // the built-in schema is in place
 }
 
-// shared runs f with the built-in schema, and in parallel with other shared calls.
+// shared runs f with the built-in schema. Other calls of shared may run in parallel.
 func (g *schemaGuard) shared(f func()) {
 	for {
 		g.mu.RLock()
@@ -32,7 +32,7 @@ func (g *schemaGuard) shared(f func()) {
 		g.mu.RUnlock()
 		g.mu.Lock()
 		if !g.parsed {
-			// Parsing writes maps that builds read without a lock.
+			// Parse the schema here, because parsing writes maps that builds read without a lock.
 			openapi.ResetOpenAPI()
 			openapi.SchemaForResourceType(kyaml.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"})
 			g.parsed = true
@@ -43,7 +43,7 @@ func (g *schemaGuard) shared(f func()) {
 	f()
 }
 
-// alone resets the schema and runs f while no other build runs.
+// alone resets the schema and runs f. No other build runs meanwhile.
 func (g *schemaGuard) alone(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,7 +62,7 @@ func kustomize(fs *treeFS, dir string, p *plan, v variables) ([]rollout.Object, 
 	return decode(fs, built, p, v)
 }
 
-// decode returns the built objects as plain values. It decodes JSON, so that scalars equal kustomize's output.
+// decode returns the built objects as plain values. It decodes JSON, so that scalars are as in kustomize's output.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
@@ -112,8 +112,8 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	return built, nil
 }
 
-// options returns the options of the kustomize command: no plugins, no Helm, and only files below the kustomization. If
-// a kustomization has no sortOptions, its objects are in legacy order, which is not the library's default.
+// options returns the options of the kustomize command: no plugins, no Helm, and only files below the kustomization.
+// Without sortOptions, objects are in legacy order, as from the kustomize command but not from its library.
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

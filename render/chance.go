@@ -62,7 +62,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance returns the error for an object that differs between renders. Kustomize may have extended the name.
+// blameChance returns the error for an object that differs between builds. Kustomize may have lengthened its name.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {
@@ -86,7 +86,7 @@ func withoutValues(o rollout.Object) rollout.Object {
 	return out
 }
 
-// draw replaces the values of the objects at the given indices by random values. Its error never contains a value.
+// draw gives the Secrets at the given indices their random values. Its error never contains a value.
 func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	if len(at) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 
 const once = `annotations: {gitrollout.dev/create-only: "true"}`
 
-// chanceChart returns an app in folder a with a chart of the given templates. If kind is not "", a patch makes the objects of this kind
-// create-only.
+// chanceChart returns an app in folder a whose chart has the given templates. If kind is not "", a patch marks the
+// objects of this kind as create-only.
 func chanceChart(kind string, templates ...string) map[string]string {
 	files := map[string]string{"a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n"}
 	for i, text := range templates {
@@ -64,7 +64,7 @@ func TestMadeOnce(t *testing.T) {
 	compare.CheckNamed(t, "passwords", 3, len(drawn))
 }
 
-// TestMadeOnceOtherwise checks the errors for random values outside of create-only Secrets, and for invalid uses of the annotation.
+// TestMadeOnceOtherwise checks the errors for random values outside of create-only Secrets, and for the annotation on other objects.
 func TestMadeOnceOtherwise(t *testing.T) {
 	const secret = "a/charts/db/templates/a.yaml: Secret/auth: stringData.password"
 	const wayOut = `; or have the Secret created only once, with a patch that adds the annotation gitrollout.dev/create-only: "true"`
@@ -100,7 +100,7 @@ func TestMadeOnceOtherwise(t *testing.T) {
 	}
 }
 
-// TestMadeOnceFromGit checks that a Secret in Git may be create-only. A change of its values does not change the digest.
+// TestMadeOnceFromGit checks that a Secret in Git may be create-only. Other values in this Secret do not change the digest.
 func TestMadeOnceFromGit(t *testing.T) {
 	digest := func(value string) string {
 		r := renderDocs(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s, "+once+"}\nstringData: {a: "+value+"}\n")
@@ -114,7 +114,7 @@ func TestMadeOnceFromGit(t *testing.T) {
 	}
 }
 
-// TestMadeOnceOfEncryptedValues checks a Secret with random and encrypted values. Without keys, the Secret is sealed.
+// TestMadeOnceOfEncryptedValues checks a Secret with both random and encrypted values. Without keys, the Secret stays sealed.
 func TestMadeOnceOfEncryptedValues(t *testing.T) {
 	key := sopstest.Age(t)
 	app, files := encryptedApp(chanceChart("Secret", strings.Replace(chanceSecret, "user: me", "user: {{ .Values.user }}", 1)))

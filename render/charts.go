@@ -21,13 +21,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These annotations are on a chart's objects only while kustomize processes the objects.
+// A chart's objects have these annotations only while kustomize processes them.
 const (
 	noteHook      = "chart.gitrollout.dev/hook"      // Helm's hook events, separated by commas
-	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the default for its objects
+	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, which is the default for its objects
 )
 
-// charts renders a kustomization's charts. It appends the objects to its resources, so that its patches apply to them.
+// charts renders a kustomization's charts. It adds the objects to the resources, so that the patches apply to them.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -115,7 +115,7 @@ func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
 	return dir, err
 }
 
-// chartValues returns the values that a kustomization gives to a chart. It merges them as kustomize does.
+// chartValues returns the values for a chart in a kustomization. It merges them as kustomize does.
 func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (map[string]any, error) {
 	file, content, err := path.Join(dir, "values.yaml"), []byte(nil), error(nil)
 	if c.ValuesFile != "" {
@@ -178,7 +178,7 @@ func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// chartApp generates a kustomization if an app's folder is a chart and has no kustomization.
+// chartApp generates a kustomization for an app whose folder is a chart without a kustomization.
 func (in *inspector) chartApp() error {
 	dir := in.app.Path
 	is, err := isKustomization(in.fs.ask, dir)
@@ -284,7 +284,7 @@ func within(dir string, err error) error {
 // noted annotates a chart's object with its hook events and namespace. It returns "" for a text without an object.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
-	if len(in.stack) > 0 { // kustomize must know that Helm has set the namespace
+	if len(in.stack) > 0 { // tell kustomize that Helm has set the namespace
 		notes[konfig.HelmGeneratedAnnotation] = "true"
 	}
 	if hook != "" {
@@ -298,7 +298,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	}
 	node, err := kyaml.Parse(text)
 	if err != nil || node.IsNilOrEmpty() {
-		return "", nil // inflate has parsed the text, so the text is only a comment
+		return "", nil // inflate has already parsed the text, so it contains only comments
 	}
 	objects := []*kyaml.RNode{node}
 	if items := node.Field("items"); items != nil && strings.HasSuffix(node.GetKind(), "List") {
@@ -343,7 +343,7 @@ type chartWalk struct {
 	files   []chart.File
 }
 
-// folder reads a folder and follows symlinks. "real" is its path in the tree, and "below" its path in the chart.
+// folder reads a folder and follows symlinks. Its path is "real" in the tree, and "below" in the chart.
 func (w *chartWalk) folder(real, below string) error {
 	entries, err := w.fs.tree.ReadDir(real)
 	if err != nil {

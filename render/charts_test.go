@@ -24,8 +24,8 @@ func shopChart(dir string) map[string]string {
 	}
 }
 
-// seen lists the objects that the chart of shopChart renders. For a Deployment, it adds the release's namespace, one # per replica, and the
-// image.
+// seen lists the objects of a render of shopChart. For a Deployment, it adds the release's namespace, one # per
+// replica, and the image.
 func seen(t *testing.T, r *rollout.Render) string {
 	t.Helper()
 	var all []string
@@ -50,8 +50,8 @@ func seen(t *testing.T, r *rollout.Render) string {
 const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\n" +
 	"spec: {group: example.com, scope: Namespaced, names: {kind: X, plural: xs}, versions: []}\n"
 
-// TestHelmCharts checks the effect of each supported field of helmCharts, the warnings about fields without effect, and the errors for
-// charts that cannot be rendered.
+// TestHelmCharts checks the effect of each supported field of helmCharts, the warnings about fields without effect, and
+// the errors about charts that cannot be rendered.
 func TestHelmCharts(t *testing.T) {
 	const app, chart = "apps/shop/", "apps/shop/charts/shop"
 	type more map[string]string
@@ -72,7 +72,7 @@ func TestHelmCharts(t *testing.T) {
 	for name, c := range map[string]struct {
 		kustomization string
 		more          more
-		want          string // the result of seen, or the error
+		want          string // the result of the function seen, or the error
 		warns         string
 	}{
 		"a chart":          {charts(""), nil, eu + "# web:red", ""},
@@ -148,12 +148,12 @@ func TestHelmCharts(t *testing.T) {
 	}
 }
 
-// chartShop returns the app of the chart in apps/shop. h is the helm block of the app's entry.
+// chartShop returns an app whose folder apps/shop is a chart. h is the helm block of the app's entry.
 func chartShop(h rollout.Helm) rollout.App {
 	return rollout.App{Name: "eu", Path: "apps/shop", Namespace: "shop", Helm: h, Kubernetes: "1.30.2", APIVersions: "example.com/v1 v2"}
 }
 
-// TestChartFolders checks that an app whose folder is a chart renders according to its entry.
+// TestChartFolders checks that an app whose folder is a chart is rendered with the settings of its entry.
 func TestChartFolders(t *testing.T) {
 	const app = "apps/shop"
 	type more map[string]string
@@ -203,8 +203,8 @@ func TestChartFolders(t *testing.T) {
 	}
 }
 
-// TestUnchangedChartCostsNothing checks that a change of a chart's files, of its values, or of the target of a symlink in the chart causes
-// a build. A change beside the chart causes no build.
+// TestUnchangedChartCostsNothing checks which changes cause a build: a change of a chart's files, of its values, or of
+// the target of a symlink in the chart. A changed file beside the chart causes no build.
 func TestUnchangedChartCostsNothing(t *testing.T) {
 	files := merged(shopChart("apps/shop/charts/shop"), map[string]string{
 		"apps/shop/kustomization.yaml":       "helmCharts: [{name: shop, releaseName: eu, additionalValuesFiles: [v.yaml]}]\n",
@@ -236,7 +236,7 @@ func TestUnchangedChartCostsNothing(t *testing.T) {
 	}
 }
 
-// TestKept checks that an object with Helm's keep policy gets the annotation against pruning.
+// TestKept checks that an object with Helm's annotation "keep" gets the annotation that prevents pruning.
 func TestKept(t *testing.T) {
 	r := renderDocs(t, configMap("a, annotations: {helm.sh/resource-policy: keep}")+"---\n"+configMap("b"))
 	kept, other := r.Objects[0].Map("metadata", "annotations"), r.Objects[1].Map("metadata", "annotations")
@@ -245,7 +245,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestSameKustomization adds an empty helmGlobals to each kustomization, so that render rewrites the file. The build must not change.
+// TestSameKustomization adds an empty helmGlobals to each kustomization, so that render rewrites the file. The output must not change.
 func TestSameKustomization(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
 	must(t, err)

@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// check validates the app's objects together. For example, selectors must match labels, and Services must exist.
+// check validates the app's objects together. For example, labels must match the selectors, and Services must exist.
 func (a *assembly) check() error {
 	if err := a.checkNames(); err != nil {
 		return err
 	}
 	for i := range a.specs {
-		d := a.documents[i] // the method stage has appended one spec per document, in order
+		d := a.documents[i] // the method stage has appended one spec per document, in the documents' order
 		if err := a.checkWorkload(d); err != nil {
 			return err
 		}
@@ -36,8 +36,8 @@ func (a *assembly) check() error {
 	return checkTemplates(a)
 }
 
-// checkTemplates validates templates that no Rollout uses. If a template has arguments or uses other
-// templates, only errors in providers' blocks are reported, because the values of arguments may be unknown.
+// checkTemplates validates templates that no Rollout uses. If a template has arguments or uses other templates, it
+// reports only errors in the providers' blocks, because the values of arguments may be unknown.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
@@ -59,7 +59,7 @@ func checkTemplates(a *assembly) error {
 	return nil
 }
 
-// checkNames refuses namespaces that are no RFC 1123 labels, and names that are no path segment, such as "../".
+// checkNames refuses namespaces that are no RFC 1123 labels, and names that are no path segments, such as "../".
 func (a *assembly) checkNames() error {
 	format := rollout.Formats()["label"]
 	for _, object := range a.objects {
@@ -124,7 +124,7 @@ func (d *document) services() []serviceField {
 	return slices.DeleteFunc(all, func(s serviceField) bool { return *s.name == "" })
 }
 
-// checkService refuses a missing Service, and a Service whose selector does not match the pod template's labels.
+// checkService refuses a missing Service, and a Service whose selector does not match the labels of the pod template.
 func (a *assembly) checkService(d *document, field, name string) error {
 	ref := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: name}
 	i := slices.IndexFunc(a.objects, func(o rollout.Object) bool { return o.Ref() == ref })
@@ -138,7 +138,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 			"Service/%s/%s selects no pods, so it cannot be switched", d.ref.Namespace, name)
 	}
 	if selector[rollout.LabelPodHash] != nil || selector[rollout.LabelRevision] != nil {
-		return nil // checkPins gives a better error
+		return nil // checkPins has a better error for this
 	}
 	labels := a.deployments[d.workload].Map("spec", "template", "metadata", "labels")
 	if why := experiment.Mismatch(map[string]any{"matchLabels": selector}, labels); why != "" {
@@ -151,7 +151,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 // pins are the labels that select the pods of one version.
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
-// checkPins refuses Services in Git that select one revision, because a fixed value would select old pods.
+// checkPins refuses Services in Git that select one revision, because they would continue to select the old pods.
 func (a *assembly) checkPins() error {
 	if len(a.specs) == 0 {
 		return nil

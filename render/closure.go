@@ -7,18 +7,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// closure records a build's lookups at one path and below. A folder's id covers its whole content, so checking an
-// unchanged app takes about one lookup per folder. asked is true if the build looked up the path itself.
+// closure records a build's lookups at and below one path. A folder's id covers its whole content, so the check of an
+// unchanged app takes about one lookup per folder. The field asked is true if the build looked up the path itself.
 type closure struct {
 	asked    bool
 	was      string // the mark of the entry that the build found (see markOf)
 	lists    bool   // the build uses the folder's whole content
-	isDir    bool   // the path was a folder; set only if children or lists is set
+	isDir    bool   // the path was a folder (only recorded if children or lists is set)
 	folder   string // the folder's id
 	children map[string]*closure
 }
 
-// newClosure returns a closure with a build's lookups and with the results that they have in the tree.
+// newClosure returns a closure with a build's lookups and their results in the tree.
 func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	root := &closure{}
 	for _, p := range looked.At {
@@ -50,7 +50,7 @@ func (n *closure) at(p string) *closure {
 	return n
 }
 
-// fill records the ids of the closure's folders. It stops at a non-folder, because all lookups below it failed.
+// fill records the ids of the closure's folders. It skips paths below a file, because each lookup of them has failed.
 func (n *closure) fill(p string, tree rollout.Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil
@@ -68,7 +68,7 @@ func (n *closure) fill(p string, tree rollout.Tree) error {
 	return nil
 }
 
-// holds reports whether all recorded lookups give the same result in another tree. p is this closure's path.
+// holds reports whether all recorded lookups have the same results in another tree. p is the path of this closure.
 func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {
@@ -83,7 +83,7 @@ func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	case len(n.children) == 0:
 		return true, nil
 	case (mark == markDir) != n.isDir:
-		return false, nil // the folder was added or removed, and its recorded paths may have changed
+		return false, nil // the folder was added or removed, so its recorded paths may have changed
 	case !n.isDir || entry.ID == n.folder && entry.ID != "":
 		return true, nil
 	}

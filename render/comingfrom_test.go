@@ -15,8 +15,8 @@ import (
 
 var fileBlock = regexp.MustCompile("(?ms)^```yaml\n# (\\S+\\.yaml)\n(.*?)^```$")
 
-// TestComingFrom checks that the examples in the pages for users of other tools render. The YAML blocks of a page that begin with a path
-// are the files of a repository.
+// TestComingFrom checks that the examples in the pages for users of other tools render. The YAML blocks of a page that
+// begin with a path are the files of its repository.
 func TestComingFrom(t *testing.T) {
 	want := map[string]string{
 		"coming-from-flagger.md":         "podinfo: podinfo 25 pause 50 pause pause, nginx, 1 metric",
@@ -26,7 +26,7 @@ func TestComingFrom(t *testing.T) {
 	}
 	pages, err := filepath.Glob("../docs/coming-from-*.md")
 	must(t, err)
-	if len(pages) != len(want)+1 { // the page about Argo Rollouts has its own corpus
+	if len(pages) != len(want)+1 { // the page about Argo Rollouts has a separate corpus
 		t.Errorf("pages %q: each has an example, and its line here", pages)
 	}
 	for page, summary := range want {

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// buildYAML builds like the kustomize command: Rollout documents stay among the objects, and no namespaces are added.
+// buildYAML builds as the kustomize command does: it keeps Rollout documents among the objects, and adds no namespaces.
 func buildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) {
 	fs := newTreeFS(tree)
 	p, err := inspect(fs, rollout.App{Path: dir, Namespace: "default"})
@@ -35,8 +35,8 @@ func buildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) 
 	return text, objects, err
 }
 
-// onDisk runs the kustomize library on a checkout, with the options of the kustomize command. If own is true, the build sets an OpenAPI
-// schema, so it must run alone.
+// onDisk runs the kustomize library on a checkout, with the options of the kustomize command. If own is true, the
+// kustomization sets an OpenAPI schema, so that the build must run alone.
 func onDisk(dir string, own bool) (out []byte, err error) {
 	run := func() {
 		built, runErr := krusty.MakeKustomizer(options()).Run(filesys.MakeFsOnDisk(), dir)
@@ -52,8 +52,8 @@ func onDisk(dir string, own bool) (out []byte, err error) {
 	return out, err
 }
 
-// TestSameBytesAsKustomize builds each kustomization of the corpus and of the examples from a tree, and with kustomize from a checkout.
-// Both builds must return the same bytes.
+// TestSameBytesAsKustomize builds each kustomization of the corpus and of the examples twice: from a tree, and with
+// kustomize from a checkout. Both builds must return the same bytes.
 func TestSameBytesAsKustomize(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
 	must(t, err)
@@ -79,7 +79,7 @@ func TestSameBytesAsKustomize(t *testing.T) {
 	}
 }
 
-// kustomizations returns the folders that can be built alone. Components cannot.
+// kustomizations returns the folders that kustomize can build. It omits components, which are no builds.
 func kustomizations(files map[string]string) []string {
 	var dirs []string
 	for name, content := range files {
@@ -108,7 +108,7 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 		return
 	}
 	compare.CheckNamed(t, "bytes, want kustomize's", string(want), string(got))
-	// The decoded objects must equal the printed objects, including the types of numbers.
+	// Decoding the printed text must give the same objects, including the types of numbers.
 	var fromText []rollout.Object
 	for _, doc := range strings.Split("\n"+string(want), "\n---\n") {
 		raw, err := yaml.YAMLToJSON([]byte(doc))
@@ -120,7 +120,7 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 	compare.CheckNamed(t, "objects, want the printed ones", fromText, objects)
 }
 
-// TestSchemaDoesNotLeak checks that a build with a custom schema does not change later builds without a custom schema.
+// TestSchemaDoesNotLeak checks that a build with a custom schema does not change later builds with the built-in schema.
 func TestSchemaDoesNotLeak(t *testing.T) {
 	tree := newTree(readFiles(t, "testdata/corpus/openapi"))
 	build := func(dir string) string {

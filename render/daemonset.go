@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads a DaemonSet's update strategy. maxUnavailable limits how many nodes may be without a ready pod
-// during a step. The default is 1. If the DaemonSet sets maxSurge instead, the limit is 1 too.
+// mergeDaemonSet reads a DaemonSet's update strategy. During a step, at most maxUnavailable nodes may lack a ready pod.
+// The default is 1. If the DaemonSet sets maxSurge instead, the limit is also 1.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {
@@ -23,12 +23,12 @@ func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, othe
 	refuseType(o, other)
 }
 
-const rollingUpdate = "spec.updateStrategy.rollingUpdate" // of a StatefulSet or DaemonSet
+const rollingUpdate = "spec.updateStrategy.rollingUpdate" // in a StatefulSet or DaemonSet
 
-// nodesElsewhere is the error for a nodeOrder on another kind of workload.
+// nodesElsewhere is the error for nodeOrder in the Rollout of another kind of workload.
 const nodesElsewhere = "nodes can be chosen only for a DaemonSet of apps/v1"
 
-// mergeNodes reads the strategy of a workload with one pod per node, which cannot have replicas or canary Services.
+// mergeNodes reads the strategy of a workload with one pod per node. It refuses replicas and canary Services.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
 		second: "a node has only one of its pods", beside: "beside the pod on each node",

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These are the API groups of Rollout documents, and the annotation that sets scaling in an Argo Rollouts document.
+// The API groups of Rollout documents, and the annotation that sets the scaling in a document of Argo Rollouts.
 const (
 	ownGroup          = "gitrollout.dev"
 	argoGroup         = "argoproj.io"
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// ofOthers maps kinds of other controllers to fixes. Such objects do nothing, or have two controllers move the pods.
+// ofOthers maps kinds of other controllers to fixes. Such an object has no effect, or its controller also moves pods.
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout":        "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"rollouts.kruise.io/TrafficRouting": "write the routes into a Rollout, as in docs/coming-from-kruise-rollouts.md",
@@ -37,13 +37,13 @@ type document struct {
 	ref      rollout.Ref
 	form     specForm         // as written in the document
 	workload rollout.Workload // the workload that the release moves
-	inline   bool             // the Deployment is generated from the document's pod template
-	spec     rollout.Spec     // mergeInto adds the fields that the workload may set
+	inline   bool             // the document has the pod template, from which the Deployment is generated
+	spec     rollout.Spec     // mergeInto sets the fields that the workload may also set
 	analyses []measured
 	routers  map[string]block // the blocks of trafficRouting, by kind
 }
 
-// block is a value to read later, with its path in the document.
+// block is a value that is read later, with its path in the document.
 type block struct {
 	path string
 	raw  any
@@ -75,7 +75,7 @@ func newDocument(object rollout.Object) (*document, error) {
 // shortRef formats a reference as KIND/NAMESPACE/NAME, such as Rollout/shop/checkout.
 func shortRef(ref rollout.Ref) string { return ref.Kind + "/" + ref.Namespace + "/" + ref.Name }
 
-// read validates the fields and fills in the spec.
+// read validates the form's fields and fills in the spec.
 func (d *document) read(form *specForm) {
 	d.form, d.spec = *form, form.Spec
 	if window := form.RollbackWindow; window != nil {
@@ -90,7 +90,7 @@ func (d *document) read(form *specForm) {
 	}
 }
 
-// readWorkload sets d.workload. It is the workload in workloadRef, or the Deployment generated from the template.
+// readWorkload sets d.workload to the workload in workloadRef, or to the Deployment that the template generates.
 func (d *document) readWorkload() {
 	d.workload = rollout.Workload{Namespace: d.ref.Namespace, Name: d.ref.Name}
 	ref, template, selector := d.form.WorkloadRef, d.form.Template, d.form.Selector
@@ -139,7 +139,7 @@ func (d *document) readCanary(form *canaryForm) {
 	d.checkSteps()
 }
 
-// readScaling decides whether a canary's pods are added (surge) or replace the stable pods in place.
+// readScaling reads whether a canary's pods are added to the stable pods (surge), or replace them (inPlace).
 func (d *document) readScaling(form *canaryForm) {
 	field, scaling := canaryPath+".scaling", form.Scaling
 	if d.Argo {
@@ -166,10 +166,10 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 }
 
-// scaleDownDelay is Argo Rollouts' default, in seconds. After this time, no node sends requests to the old pods.
+// scaleDownDelay is Argo Rollouts' default, in seconds. Until then, nodes may still send requests to the old pods.
 const scaleDownDelay = 30
 
-// readDelays reads minPodsPerReplicaSet, and how many seconds the additional pods of a canary stay.
+// readDelays reads minPodsPerReplicaSet, and for how many seconds a canary's additional pods stay.
 func (d *document) readDelays(form *canaryForm) {
 	c := d.spec.Canary
 	surge := d.spec.Scaling == rollout.Surge
@@ -242,7 +242,7 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	return step
 }
 
-// fullWeight returns the weight that means all requests or, without a router, all pods.
+// fullWeight returns the weight for all requests or, without a router, for all pods.
 func (d *document) fullWeight() int {
 	if t := d.spec.Canary.Traffic; t != nil && t.MaxWeight > 0 {
 		return t.MaxWeight

@@ -92,7 +92,7 @@ func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) 
 	return rollout.ExperimentAnalysis{Name: form.Name, Required: form.Required, Analysis: m.into}
 }
 
-// checkVariable refuses variables that the experiment does not define.
+// checkVariable refuses a variable that the experiment does not define.
 func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	if name == "experiment.finishedAt" && e.Duration == nil {
 		d.Fail(at, "give the experiment a duration", "asks for {{%s}}, and the experiment has no duration", name)
@@ -106,14 +106,14 @@ func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	}
 }
 
-// checkExperiments validates the objects that the experiments would create with the workloads of this render.
+// checkExperiments validates the objects that each experiment would create from the workloads of this render.
 func (a *assembly) checkExperiments() error {
 	taken := map[rollout.Ref]string{}
 	for _, o := range a.objects {
 		taken[o.Ref()] = shortRef(o.Ref())
 	}
 	for i := range a.specs {
-		d := a.documents[i] // the method stage has appended one spec per document, in order
+		d := a.documents[i] // the method stage has appended one spec per document, in the documents' order
 		if a.specs[i].Canary == nil {
 			continue
 		}

@@ -59,8 +59,8 @@ spec:
       - setWeight: 50
 `
 
-// experimentApp returns the base app of testdata/invalid/rollout with the AnalysisTemplate errors. The parameter document is the app's
-// Rollout.
+// experimentApp returns the base app of testdata/invalid/rollout, with the given Rollout document and with the
+// AnalysisTemplate errors.
 func experimentApp(t *testing.T, document string) map[string]string {
 	t.Helper()
 	repo := archiveFiles(t, "testdata/invalid/rollout/base.txtar")
@@ -94,7 +94,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentWarnings checks the warnings for experiments that are valid but probably mistakes.
+// TestExperimentWarnings checks the warnings about experiments that are valid but probably wrong.
 func TestExperimentWarnings(t *testing.T) {
 	for name, tc := range map[string]struct{ old, with, want string }{
 		"users are sent there": {"{app: web-try}, annotations", "{app: web}, annotations", "metadata.labels: Service/shop/web also selects"},

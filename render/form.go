@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The types below are the form of a Rollout document. The reader, the schemas and the reference read the struct tags
-// (rollout.Field). The names are as in Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go), whose other fields
-// are refused. The tag "own" marks fields of gitrollout only. Fields that need no translation are in rollout.Spec.
+// The types below describe the fields of a Rollout document. The reader, the schemas and the reference read the tags
+// (rollout.Field). The names are from Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go), whose other fields are
+// refused. The tag "own" marks fields that only gitrollout has. Fields without translation are in rollout.Spec.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
 
-// Routers is the value of the tag "names" on the field of trafficForm that holds the blocks of routers.
+// Routers is the value of the tag "names" of the field that holds the routers' blocks in trafficForm.
 const Routers = "routers"
 
 type documentForm struct {
@@ -123,7 +123,7 @@ type mirrorMatch struct {
 	Headers map[string]rollout.StringMatch `json:"headers"`
 }
 
-// trafficForm holds the fields of trafficRouting. Package traffic reads the blocks in its field Routers.
+// trafficForm holds the fields of trafficRouting. Package traffic reads the routers' blocks.
 type trafficForm struct {
 	rollout.Traffic
 	ManagedRoutes []managedRoute `json:"managedRoutes"`
@@ -154,7 +154,7 @@ type backgroundForm struct {
 	StartingStep int `json:"startingStep"`
 }
 
-// argument is a document's value for an argument of a template.
+// argument is the value that a document gives to a template's argument.
 type argument struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -176,7 +176,7 @@ type experimentForm struct {
 	_         any               `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
 }
 
-// templateForm describes one set of an experiment's pods.
+// templateForm describes a set of an experiment's pods.
 type templateForm struct {
 	rollout.ExperimentTemplate
 	Metadata *struct {
@@ -225,7 +225,7 @@ type deployStrategy struct {
 	Rest map[string]any `json:"*"`
 }
 
-// podAmount is a number or percentage as in Kubernetes, where a number in quotes is invalid.
+// podAmount is a number or percentage as in Kubernetes, which refuses a number in quotes.
 type podAmount struct{ rollout.Amount }
 
 // ReadValue reads a number or a percentage.

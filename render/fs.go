@@ -18,10 +18,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is the repository's root for kustomize. It is not "/", because filepath.Join would hide a ".." that leaves "/".
+// mount is the repository's root for kustomize. "/" would not do, because filepath.Join drops a ".." that leaves "/".
 const mount = "/repository-root"
 
-// These limit one build, in bytes and symlinks. The largest known bundles of CRDs are below 4 MiB.
+// These constants limit one build, in bytes and symlinks. The largest known bundles of CRDs are below 4 MiB.
 const (
 	maxFile  = 16 << 20
 	maxTotal = 64 << 20
@@ -31,7 +31,7 @@ const (
 // lfsPointer is the start of a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-// Marks represent the results of lookups in a closure. All folders share one mark, because paths below have their own.
+// Marks are recorded results of lookups. All folders share one mark, because a closure records paths below them.
 const (
 	markAbsent = ""
 	markDir    = "dir"
@@ -61,11 +61,11 @@ type treeFS struct {
 	asked   map[string]lookup
 	blobs   map[string][]byte // by path, after symlinks are resolved
 	total   int
-	refused *rollout.InvalidError // the first refusal, because kustomize may hide it
+	refused *rollout.InvalidError // the first refusal; kustomize may hide it behind another error
 	failed  error                 // the error of reading the tree
 
 	unlock    func([]sops.Lock) ([]byte, error) // returns the data key; if nil, encrypted values stay sealed
-	twin      bool                              // this is the second sealed build, with other substitutes for values
+	twin      bool                              // this is the second build with sealed values, with other substitutes
 	keysIn    string                            // the Secret with the keys
 	encrypted map[string][]sops.Lock            // the encrypted files that were read
 
@@ -100,7 +100,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 		return rollout.Entry{}, false, f.failed
 	}
 	if p != "" && !fs.ValidPath(p) {
-		return rollout.Entry{}, false, nil // no tree has this path; it may be a symlink's target in Latin-1
+		return rollout.Entry{}, false, nil // no tree has an invalid path, such as a symlink's target in Latin-1
 	}
 	entry, found, err := f.tree.Lookup(p)
 	if err != nil {
@@ -112,7 +112,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 }
 
 // resolve follows symlinks and returns the real path with its entry. If the path does not exist, the error is
-// fs.ErrNotExist. A path that leaves the repository or enters a submodule gives an InvalidError without a field.
+// fs.ErrNotExist. If it leaves the repository or enters a submodule, the error is an InvalidError without a field.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {
@@ -166,7 +166,7 @@ func (f *treeFS) walk(p string) (string, rollout.Entry, error) {
 			at = next
 		}
 	}
-	entry, found, err := f.lookup(at) // after "..", entry may belong to another path
+	entry, found, err := f.lookup(at) // look up again: after "..", entry may belong to another path
 	if err != nil || found {
 		return at, entry, err
 	}
@@ -188,7 +188,7 @@ func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	return target, nil
 }
 
-// refuse records the first refusal. Kustomize tries a path in several ways and would hide the reason.
+// refuse records the first refusal, because kustomize tries a path in several ways and would hide the reason.
 func (f *treeFS) refuse(p, msg, fix string) error {
 	err := &rollout.InvalidError{File: p, Msg: msg, Fix: fix}
 	if f.refused == nil {
@@ -293,7 +293,7 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	return withNames(data), nil
 }
 
-// errReadOnly is the error of methods that write or list. If a build called one, TestSameBytesAsKustomize would fail.
+// errReadOnly is the error of methods that write or list. Builds do not call them, as TestSameBytesAsKustomize shows.
 var errReadOnly = errors.New("a commit's tree can only be read, file by file")
 
 func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }

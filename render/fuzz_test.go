@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FuzzRollout uses any text as the Rollout document of an app with a Deployment and Services. The result must be a valid Render, or an
-// InvalidError.
+// FuzzRollout uses any text as the Rollout document of an app with a Deployment and Services. Render must return a
+// valid Render, or an InvalidError.
 func FuzzRollout(f *testing.F) {
 	for _, files := range rejectedRepos(f, "rollout") {
 		if doc, ok := files["rollout.yaml"]; ok {
@@ -40,7 +40,7 @@ func FuzzRollout(f *testing.F) {
 	})
 }
 
-// FuzzRender builds any kustomization with any resource. The result must be a Render, or an InvalidError.
+// FuzzRender builds any kustomization with any resource. Render must return a Render, or an InvalidError.
 func FuzzRender(f *testing.F) {
 	for _, files := range rejectedRepos(f, "kustomize") {
 		f.Add(files["kustomization.yaml"], files["a.yaml"], files["t.yaml"])
@@ -51,7 +51,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// fuzzRender renders files twice and checks that both results are equal. It returns nil if the files are refused.
+// fuzzRender renders files twice and checks that the results are equal. If the files are refused, it returns nil.
 func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
 	got, err := rendered(files, demo)
 	again, errAgain := rendered(files, demo)
@@ -70,7 +70,7 @@ func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
 	return got
 }
 
-// FuzzAnyField replaces any field of an app's objects by any value. The app must be built or refused without a panic.
+// FuzzAnyField replaces any field of an app's objects by any value. Render must build or refuse the app, and must not panic.
 func FuzzAnyField(f *testing.F) {
 	const objects = `[
 {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop","labels":{"a":"b"}},"spec":{"replicas":2,"minReadySeconds":1,
@@ -93,7 +93,7 @@ func FuzzAnyField(f *testing.F) {
 "steps":[{"setWeight":20},{"pause":{"duration":"10m"}},{"analysis":{"templates":[{"templateName":"load"}]}}]}}}}]`
 	for at := range 120 {
 		for i, value := range []string{`{"a":{"b":1}}`, `[[]]`, `"x"`, `-1e308`, `null`, `true`} {
-			if !testing.Short() || (at+i)%6 == 0 { // one value for each field
+			if !testing.Short() || (at+i)%6 == 0 { // with -short, one value per field
 				f.Add(at, value)
 			}
 		}
@@ -123,7 +123,7 @@ func FuzzAnyField(f *testing.F) {
 	})
 }
 
-// spoil replaces the value at the position at. Positions count values depth first, with the keys of mappings in sorted order.
+// spoil replaces the n-th value, where n is *at. It counts values depth first, and a mapping's keys in sorted order.
 func spoil(node any, at *int, value any) any {
 	if *at--; *at == -1 {
 		return value

@@ -12,7 +12,7 @@ import (
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
 // warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash, because the
-// pods would not start. Kustomize adds the hash to names in a Rollout only with "configurations".
+// pods would not start. In a Rollout, kustomize adds the hash only with "configurations".
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
 	generated := map[rollout.Ref]string{} // maps the name without the hash to the full name

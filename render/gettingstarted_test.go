@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// goldenHash is the hash of the getting-started template. Never adjust it; fix the code that changed the hash. With another hash, the next
-// upgrade of gitrollout would release every app.
+// goldenHash is the hash of the getting-started template. Never change it. Instead, fix the code that changed the hash.
+// With another hash, the next upgrade of gitrollout would release every app.
 const goldenHash = "h1-0161a62003"
 
 func TestGettingStarted(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the hash of an app's objects, with encrypted values sealed. With a Rollout in the app, it is "".
+// contentOf returns the hash of an app's objects, with sealed values. If the app has a Rollout, it returns "".
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -27,8 +27,8 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks removes hooks that gitrollout does not run, and keeps hooks that run before or after releases. It warns
-// about the removed hooks, except a chart's tests. It also removes a chart's invalid hooks, which users cannot change.
+// withHooks keeps hooks that run before or after releases, and removes all other hooks. It warns about the removed
+// hooks, except a chart's tests. It also removes a chart's invalid hooks, which users cannot change.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -56,7 +56,7 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	return kept, nil
 }
 
-// warnOfServices warns about Services that select a hook's pods, which kustomize's common labels can cause.
+// warnOfServices warns about Services that select a hook's pods, for example because of kustomize's common labels.
 func (a *assembly) warnOfServices(objects []rollout.Object) {
 	for _, job := range objects {
 		if !hook.Is(job) {
@@ -76,13 +76,13 @@ func (a *assembly) warnOfServices(objects []rollout.Object) {
 	}
 }
 
-// generated matches a line with generateName and captures the prefix. The regexp between matches document separators.
+// generated matches a line with generateName and captures the prefix. The pattern between matches document separators.
 var (
 	generated = regexp.MustCompile(`(?m)^( *)generateName: *["']?([a-z0-9.-]*[a-z0-9])[.-]*["']?[ \r]*(#.*)?$`)
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames gives a name to hook Jobs that have only generateName. The name, which kustomize requires, is the prefix.
+// withNames names hook Jobs that have only generateName, because kustomize needs a name. The prefix becomes the name.
 func withNames(data []byte) []byte {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data
@@ -108,7 +108,7 @@ func withName(text []byte) []byte {
 	out := slices.Concat(text[:at[1]], []byte("\n"), text[at[2]:at[3]], []byte("name: "), text[at[4]:at[5]], text[at[1]:])
 	var with rollout.Object
 	if err := yaml.Unmarshal(out, &with); err != nil || with.Name() != string(text[at[4]:at[5]]) {
-		return text // generateName is elsewhere in the document
+		return text // the document has generateName in another place
 	}
 	return out
 }

@@ -16,7 +16,7 @@ import (
 
 const halfway = ownHead + "  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
 
-// migrating returns the files of an app with a Rollout and with the given document, which may be a hook.
+// migrating returns the files of an app with a Rollout and with the given document, such as a hook Job.
 func migrating(t *testing.T, document string) map[string]string {
 	t.Helper()
 	repo := archiveFiles(t, "testdata/invalid/rollout/base.txtar")
@@ -26,8 +26,8 @@ func migrating(t *testing.T, document string) map[string]string {
 	return repo
 }
 
-// TestHooks checks that supported hooks stay among the objects, and that hooks for other events are left out with a warning. For an invalid
-// hook, the app is refused, with file and fix. An app with a hook Job but without a Rollout has a content hash.
+// TestHooks checks that supported hooks stay among the objects, and that hooks for other events are left out with a warning. An invalid
+// hook is refused, with file and fix. An app with a hook Job but without a Rollout has a content hash.
 func TestHooks(t *testing.T) {
 	object := func(version, kind, annotation string) string {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: migrate, annotations: {" + annotation + "}}\n"
@@ -73,8 +73,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestContent checks the content hash of an app without Rollout documents. The hash changes with each object, including hooks and encrypted
-// values. It depends neither on keys nor on the order of objects, nor on hooks that never run.
+// TestContent checks the content hash of an app without Rollout documents. The hash changes with each object, including
+// hooks and encrypted values. It does not depend on keys, on the order of objects, or on hooks that never run.
 func TestContent(t *testing.T) {
 	key := sopstest.Age(t)
 	const hooks = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n" +
@@ -109,8 +109,8 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestHooksOfCharts checks that a chart's supported hooks stay among the objects of an app with a Rollout. Unsupported hooks are left out,
-// with a warning that gives the reason.
+// TestHooksOfCharts checks that a chart's supported hooks stay among the objects of an app with a Rollout. Other hooks
+// are left out, with a warning that gives the reason.
 func TestHooksOfCharts(t *testing.T) {
 	const chart = "apps/shop/charts/shop"
 	files := merged(shopChart(chart), map[string]string{
@@ -131,8 +131,8 @@ func TestHooksOfCharts(t *testing.T) {
 	compare.CheckNamed(t, "warnings", want, strings.Join(r.Warnings, "; "))
 }
 
-// TestHooksThatServicesSelect checks the warning about a Service that selects the pods of a hook Job. The cause is a label that kustomize
-// adds to all objects.
+// TestHooksThatServicesSelect checks the warning about a Service that selects the pods of a hook Job, because kustomize
+// adds a label to all objects.
 func TestHooksThatServicesSelect(t *testing.T) {
 	repo := migrating(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\n"+
 		"spec: {template: {metadata: {labels: {job: migrate}}, spec: {containers: [{name: a, image: b}]}}}\n")
@@ -148,7 +148,7 @@ func TestHooksThatServicesSelect(t *testing.T) {
 	}
 }
 
-// TestHooksWithoutAName checks that a Job without a name gets one from its generateName. The first case is Argo CD's example.
+// TestHooksWithoutAName checks that a Job without a name is named after its generateName. The first case is Argo CD's example.
 func TestHooksWithoutAName(t *testing.T) {
 	const argo = `apiVersion: batch/v1
 kind: Job

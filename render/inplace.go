@@ -7,17 +7,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// inPlace holds parts of error messages that say why a kind of workload can only replace its pods in place.
+// inPlace holds the texts of errors that say why a kind of workload replaces its pods only in place.
 type inPlace struct {
-	second     string // why there is no second set of pods
+	second     string // why there cannot be a second set of pods
 	beside     string // the end of the message "has no pods …"
 	experiment string // the end of the message "its pods would belong to a <kind> …"
 	replaced   string // the end of the message "pods are replaced …"
-	change     string // the fix for a Rollout with maxSurge or maxUnavailable
+	change     string // the fix for maxSurge or maxUnavailable in a Rollout
 	unrouted   string // why routers cannot select new pods; "" if they can
 }
 
-// refuse refuses settings that do not work if pods are replaced in place.
+// refuse refuses settings that do not work when pods are replaced in place.
 func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	kind, c := d.workload.Ref().Kind, d.spec.Canary
 	if c == nil {
@@ -52,12 +52,12 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
-// mergeUnavailable reads maxUnavailable at a path. If it is missing, all pods of a workload with ordinals must serve.
+// mergeUnavailable reads maxUnavailable at a path. Without it, all pods of a workload with ordinals must serve.
 func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.Reader) {
 	if p := d.spec.Partition; p != nil && !p.Ordered {
 		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the default of the built-in kind
 	}
-	form := deployStrategy{}.RollingUpdate // the same fields
+	form := deployStrategy{}.RollingUpdate // has the same fields
 	other.Read(at, rollout.In(o, at), &form)
 	switch m := form.MaxUnavailable; {
 	case m == nil:
@@ -70,7 +70,7 @@ func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.
 	}
 }
 
-// refuseWeights refuses settings that need weights of requests. In place, a weight is always a share of the pods.
+// refuseWeights refuses settings that need weights of requests. In place, a weight is always a share of pods.
 func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
 	const why = ", but if pods are replaced in place, a weight is a share of the pods"
 	if c.PingPong != nil {

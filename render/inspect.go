@@ -15,15 +15,15 @@ import (
 
 type plan struct {
 	file     string // the app's own kustomization file
-	openAPI  bool   // a kustomization replaces kustomize's global schema
+	openAPI  bool   // a kustomization replaces kustomize's global OpenAPI schema
 	warnings []string
 }
 
-// maxRoots limits a build's kustomizations. Each reference counts: a chain of 30 files with 2 references each has 2^30.
+// maxRoots limits a build's kustomizations. Repeated references count: 30 files with 2 references each reach 2^30.
 const maxRoots = 1000
 
-// inspector walks the kustomizations as kustomize does. It refuses anything that leaves the repository, starts a
-// program or never ends. It leaves other errors to kustomize if kustomize's message is good enough.
+// inspector walks the kustomizations as kustomize does. It refuses references out of the repository, starts of
+// programs, and endless builds. It leaves other errors to kustomize if kustomize's message is good enough.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -57,7 +57,7 @@ func (in *inspector) warn(format string, args ...any) {
 	in.plan.warnings = append(in.plan.warnings, fmt.Sprintf(format, args...))
 }
 
-// orMissing returns missing if err is nil or fs.ErrNotExist. Otherwise it returns err.
+// orMissing returns the error missing if err is nil or fs.ErrNotExist. Otherwise it returns err.
 func orMissing(err error, missing *rollout.InvalidError) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -65,7 +65,7 @@ func orMissing(err error, missing *rollout.InvalidError) error {
 	return missing
 }
 
-// referrer is the place of a reference.
+// referrer is the file and field of a reference.
 type referrer struct {
 	file  string
 	dir   string
@@ -86,7 +86,7 @@ func (r referrer) invalid(fix, format string, args ...any) *rollout.InvalidError
 	return &rollout.InvalidError{File: r.file, Field: r.field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 }
 
-// enter inspects the kustomization of a folder. from is the reference to this folder.
+// enter inspects the kustomization of a folder, which the reference from names.
 func (in *inspector) enter(dir string, from referrer) error {
 	if in.roots++; in.roots > maxRoots {
 		return from.invalid("refer to each base only once", "brings the build to more than %d kustomizations", maxRoots)
@@ -129,10 +129,10 @@ func (in *inspector) enter(dir string, from referrer) error {
 	return nil
 }
 
-// KustomizationNames are the file names in kustomize's order (konfig.RecognizedKustomizationFileNames).
+// KustomizationNames are the file names in the order in which kustomize looks them up (konfig's list).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load reads a folder's kustomization. Like kustomize it looks up all three names, so that the closure has all three.
+// load reads a folder's kustomization. Like kustomize, it looks up all three names, so the closure records all three.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte
@@ -167,7 +167,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 		return "", nil, invalidKustomization(found[0], err)
 	}
 	if _, made := in.fs.made[found[0]]; made && !in.fs.asked[found[0]].found {
-		return path.Clean(dir), k, nil // errors name the folder, because the file is generated
+		return path.Clean(dir), k, nil // errors name the folder, because this file is generated
 	}
 	return found[0], k, nil
 }
@@ -185,12 +185,12 @@ func (in *inspector) count(k *types.Kustomization) {
 	if len(k.OpenAPI) > 0 {
 		in.plan.openAPI = true
 	}
-	// Count each of these settings as an object, because kustomize applies each setting to every object.
+	// Each of these settings counts as an object, because kustomize applies it to every object.
 	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
 		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 }
 
-// component inspects an entry of components. The entry must be a folder with a kustomization.
+// component inspects an entry of components, which must be a folder with a kustomization.
 func (in *inspector) component(at referrer, p string) error {
 	dir, entry, err := in.find(at, p)
 	if err != nil {
@@ -202,7 +202,7 @@ func (in *inspector) component(at referrer, p string) error {
 	return in.enter(dir, at)
 }
 
-// resource inspects an entry of resources. The entry is a file, or a folder with a kustomization.
+// resource inspects an entry of resources, which is a file, or a folder with a kustomization.
 func (in *inspector) resource(at referrer, p string) error {
 	real, entry, err := in.find(at, p)
 	if err != nil {

@@ -21,8 +21,8 @@ const wantPrefix = "want: "
 
 // TestInvalid checks the message for each rejected input in testdata/invalid. A message must be one line with file, field, value and fix.
 //
-// An input is an archive of a repository whose root is the app. The content "-> target" stands for a symlink, and "(submodule)" for a
-// submodule. The files of a base.txtar in the same folder are added, unless the archive has a file of that name.
+// An input is a txtar archive of a repository whose root is the app. The content "-> target" makes a symlink, and "(submodule)" a
+// submodule. The files of base.txtar in the same folder are added, unless the archive has a file of that name.
 func TestInvalid(t *testing.T) {
 	repos := rejectedRepos(t, "*")
 	for file, repo := range repos {
@@ -47,7 +47,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// rejections caches the errors of the rejected inputs, by file. TestInvalid compares the errors, and TestErrorsPage lists them.
+// rejections caches the errors of the rejected inputs, by file. TestInvalid compares these errors, and TestErrorsPage lists them.
 var rejections = map[string]*rollout.InvalidError{}
 
 func rejection(t *testing.T, file string, repo map[string]string) *rollout.InvalidError {
@@ -83,7 +83,7 @@ func rejectedRepos(t testing.TB, folder string) map[string]map[string]string {
 	return repos
 }
 
-// archiveFiles returns the files of a text archive.
+// archiveFiles returns the files of a txtar archive.
 func archiveFiles(t testing.TB, file string) map[string]string {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)

@@ -14,13 +14,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These constants bound the input of one build. Kustomize expands aliases, compares each object with every other, and
-// recurses without limits. A few hundred bytes of YAML could therefore use all memory.
+// These constants limit the input of one build. Kustomize expands aliases, compares each object with every other, and
+// recurses without limits, so that a few hundred bytes of YAML could use all memory.
 const (
-	maxObjects = 2000       // 2,000 objects take kustomize about 8 seconds, 4,000 objects 50 seconds
-	maxWork    = 12_000_000 // sum of the squares of each kustomization's number of objects
+	maxObjects = 2000       // kustomize builds 2,000 objects in about 8 seconds, and 4,000 in 50 seconds
+	maxWork    = 12_000_000 // sum of the squares of the kustomizations' numbers of objects
 	maxNodes   = 1_000_000  // YAML values, with aliases expanded
-	maxCopies  = 16         // copy operations of JSON patches: each can double an object
+	maxCopies  = 16         // copy operations in JSON patches; each can double an object
 	maxDepth   = 200        // the deepest CRD schemas in use have about 60 levels
 	maxOutput  = 16 << 20   // bytes of the built objects as JSON; large bundles of CRDs have 4 MiB
 )
@@ -42,8 +42,8 @@ func (s *shape) add(more shape) {
 	s.copies += more.copies
 }
 
-// sound measures YAML, and refuses YAML that kustomize could not print as JSON in bounded memory and time. For values
-// that JSON lacks, such as .nan, kustomize calls log.Fatal. The parameter field is "" if content is a whole file.
+// sound measures YAML, and refuses YAML that kustomize could not print as JSON in limited memory and time. For values
+// that JSON lacks, such as .nan, kustomize calls log.Fatal. If content is a whole file, field is "".
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
@@ -111,9 +111,9 @@ func measure(file, field string, content []byte) (shape, error) {
 
 var lineNumber = regexp.MustCompile(`line (\d+)`)
 
-// shiftLine adds the lines of earlier documents to the line number in an error.
+// shiftLine adds the lines of the earlier documents to the line number in an error's text.
 func shiftLine(text string, by int) string {
-	if !lineNumber.MatchString(text) { // the parser omits line 1
+	if !lineNumber.MatchString(text) { // the parser omits the number of line 1
 		text = "line 1: " + strings.TrimPrefix(text, "yaml: ")
 	}
 	return lineNumber.ReplaceAllStringFunc(strings.TrimPrefix(text, "yaml: "), func(s string) string {
@@ -125,10 +125,10 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts YAML values, with aliases expanded. expanded maps each anchor to its count, or to -1 during the count.
+// meter counts YAML values, with aliases expanded. expanded has each anchor's count, or -1 while it is being counted.
 type meter struct {
 	expanded map[*kyaml.Node]int
-	line     int // the line of the problem
+	line     int // the line of the error
 }
 
 func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
@@ -183,8 +183,8 @@ func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
 
 const isTwice = " is listed twice"
 
-// checkKeys refuses duplicate keys and keys that are not strings. JSON lacks such keys, and kustomize's error for them
-// names no file.
+// checkKeys refuses duplicate keys and keys that are not strings. JSON does not allow them, and kustomize's error names
+// no file.
 func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	seen := make(map[string]bool, len(mapping.Content)/2)
 	for i := 0; i < len(mapping.Content); i += 2 {
@@ -208,7 +208,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured measures an object that a chart rendered. If a key occurs twice, the last value is used, as in Helm.
+// measured measures an object from a chart. If a key occurs twice, it uses the last value, as Helm does.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any
@@ -216,7 +216,7 @@ func (in *inspector) measured(file, text string) (string, shape, error) {
 		return text, total, err
 	}
 	in.warn("%v: the last value counts, as for Helm", err)
-	last, _ := yaml.Marshal(object) // cannot fail: it came from YAML
+	last, _ := yaml.Marshal(object) // cannot fail: the object was decoded from YAML
 	total, err = measure(file, "", last)
 	return string(last), total, err
 }

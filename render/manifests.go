@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plain generates a kustomization for an app without one, as "kustomize create --autodetect" does. The kustomization
-// lists the manifests in the app's folder. plain returns this list.
+// plain generates a kustomization for an app without one, as "kustomize create --autodetect" does. This kustomization
+// lists the manifests in the app's folder. plain also returns the list.
 func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	is, err := isKustomization(f.ask, app.Path)
 	if err != nil || is {
@@ -44,7 +44,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	return all, nil
 }
 
-// orNoObject returns err, or a better error if a listed file contains something other than Kubernetes objects.
+// orNoObject returns err, or a better error if a listed file contains YAML that is no Kubernetes object.
 func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	for _, name := range listed {
 		file := path.Join(dir, name)
@@ -62,11 +62,11 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	return err
 }
 
-// maxManifests bounds a folder's entries. Folders that share one Git tree object can expand to millions of entries.
+// maxManifests limits a folder's entries. A few Git tree objects that are nested many times can expand to millions.
 const maxManifests = 10_000
 
-// manifests returns the sorted relative paths of a folder's manifests. For a subfolder with a kustomization, the list
-// has the subfolder instead of its files. A list longer than maxManifests is incomplete.
+// manifests returns the sorted relative paths of a folder's manifests. If a subfolder has a kustomization, the list has
+// the subfolder and not its files. A list longer than maxManifests is incomplete.
 func manifests(tree rollout.Tree, dir string, d rollout.Directory) ([]string, error) {
 	w := manifestWalk{tree: tree, root: dir, Directory: d}
 	if err := w.folder(""); err != nil {

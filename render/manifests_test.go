@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// configMap returns a ConfigMap. The name may be followed by further metadata.
+// configMap returns a ConfigMap with the given name. Further metadata may follow the name.
 func configMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 }
 
-// plainShop returns an app of plain manifests in apps/shop. d is the field directory of the app's entry.
+// plainShop returns an app of plain manifests in apps/shop. d is the block "directory" of the app's entry.
 func plainShop(d rollout.Directory) rollout.App {
 	return rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Plain: true, Directory: d}
 }
@@ -61,8 +61,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestFindFolders checks that a chart's folder is an app only if the entry has helm. A folder of manifests is an app only if the entry
-// has directory. A folder that is named without a glob stays an app if the patterns exclude all its files.
+// TestFindFolders checks that a chart's folder is an app only if the entry has helm. A folder of manifests is an app only if the entry has
+// directory. A folder that is listed without a glob stays an app even if the patterns exclude all files.
 func TestFindFolders(t *testing.T) {
 	tree := newTree(map[string]string{
 		"charts/shop/Chart.yaml": "x", "charts/both/Chart.yaml": "x", "charts/both/kustomization.yaml": "x",
@@ -79,7 +79,7 @@ func TestFindFolders(t *testing.T) {
 	}
 }
 
-// TestNewManifestIsSeen checks that a new file below an app's folder causes a build. A new file in another folder does not.
+// TestNewManifestIsSeen checks that a new file below an app's folder causes a build. A new file in another folder causes no build.
 func TestNewManifestIsSeen(t *testing.T) {
 	files := map[string]string{"apps/shop/a.yaml": configMap("a"), "apps/web/x.yaml": configMap("x")}
 	r, app := New(InProcess{}), plainShop(rollout.Directory{Recurse: true})
@@ -104,7 +104,7 @@ func TestPatternsAreClosed(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), `apps[0].directory.include: "{a.yaml,b.yaml" is not a pattern`)
 }
 
-// TestTreeThatHoldsItself checks the error for a small tree that expands to an endless number of nested folders.
+// TestTreeThatHoldsItself checks the error for a small tree in which folders are nested without end.
 func TestTreeThatHoldsItself(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/a.yaml": configMap("a")})
 	_, err := New(InProcess{}).Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})
@@ -112,7 +112,7 @@ func TestTreeThatHoldsItself(t *testing.T) {
 	compare.Check(t, want, fmt.Sprint(err))
 }
 
-// selfish is a tree in which each folder has two subfolders, without end.
+// selfish is a tree in which each folder has two subfolders, at every depth.
 type selfish struct{ *memTree }
 
 func (selfish) ReadDir(string) ([]rollout.Entry, error) {

@@ -13,10 +13,10 @@ import (
 
 type routeReader struct {
 	*rollout.Reader
-	traffic *rollout.Traffic // the canary's trafficRouting, nil if there is none
+	traffic *rollout.Traffic // the canary's trafficRouting; nil without a router
 }
 
-// read returns the route that a step sets for matching requests. For other steps, read returns nil.
+// read returns the route that a step sets for matching requests, or nil if the step sets none.
 func (r routeReader) read(at string, form *stepForm) *rollout.ManagedRoute {
 	var route *rollout.ManagedRoute
 	switch {
@@ -61,14 +61,14 @@ func (r routeReader) mirror(at string, form *mirrorRoute) *rollout.ManagedRoute 
 	return route
 }
 
-// checkManaged refuses a route that is not in managedRoutes, because its precedence is unknown.
+// checkManaged refuses a route whose name is not in managedRoutes, because its precedence would be unknown.
 func (r routeReader) checkManaged(at, name string) {
 	if r.traffic != nil && !slices.Contains(r.traffic.ManagedRoutes, name) {
 		r.Fail(at, "add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)
 	}
 }
 
-// checkMatch validates one entry of a step's match. A request must match all fields of the entry.
+// checkMatch validates an entry of a step's match. A request matches the entry if it matches all fields.
 func (r routeReader) checkMatch(at string, m rollout.Match) {
 	for _, named := range []struct {
 		field, what string
@@ -87,7 +87,7 @@ func (r routeReader) checkMatch(at string, m rollout.Match) {
 	r.checkSingle(at, m)
 }
 
-// checkSingle validates the fields that have one value per request, and refuses values that no request has.
+// checkSingle validates the fields that have a single value per request. It refuses values that no request can have.
 func (r routeReader) checkSingle(at string, m rollout.Match) {
 	for _, single := range []struct {
 		field string
@@ -117,7 +117,7 @@ func (r routeReader) checkSingle(at string, m rollout.Match) {
 	}
 }
 
-// checkPath refuses a path that no request has. Proxies remove the query and resolve "//" and ".." before they match.
+// checkPath refuses paths that no request has. Before they match, proxies remove the query and resolve "//" and "..".
 func (r routeReader) checkPath(at, p string) {
 	switch bad := pathForbidden.FindString(p); {
 	case !strings.HasPrefix(p, "/"):
@@ -148,7 +148,7 @@ func (r routeReader) checkText(at string, m *rollout.StringMatch) {
 var (
 	httpMethod = regexp.MustCompile(`^[A-Z]{1,32}$`)
 
-	// These are characters that no path has (RFC 3986, 3.3), and sequences that the Gateway API refuses (HTTPPathMatch).
+	// These patterns match characters that no path has (RFC 3986, 3.3), and sequences that the Gateway API refuses.
 	pathForbidden = regexp.MustCompile(`[^-A-Za-z0-9/._~!$&'()*+,;=:@%]|%(?:$|.$|[^0-9A-Fa-f].|.[^0-9A-Fa-f])|` +
 		`//|/\.\.?(?:/|$)|%2[fF]`)
 )

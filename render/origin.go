@@ -14,15 +14,15 @@ import (
 
 type origins struct {
 	fs   *treeFS
-	file string // the app's kustomization, named in errors that have no other file
+	file string // the app's kustomization, for errors that have no other file
 }
 
 func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any) error {
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame adds to an error the file that defines its object. The object is in the error's field About or, if About is
-// empty, in ref. blame searches all files, because kustomize records origins only in annotations.
+// blame adds the file that defines an object to an error. The object is the error's field About or, if About is empty,
+// ref. blame searches all files, because kustomize records origins only in annotations.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -36,15 +36,15 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// place is like blame for an error without a file, and also adds the field's line.
+// place adds a file and line to an error without a file. They belong to the error's field in the object ref.
 func (o origins) place(invalid *rollout.InvalidError, ref rollout.Ref) {
 	file, _, line := o.source(ref, invalid.Field)
 	invalid.File, invalid.Line, invalid.Msg = file, line, invalid.Msg+" ("+shortRef(ref)+")"
 }
 
 // source returns the file that most likely defines ref, the object's name in that file, and the field's line or 0.
-// Kustomize may have added a prefix or suffix. So source looks for objects of ref's kind whose name is part of ref's
-// name, and picks the longest. Among equal names, it picks the document with the field, which may be a patch.
+// Kustomize may have added a prefix or suffix. So source looks for objects of ref's kind with a part of ref's name as
+// their name, and picks the longest name. Among equal names, it picks the document with the field, such as a patch.
 func (o origins) source(ref rollout.Ref, field string) (file, name string, line int) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
@@ -89,8 +89,8 @@ func lineOf(n *kyaml.Node, field string) (line int) {
 	return line
 }
 
-// renamed returns the name that kustomize gave to an object. name is the name in from, a Rollout or scaler, in which
-// kustomize changes no names. renamed also tries name with the prefix and suffix that kustomize added to from.
+// renamed returns the name that kustomize gave to an object. The Rollout or scaler "from" has the original name,
+// because kustomize does not change it there. renamed also tries the name with the prefix and suffix of from.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name
@@ -101,7 +101,7 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	return name
 }
 
-// affixed adds to a name the prefix and suffix that kustomize has added to the name of the object "like".
+// affixed adds to a name the prefix and suffix that kustomize has added to the object "like".
 func (o origins) affixed(like rollout.Ref, name string) string {
 	_, source, _ := o.source(like, "")
 	if source == "" {
@@ -120,7 +120,7 @@ func (a *assembly) has(kind, namespace, name string) bool {
 	})
 }
 
-// resolve replaces the names in a document with the names that kustomize gave to the objects.
+// resolve replaces the names in a document with the names that kustomize gave to these objects.
 func (a *assembly) resolve(d *document) error {
 	if !d.inline {
 		d.workload.Name = a.renamed(d.ref, d.workload.Ref().Kind, d.workload.Name)

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// describe sets spec.Partition, which describes a workload kind that is not built in.
+// describe sets spec.Partition for a workload whose kind is not built in.
 func (a *assembly) describe(d *document) error {
 	if _, builtIn := rollout.WorkloadOf(d.workload.Ref()); builtIn {
 		return nil
@@ -36,7 +36,7 @@ func (a *assembly) describe(d *document) error {
 	}
 }
 
-// mergePartitioned reads the strategy of a workload with a partition. Its updateStrategy says how pods are replaced.
+// mergePartitioned reads the strategy of a workload with a partition, including its updateStrategy.
 func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	p := d.spec.Partition
 	at := p.Partition[:strings.LastIndex(p.Partition, ".")]

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ofKind returns the files of an app with a workload of the given kind, its Rollout and an HPA. more adds fields to the workload's spec.
+// ofKind returns the files of an app with a workload of the given kind, its Rollout, and an HPA. more adds fields to the workload's spec.
 func ofKind(apiVersion, kind, strategy, more string) map[string]string {
 	return map[string]string{
 		"kustomization.yaml": "resources: [workload.yaml, rollout.yaml, hpa.yaml]\n",
@@ -28,8 +28,8 @@ spec:
 	}
 }
 
-// TestWorkloadsByTheirFields checks workloads whose kind has a partition. An HPA sets their replicas. The description of the kind names the
-// field for minReadySeconds.
+// TestWorkloadsByTheirFields checks workloads of kinds with a partition. An HPA sets their replicas. The description of
+// each kind names the field for minReadySeconds.
 func TestWorkloadsByTheirFields(t *testing.T) {
 	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
 		MinReady: "spec.rollout.minReadySeconds"}
@@ -41,7 +41,7 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind, strategy, more string
 		minReady             int
-		at                   []string // path of minReadySeconds in the object
+		at                   []string // path of minReadySeconds in the workload
 	}{
 		"CloneSet":                       {cloneSets, "{canary: {}}", "  minReadySeconds: 7\n", 7, []string{"spec"}},
 		"StatefulSet":                    {statefulSets, "{canary: {}}", "  updateStrategy: {rollingUpdate: {minReadySeconds: 7}}\n", 7, rolling},
@@ -76,7 +76,7 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 	}
 }
 
-// TestCloneSetWithoutADocument checks that a CloneSet without a Rollout is an ordinary object, except that its template has a hash.
+// TestCloneSetWithoutADocument checks that a CloneSet without a Rollout stays unchanged, but its pod template has a hash.
 func TestCloneSetWithoutADocument(t *testing.T) {
 	files := ofKind("apps.kruise.io/v1alpha1", "CloneSet", "", "  updateStrategy: {partition: 2}\n")
 	files["kustomization.yaml"] = "resources: [workload.yaml, hpa.yaml]\n"
@@ -87,8 +87,8 @@ func TestCloneSetWithoutADocument(t *testing.T) {
 	}
 }
 
-// TestMaxUnavailableOfAnUpdateStrategy checks how many pods may be missing. Without the field, CloneSets have Kruise's default, and no pod
-// with an ordinal may be missing. The field of a configured kind is unknown.
+// TestMaxUnavailableOfAnUpdateStrategy checks how many pods may be missing. Without maxUnavailable, CloneSets have
+// Kruise's default, and no pod with an ordinal may be missing. For kinds in the configuration, the field is unknown.
 func TestMaxUnavailableOfAnUpdateStrategy(t *testing.T) {
 	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.updateStrategy.partition",
 		MinReady: "spec.minReadySeconds"}

@@ -14,7 +14,7 @@ import (
 )
 
 // plugin checks an entry of generators, transformers or validators: inline YAML or a path. It allows only plugins that
-// are built into kustomize, because others start programs. It checks the paths and URLs that built-in plugins may load.
+// are built into kustomize, because others start programs. It checks the paths and URLs that they may load.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -33,8 +33,8 @@ func (in *inspector) plugin(at referrer, entry string) error {
 	return in.configs(at, real, "", content)
 }
 
-// pluginDir checks a kustomization of plugin configurations. It allows only resources, because patches and generators
-// could compose a configuration that the inspection does not see, for example one with a URL.
+// pluginDir checks a kustomization of plugin configurations. It allows only resources. Patches and generators could
+// compose a configuration that this check does not see, for example with a URL.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {
 		return at.invalid("", "brings the build to more than %d kustomizations", maxRoots)
@@ -79,10 +79,10 @@ func (in *inspector) configs(at referrer, file, field string, content []byte) er
 	return nil
 }
 
-// decrypts matches plugins and functions that generate Secrets from encrypted files, such as ksops.
+// decrypts matches plugins and functions that decrypt files to generate Secrets, such as ksops.
 var decrypts = regexp.MustCompile(`(?i)sops|secret|crypt|vault`)
 
-// functionAnnotations mark a resource as a KRM function. Such a function starts a container or a program.
+// functionAnnotations mark a resource as a KRM function, which would start a container or a program.
 var functionAnnotations = []string{"config.kubernetes.io/function", "config.k8s.io/function"}
 
 func (in *inspector) config(at referrer, config map[string]any) error {
@@ -120,10 +120,10 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 	return in.configPaths(at, config)
 }
 
-// pathKeys are plugin fields that name files. The names are in lower case, because Go's JSON ignores case.
+// pathKeys are plugins' fields that name files. They are in lower case, because Go's JSON decoder ignores case.
 var pathKeys = []string{"path", "paths", "files", "env", "envs", "targetfilepath"}
 
-// configPaths checks the fields that name files. Only a ReplacementTransformer has such fields below the top level.
+// configPaths checks fields that name files. Only a ReplacementTransformer has such fields below the top level.
 func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		lower := strings.ToLower(key)

@@ -20,8 +20,8 @@ import (
 // newest is the newest minor version of Kubernetes whose kinds and fields this program knows.
 const newest = 36
 
-// checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x". The API server's error
-// for such an object looks temporary. Unknown fields are allowed if kubernetes.version is after the constant newest.
+// checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x", because the API server's
+// error for them looks temporary. If kubernetes.version is newer than the constant newest, unknown fields are allowed.
 func (a *assembly) checkReadable() error {
 	return a.readAll(a.objects, func(r *typeReader, object rollout.Object) {
 		if d, _ := rollout.Find(a.documents, func(d *document) bool { return d.workload.Ref() == r.ref }); d != nil {
@@ -32,14 +32,14 @@ func (a *assembly) checkReadable() error {
 	})
 }
 
-// minorOf returns the minor version in kubernetes.version.
+// minorOf returns the minor version of kubernetes.version.
 func minorOf(app rollout.App) int {
 	minor := newest
 	_, _ = fmt.Sscanf(strings.TrimPrefix(app.Kubernetes, "v"), "1.%d", &minor) // ParseConfig has checked the version
 	return minor
 }
 
-// readAll reads objects and returns all errors, each with its file.
+// readAll calls read for each object, and returns all errors, each with its file.
 func (o origins) readAll(objects []rollout.Object, read func(*typeReader, rollout.Object)) error {
 	var refused *rollout.InvalidError
 	for _, object := range objects {
@@ -67,8 +67,8 @@ var kindsByGroup = func() map[string][]string {
 	return out
 }()
 
-// checkSpelling refuses misspelt kinds and versions. Otherwise, the app would wait forever for a CRD that has the
-// misspelt kind, and the checks of the intended kind would not run.
+// checkSpelling refuses misspelt kinds and versions. Otherwise, the app would wait forever for a CRD of the misspelt
+// kind, and the checks of the intended kind would not run.
 func (o origins) checkSpelling(object rollout.Object) error {
 	ref, lower, version := object.Ref(), strings.ToLower(object.Kind()), object.APIVersion()
 	_, name, _ := strings.Cut(version, "/")
@@ -96,7 +96,7 @@ func (o origins) checkSpelling(object rollout.Object) error {
 type typeReader struct {
 	rollout.Reader
 	ref   rollout.Ref
-	minor int // the API server's minor version; after the constant newest, it may know more fields
+	minor int // the API server's minor version; if it is newer than the constant newest, unknown fields may be valid
 }
 
 // readBuiltIn reads an object of a built-in kind. It returns false for another kind.
@@ -108,7 +108,7 @@ func (r *typeReader) readBuiltIn(object rollout.Object) bool {
 	return err == nil
 }
 
-// appliedFields returns the fields of an object without its status.
+// appliedFields returns an object's fields except its status.
 func appliedFields(object rollout.Object) map[string]any {
 	fields := maps.Clone(object)
 	delete(fields, "status")
@@ -166,16 +166,16 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 	}
 }
 
-// unknown refuses a field that is not in known. The text in "of" names the Kubernetes version or CRD without it.
+// unknown refuses a field that is not in known. The text "of" is the Kubernetes version or CRD that lacks the field.
 func (r *typeReader) unknown(at string, known []string, of string) {
 	near := rollout.DidYouMean(at[strings.LastIndex(at, ".")+1:], known)
 	r.Fail(at, cmp.Or(near, "leave it out, or write another field"), "is not a field of %s", of)
 }
 
-// defaultKeys has the default values of the fields that are keys of list entries.
+// defaultKeys has default values of fields that are keys of list entries.
 var defaultKeys = map[string]any{"protocol": "TCP"}
 
-// unique refuses list entries with the same keys, as server-side apply does. The items of a "set" are their own keys.
+// unique refuses list entries with equal keys, as server-side apply does. In a "set", the items must be unique.
 func (r *typeReader) unique(at string, keys []string, v any) {
 	list, _ := v.([]any)
 	seen := map[string]bool{}

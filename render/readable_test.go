@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestFieldsThatTheServerDecides checks that a field which the Go types lack is accepted if an API server may know the field.
+// TestFieldsThatTheServerDecides checks fields that the Go types do not have. Such a field is accepted if an API server may know it.
 func TestFieldsThatTheServerDecides(t *testing.T) {
 	for name, c := range map[string]struct{ kubernetes, object string }{
 		"a field of a newer Kubernetes":  {"v1.37.0-gke.1", deploymentHead + "  newInKubernetes: 1\n"},
@@ -39,7 +39,7 @@ func TestFieldsThatTheServerDecides(t *testing.T) {
 	}
 }
 
-// TestNewestKubernetes checks that the constant newest is the minor version of client-go.
+// TestNewestKubernetes checks that the constant newest is the minor version of the required client-go.
 func TestNewestKubernetes(t *testing.T) {
 	data, err := os.ReadFile("../go.mod")
 	must(t, err)

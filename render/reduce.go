@@ -10,15 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage is the maximum length of kustomize's errors in bytes. Kustomize quotes whole objects.
+// maxMessage limits the length of kustomize's errors in bytes, because kustomize quotes whole objects.
 const maxMessage = 400
 
-// rootPart matches the part of kustomize's error that names a folder. Each level of bases adds such a part.
+// rootPart matches the name of a folder in kustomize's error. For each level of bases, the error has one such name.
 var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
 	`recursed merging from path) '([^']*)': `)
 
-// reductions shorten kustomize's errors. Kustomize tries each path as a file and as a folder, and reports both
-// attempts. Regular expressions are needed because these errors have no types (api/internal/target/kusttarget.go).
+// reductions shorten kustomize's errors. Kustomize tries each path as a file and as a folder, and reports both errors.
+// The errors have no types (api/internal/target/kusttarget.go), so regular expressions are needed.
 var reductions = []struct {
 	part *regexp.Regexp
 	left string
@@ -38,13 +38,13 @@ var reductions = []struct {
 	{regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
 		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`),
 		"$1 a key is not a string in kustomize's output: quote the key; if it is quoted already (null, on, n and the like), rename it"},
-	// encoding/json varies the verb between processes, on purpose.
+	// On purpose, encoding/json varies the verb between processes.
 	{regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (?:JSON )?(.*) into Go struct \{.*\}`),
 		"a schema must be a JSON object, not an $1"},
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce shortens kustomize's error to one line. The state stores this line, so it must be equal on all machines.
+// reduce shortens kustomize's error to one line. The line is recorded in Git, so it must be equal on all machines.
 func reduce(fs *treeFS, file string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		return invalid
@@ -65,7 +65,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text, Fix: known.fix}
 }
 
-// fix has a text of a kustomize error, and the advice for every error that contains the text.
+// fix has a part of a kustomize error, and the advice for every error with this part.
 type fix struct{ text, fix string }
 
 var fixes = []fix{
@@ -101,7 +101,7 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns the kustomization file that the build read in dir. If there is none, otherwise is returned.
+// kustomizationIn returns the kustomization file that the build read in dir. If there is none, it returns "otherwise".
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

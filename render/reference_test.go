@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkPage compares a page of the reference with the code. With -update it writes the page.
+// checkPage fails the test unless a page of the reference has the wanted content. With -update it writes the page.
 func checkPage(t *testing.T, page, want string) {
 	t.Helper()
 	if *update {
@@ -26,8 +26,8 @@ func checkPage(t *testing.T, page, want string) {
 	compare.CheckNamed(t, page+" differs from the code, rewrite it with -update", want, string(got))
 }
 
-// fieldRows returns the table rows for the fields of a mapping and of nested mappings. A mapping that occurs in several places has rows
-// only at its first place.
+// fieldRows returns the table rows for the fields of a mapping and of nested mappings. If a mapping occurs in several
+// places, only the first place has rows.
 func fieldRows(path string, of reflect.Type, seen map[reflect.Type]string) []string {
 	seen[of] = path
 	var rows, below []string
@@ -91,7 +91,7 @@ fields mean is in [Writing a Rollout](../writing-a-rollout.md), [Blue-green](../
 
 // TestFieldsAreDocumented checks that each field that gitrollout reads is on a page. Ignored fields are on the page about Argo Rollouts.
 func TestFieldsAreDocumented(t *testing.T) {
-	var pages [2]string // the text of all pages, and of Argo Rollouts' page
+	var pages [2]string // the text of all pages, and of the page about Argo Rollouts
 	for _, name := range []string{"writing-a-rollout", "blue-green", "traffic", "analysis", "windows", "coming-from-argo-rollouts"} {
 		page, err := os.ReadFile("../docs/" + name + ".md")
 		must(t, err)
@@ -133,7 +133,7 @@ func eachMapping(of reflect.Type, visit func(path string, f rollout.Field)) {
 	walk("", of)
 }
 
-// TestTags checks that the code knows each tag of the form, and each format that a tag names.
+// TestTags checks that the reader knows each tag of the form, and each format that a tag names.
 func TestTags(t *testing.T) {
 	for _, argo := range []bool{true, false} {
 		r := rollout.Reader{Argo: argo}
@@ -159,7 +159,7 @@ func TestTags(t *testing.T) {
 	})
 }
 
-// about matches the object at the end of a message. Messages that differ only in the object count as the same.
+// about matches the object at the end of a message. Messages that differ only in the object are listed once.
 var about = regexp.MustCompile(` \((Rollout|Deployment|AnalysisTemplate|ClusterAnalysisTemplate|Service|Ingress|[A-Z][A-Za-z]+)/[^)]*\)$`)
 
 func TestErrorsPage(t *testing.T) {

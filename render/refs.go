@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remotePrefix and remoteQuery match all names that kustomize treats as Git repositories (internal/git/repospec.go).
+// remotePrefix and remoteQuery match all paths that kustomize treats as Git repositories (internal/git/repospec.go).
 var (
 	remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9-]*@|` +
 		`(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:|oci:)`)
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
-// clones matches fields that can name Git repositories. Kustomize clones a remote-looking entry even if it is a file.
+// clones matches fields that can name Git repositories. Kustomize clones a remote-looking name even if a file has it.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
 // isWeb reports whether kustomize would fetch a path over HTTP (internal/loader/fileloader.go, IsRemoteFile).
@@ -28,12 +28,12 @@ func isWeb(p string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// isInline reports whether an entry is inline YAML. An entry that kustomize may clone is not inline YAML.
+// isInline reports whether an entry is inline YAML. Entries that kustomize may clone are not.
 func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
 }
 
-// unroot replaces "." with "", because trees have the repository's root at the path "".
+// unroot replaces "." with "", which is the path of the root in a tree.
 func unroot(p string) string {
 	if p == "." {
 		return ""
@@ -69,7 +69,7 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 		return real, entry, nil
 	}
 	if refused := in.fs.refused; refused != nil {
-		// The refusal names the refused path. The user also needs the reference that leads to it.
+		// The refusal names the refused path. Add the reference through which the build reached this path.
 		in.fs.refused = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
 		return "", none, in.fs.refused
 	}
@@ -89,7 +89,7 @@ func (in *inspector) file(at referrer, p string) (real string, content []byte, e
 	return real, content, err
 }
 
-// readBelow reads a file in the kustomization's folder or below, as kustomize requires (LoadRestrictionsRootOnly).
+// readBelow reads a file in or below the kustomization's folder, as kustomize requires (LoadRestrictionsRootOnly).
 func (in *inspector) readBelow(at referrer, p, real string, entry rollout.Entry) ([]byte, error) {
 	if at.dir != "" && !strings.HasPrefix(real, at.dir+"/") {
 		return nil, at.invalid("move the file, or give its folder a kustomization and refer to the folder",
@@ -123,7 +123,7 @@ func (in *inspector) inline(at referrer, text string) error {
 	return in.sound(at.file, at.field, []byte(text))
 }
 
-// data checks a reference to a file that a generator uses without parsing it.
+// data checks a reference to a file that a generator uses without parsing the file.
 func (in *inspector) data(at referrer, p string) error {
 	_, _, err := in.file(at, p)
 	return err
@@ -144,7 +144,7 @@ type reference struct {
 	check func(at referrer, entry string) error
 }
 
-// references returns the references of a kustomization, in order.
+// references returns the references of a kustomization, in kustomize's order.
 func (in *inspector) references(here referrer, k *types.Kustomization) (all []reference) {
 	one := func(check func(referrer, string) error, entry, field string, args ...any) {
 		all = append(all, reference{here.at(field, args...), entry, check})

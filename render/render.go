@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is the number of cached results per app: for the released commit, the stable one, a newer push, and its revert.
+// kept limits the cached results per app: for the released commit, the stable one, a newer push, and its revert.
 const kept = 4
 
-// Builder builds an app from a tree, in this process or another one.
+// Builder builds an app from a tree, in this process or in another process.
 type Builder interface {
 	// Build returns an app's Render with an empty Commit. The result looked lists the paths that the build depends on.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
@@ -34,7 +34,7 @@ type Renderer struct {
 	cache   map[string][]*cached // the key is the app's name; the newest result is first
 }
 
-// cached is the Render or InvalidError of one build. Errors from reading the tree are not cached.
+// cached is the Render or the InvalidError of one build. The cache has no errors of reading the tree.
 type cached struct {
 	app     rollout.App
 	closure *closure
@@ -48,11 +48,11 @@ func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][
 // Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render builds one app at a commit. If the paths that a cached build depends on are unchanged, Render returns the
-// cached result with the new commit. An InvalidError is a mistake in the repository; other errors may be temporary.
+// Render renders an app at a commit. If the paths that a cached build depends on are unchanged, Render returns the
+// cached result with the new commit. An InvalidError means a mistake in the repository; other errors may be temporary.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
-	// Permissions and the service account do not change the objects.
+	// Ignore permissions and the service account, because they do not change the objects.
 	built.Namespaces, built.ClusterResources, built.ServiceAccount = "", "", ""
 	found, err := r.find(tree, built)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 		if found, err = r.build(tree, built); err != nil {
 			return nil, err
 		}
-		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a missing key may be added later
+		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a user may add a missing key later
 			r.keep(found)
 		}
 	}
@@ -76,7 +76,7 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// find returns a cached result that is valid for the tree, or nil.
+// find returns a cached result that is valid for this tree, or nil if there is none.
 func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
 	r.mu.Lock()
 	candidates := slices.Clone(r.cache[app.Name])
@@ -103,7 +103,7 @@ func (r *Renderer) keep(c *cached) {
 	r.cache[c.app.Name] = list[:min(kept, len(list))]
 }
 
-// KeepOnly drops the cached builds of all apps that are not in the list.
+// KeepOnly drops the cached results of all apps that are not in the list.
 func (r *Renderer) KeepOnly(apps []rollout.App) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,11 +125,11 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
-// InProcess builds apps in the calling process. Only the checks before the build limit the build's memory and time.
+// InProcess builds apps in this process. Only the checks before the build limit memory and time.
 type InProcess struct {
 	// CheckProvider validates a metric provider's settings in an analysis template. A nil CheckProvider accepts all.
 	CheckProvider func(kind string, config map[string]any) error
-	// Unlock returns the data key of an encrypted file. If Unlock is nil, the values of Secrets stay encrypted.
+	// Unlock returns the data key of an encrypted file. If Unlock is nil, values of Secrets stay sealed.
 	Unlock func(app rollout.App, locks []sops.Lock) ([]byte, error)
 }
 
@@ -143,7 +143,7 @@ func (b InProcess) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, L
 	return built, Looked{At: slices.Collect(maps.Keys(fs.asked)), All: slices.Collect(maps.Keys(fs.listed))}, err
 }
 
-// render inspects and builds an app's kustomizations, and takes the Rollout documents out of the objects.
+// render inspects and builds an app's kustomizations, and removes the Rollout documents from the objects.
 func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) {
 	plan, objects, err := build(fs, app)
 	if err != nil {

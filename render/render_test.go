@@ -90,7 +90,7 @@ func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 	}
 	again.Commit = first.Commit
 	compare.CheckNamed(t, "the second result", first, again)
-	// If another app changed, only the root, apps/, base/, and apps/a00 are looked up.
+	// If only another app has changed, render looks up only the root, apps/, base/ and apps/a00.
 	other := newTree(with(files, "apps/a01/prod/cm.yaml", files["apps/a02/prod/cm.yaml"]))
 	other.lookups = 0
 	if _, err := r.Render(other, apps[0], rollout.Commit{}); err != nil || other.lookups > 4 || r.Builds() != 1 {
@@ -127,12 +127,12 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	mustRender(t, r, files, apps[0])
 }
 
-// TestFolderThatComesAndGoes checks whether the closure of a failed look-up stays valid after a parent folder appears, disappears or
-// becomes a file.
+// TestFolderThatComesAndGoes checks whether the closure of a failed look-up is still valid after a parent folder was
+// created, removed or replaced by a file.
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {
-		asked         string // a path that the build looked up
+		asked         string // a path that the build has looked up
 		before, after map[string]string
 		want          bool
 	}{
@@ -152,8 +152,8 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestFaultsInTheMiddle lets each look-up and each read of a build fail in turn. The build must return the store's error, which is no
-// InvalidError, and the error must not be cached.
+// TestFaultsInTheMiddle makes each look-up and each read of a build fail in turn. The build must return the store's
+// error, which is no InvalidError, and must not cache it.
 func TestFaultsInTheMiddle(t *testing.T) {
 	many, apps := manyApps(1)
 	gone := errors.New("the store is gone")
@@ -198,8 +198,8 @@ func TestFaultsInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestFewRendersAreRemembered checks that the cache is bounded for an app whose files or configuration entry change again and again.
-// KeepOnly drops the caches of removed apps.
+// TestFewRendersAreRemembered checks that the cache of an app stays small while its files or configuration entry change
+// again and again. KeepOnly drops the caches of removed apps.
 func TestFewRendersAreRemembered(t *testing.T) {
 	files, apps := manyApps(1)
 	r := New(InProcess{})
@@ -217,7 +217,7 @@ func TestFewRendersAreRemembered(t *testing.T) {
 	compare.CheckNamed(t, "apps that are gone", 0, len(r.cache))
 }
 
-// TestChartThatComesBack checks that a folder is rendered again when its Chart.yaml appears.
+// TestChartThatComesBack checks that a folder is rendered again after its Chart.yaml was added.
 func TestChartThatComesBack(t *testing.T) {
 	app, r := rollout.App{Name: "shop", Path: "apps/shop/charts/shop", Namespace: "shop"}, New(InProcess{})
 	files := shopChart(app.Path)
@@ -249,7 +249,7 @@ func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 	}
 }
 
-// TestConcurrentBuilds checks that concurrent builds with and without a custom schema have the correct results. It is meant for -race.
+// TestConcurrentBuilds checks the results of concurrent builds with and without a custom schema. With -race, it finds data races.
 func TestConcurrentBuilds(t *testing.T) {
 	files := readFiles(t, "testdata/corpus/openapi")
 	app := func(name, dir string) rollout.App { return rollout.App{Name: name, Path: dir, Namespace: "x"} }
@@ -280,7 +280,7 @@ func TestBounds(t *testing.T) {
 	for i := range maxObjects + 1 {
 		many.WriteString(configMap(fmt.Sprintf("c%d", i)) + "---\n")
 	}
-	// Each file has about half of the permitted values: 100 aliases of a list of 5,000 values.
+	// Each file has about half of the allowed values: 100 aliases of a list with 5,000 values.
 	values := "a: &a [" + strings.Repeat("0,", 5_000) + "]\nb: [" + strings.Repeat("*a,", 100) + "]\n"
 	bomb := func(name string) string {
 		return "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: " + name + "}\n" + values

@@ -10,7 +10,7 @@ import (
 type scaler struct {
 	ref    rollout.Ref
 	target map[string]any // spec.scaleTargetRef, or spec.targetRef of a VPA
-	sizes  bool           // the scaler is a VPA: it sets resource requests, not replicas
+	sizes  bool           // the scaler is a VPA, which sets resource requests and no replicas
 	kind   string
 	group  string
 	name   string
@@ -42,7 +42,7 @@ func scalersAmong(objects []rollout.Object) []scaler {
 	return out
 }
 
-// scale points autoscalers of a Rollout to its workload. It removes spec.replicas if an autoscaler sets the replicas.
+// scale changes the target of a Rollout's autoscalers to its workload. It removes spec.replicas if they set replicas.
 func (a *assembly) scale() {
 	for _, s := range scalersAmong(a.objects) {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}
@@ -76,7 +76,7 @@ func (a *assembly) document(w rollout.Workload) *document {
 	return d
 }
 
-// omitReplicas removes replicas from a workload that an autoscaler scales.
+// omitReplicas removes the replicas from a workload that an autoscaler scales.
 func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 	deployment, ok := a.deployments[w]
 	if !ok {

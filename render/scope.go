@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// clusterScoped lists, by API group, cluster-scoped kinds that kustomize's older schema lacks. Their CRDs are usually
-// not in the app's build. Any other unknown kind is taken as namespaced, because nearly all custom resources are
+// clusterScoped lists cluster-scoped kinds by API group. Kustomize's older schema lacks these kinds, and their CRDs are
+// usually not in the app's build. Any other unknown kind counts as namespaced, because nearly all custom resources are
 // namespaced.
 var clusterScoped = map[string][]string{
 	"networking.k8s.io":   {"ServiceCIDR", "IPAddress"},
@@ -42,7 +42,7 @@ var clusterScoped = map[string][]string{
 	"authorization.k8s.io":         {"SubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"},
 }
 
-// definitions returns the kinds that CRDs of the build define. The value is true for a namespaced kind.
+// definitions returns the kinds that the build's CRDs define. The value is true if the kind is namespaced.
 func definitions(objects []rollout.Object) map[runtime.GroupKind]bool {
 	inBuild := map[runtime.GroupKind]bool{}
 	for _, object := range objects {
@@ -60,7 +60,7 @@ func defined(crd rollout.Object) runtime.GroupKind {
 	return runtime.GroupKind{Group: group, Kind: kind}
 }
 
-// defaultNamespaces sets missing namespaces: the Helm release's namespace for a chart's objects, else the app's.
+// defaultNamespaces sets missing namespaces: of a chart's objects to the Helm release's, of all others to the app's.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {
@@ -81,14 +81,14 @@ func isNamespaced(object rollout.Object, inBuild map[runtime.GroupKind]bool) boo
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// An unknown version has the scope of a version in client-go, because all versions of a kind have the same scope.
+	// If client-go lacks this version, use another version's scope, because all versions of a kind have the same scope.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(kind) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {
 			return namespaced
 		}
 	}
-	namespaced, defined := inBuild[kind] // the app's CRDs cannot change the scope of Kubernetes' own kinds
+	namespaced, defined := inBuild[kind] // the app's CRDs cannot change the scope of built-in kinds
 	return namespaced || !defined
 }
 
@@ -105,7 +105,7 @@ var applyOrder = []string{
 	"HorizontalPodAutoscaler", "PodDisruptionBudget",
 }
 
-// webhooks are applied last, because a webhook without a running server rejects all objects that it matches.
+// webhooks are applied last, because a webhook rejects all objects that it matches until its server runs.
 var webhooks = []string{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 
 func rank(object rollout.Object) int {

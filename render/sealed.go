@@ -17,10 +17,10 @@ import (
 
 // An app with encrypted files is built three times. The first two builds (sealed, twin) replace encrypted values with
 // different substitutes, and may differ only in values of Secrets. The third build (open) uses the real values.
-// gitrollout applies the sealed objects with the open build's Secret values, so that names and hashes do not depend on
-// keys. If the open build differs in another field, the app is refused, because a template tests an encrypted value.
+// gitrollout applies the sealed objects with the open build's Secret values. So names and hashes do not depend on keys.
+// If the open build differs in another field, a template tests an encrypted value, and the app is refused.
 
-// decrypt returns the decrypted content of an encrypted file. Without keys, it returns substitutes for the values.
+// decrypt returns the decrypted content of an encrypted file. Without keys, it returns substitutes for its values.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *treeFS) undecryptable(real string, why error) error {
 	return err
 }
 
-// open puts decrypted values into the app's Secrets. Without keys, it marks each Secret that has encrypted values.
+// open puts decrypted values into the app's Secrets. Without keys, it marks the Secrets that have encrypted values.
 func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object, error) {
 	if err := neverEncrypted(sealed, a.origins); err != nil || len(a.fs.encrypted) == 0 {
 		return sealed, err
@@ -101,14 +101,14 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	switch {
 	case rollout.ReasonOf(err) == rollout.HeldUndecryptable:
 		return nil, err
-	case err != nil: // the error's text may contain values
+	case err != nil: // the error's text may contain an encrypted value
 		return nil, dependsSomewhere(files[0], ifBuilt)
 	}
 	c.learns = false
 	return merge(&c, sealed, open, files[0])
 }
 
-// unlocks lets a build request the app's data keys, unless its Secrets stay sealed.
+// unlocks allows a build to request the app's data keys, unless app.Sealed is set.
 func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 	if b.Unlock == nil || app.Sealed {
 		return
@@ -117,7 +117,7 @@ func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 	fs.unlock = func(locks []sops.Lock) ([]byte, error) { return b.Unlock(app, locks) }
 }
 
-// openable refuses files that no supported key could open.
+// openable refuses encrypted files if the app's entry has no decryption, or if no recipient has a supported kind.
 func openable(fs *treeFS, app rollout.App, files []string) error {
 	for _, file := range files {
 		locks := fs.encrypted[file]
@@ -138,7 +138,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app once more, with the settings from set. An error of reading the tree is stored in of.failed.
+// again builds an app once more, after set has changed the settings. It stores errors of reading the tree in of.failed.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -147,7 +147,7 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns err, or another error if an encrypted value caused err. To find out, it builds the app with other
+// orDepends returns err, or another error if an encrypted value caused err. It builds the app again with other
 // substitutes for encrypted values, and compares the errors. For example, a schema may limit an encrypted number.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
@@ -167,20 +167,20 @@ const (
 	encryptLess   = "encrypt only values of Secrets (sops encrypt --encrypted-regex), or refer to a Secret in this field"
 )
 
-// dependsOn returns the error for an app that depends on an encrypted value at a known place.
+// dependsOn returns the error for an app that depends on an encrypted value, at a place that the error may name.
 func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere returns the error for an app that depends on encrypted values outside Secrets. The error names no
-// place. Otherwise, a hundred objects that each test one character would reveal a password.
+// dependsSomewhere returns the error for an app that depends on encrypted values outside of Secrets. The error names no
+// place. Otherwise, a hundred objects that each test a character would reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that test encrypted values, and encrypt only values of Secrets " +
 			"(sops encrypt --encrypted-regex); the place is not shown, because it would reveal the values"}
 }
 
-// neverEncrypted refuses encrypted values in files without SOPS' metadata, and wrong annotations about encryption.
+// neverEncrypted refuses encrypted values in files without SOPS' metadata, and wrong decryption annotations.
 func neverEncrypted(objects []rollout.Object, in origins) error {
 	for _, o := range objects {
 		const annotated = "metadata.annotations[" + rollout.AnnotationDecryption + "]"
@@ -210,7 +210,7 @@ func neverEncrypted(objects []rollout.Object, in origins) error {
 	return nil
 }
 
-// each calls f with every text of an object, and with the decoded base64 values of a Secret.
+// each calls f with every text in an object, and with a Secret's values decoded from base64.
 func each(o rollout.Object, f func(at, text string)) {
 	eachText(map[string]any(o), "", func(at, text string) {
 		f(at, text)
@@ -222,7 +222,7 @@ func each(o rollout.Object, f func(at, text string)) {
 	})
 }
 
-// alike sorts the twin build's objects like the sealed build's. It refuses differences outside the values of Secrets.
+// alike sorts the twin build's objects like the sealed build's. If they differ outside of Secrets' values, it fails.
 func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {
@@ -249,7 +249,7 @@ func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origin
 	return nil, err
 }
 
-// keep adds rollout.AnnotationSealed to the Secrets whose values are unknown, and returns all objects.
+// keep returns all objects. It adds rollout.AnnotationSealed to Secrets whose values are unknown.
 func keep(sealed, twin []rollout.Object) []rollout.Object {
 	for i, o := range sealed {
 		if !o.IsSecret() || reflect.DeepEqual(o["data"], twin[i]["data"]) &&
@@ -261,7 +261,7 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 	return sealed
 }
 
-// merge copies Secrets' values from open to sealed objects. Errors name no object, because a name may contain a value.
+// merge copies Secrets' values from open to sealed objects. Errors name no object, as a name may contain a value.
 func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	open, lone := counterparts(sealed, open)
 	if lone != (rollout.Ref{}) {

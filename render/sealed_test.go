@@ -23,7 +23,7 @@ stringData:
   user: postgres
 `
 
-// encryptedApp returns an app whose entry has decryption, and the app's files. The parameter files adds or replaces files.
+// encryptedApp returns an app with decryption in its entry, and the app's files. The parameter files adds or replaces files.
 func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 	all := merged(map[string]string{
 		"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\n",
@@ -50,7 +50,7 @@ func opener(t testing.TB, keys ...sopstest.Key) *Renderer {
 	}})
 }
 
-// inText returns the objects of a render as JSON.
+// inText returns a render's objects as JSON.
 func inText(t testing.TB, r *rollout.Render) string {
 	t.Helper()
 	text, err := json.Marshal(r.Objects)
@@ -58,7 +58,7 @@ func inText(t testing.TB, r *rollout.Render) string {
 	return string(text)
 }
 
-// secretOf returns the name and values of the only Secret in a render.
+// secretOf returns the name and the values of a render's only Secret.
 func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]string) {
 	t.Helper()
 	values = map[string]string{}
@@ -81,8 +81,8 @@ func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]s
 	return name, values
 }
 
-// TestEncryptedFiles renders encrypted values in every supported place, with keys of both kinds and without keys. The renders with and
-// without a key must be equal, except for the values.
+// TestEncryptedFiles renders encrypted values in every supported place, with keys of both kinds and without keys. A
+// render with a key must equal a render without a key, except for the values.
 func TestEncryptedFiles(t *testing.T) {
 	const plain = "password: hunter2-in-git\nuser: postgres\n"
 	const object = `{"password": "hunter2-in-git", "user": "postgres"}`
@@ -145,8 +145,8 @@ func TestEncryptedFiles(t *testing.T) {
 	}
 }
 
-// TestEncryptedIsHeld checks that an app is refused if an encrypted value cannot be decrypted or would appear outside of a Secret. The
-// error has the file and the fix, but no value.
+// TestEncryptedIsHeld checks that an app is refused if an encrypted value cannot be decrypted, or would appear outside
+// of a Secret. The error has the file and the fix, but not the value.
 func TestEncryptedIsHeld(t *testing.T) {
 	key, other := sopstest.Age(t), sopstest.Age(t)
 	manifest := sopstest.Manifest(t, secretManifest, key)
@@ -185,7 +185,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, all := encryptedApp(merged(more{"a/secret.yaml": c.secret}, c.more))
-			if name == "no entry" { // the app's entry has no decryption
+			if name == "no entry" { // the app's entry has no field decryption
 				app.Decryption = ""
 			}
 			_, err := opener(t, key).Render(newTree(all), app, rollout.Commit{})
@@ -206,8 +206,8 @@ func TestEncryptedIsHeld(t *testing.T) {
 	compare.Check(t, "a/secret.yaml: "+broken.Error()+want, fmt.Sprint(err))
 }
 
-// TestSomebodyElseDecrypts checks objects with the annotation gitrollout.dev/decryption: none. They are applied in encrypted form, and
-// another operator decrypts them. The annotation is refused on a Secret. Without the annotation, such an encrypted object is refused.
+// TestSomebodyElseDecrypts checks objects with the annotation gitrollout.dev/decryption: none. They are applied encrypted, for another
+// operator to decrypt. A Secret with this annotation is refused, and so is such an object without the annotation.
 func TestSomebodyElseDecrypts(t *testing.T) {
 	key := sopstest.Age(t)
 	theirs := func(name, more string) string {
@@ -254,8 +254,8 @@ func TestSomebodyElseDecrypts(t *testing.T) {
 	}
 }
 
-// TestWhereItIsHeldTellsNothing checks that a chart's author without a key learns nothing about a password. The error is the same for each
-// password. It names no value, object or field that depends on the password.
+// TestWhereItIsHeldTellsNothing checks that a chart's author without a key learns nothing about a password. The error
+// is the same for every password, and names no value, object or field that depends on the password.
 func TestWhereItIsHeldTellsNothing(t *testing.T) {
 	key := sopstest.Age(t)
 	ask := aConfigMap + "data:\n"
@@ -293,7 +293,7 @@ metadata: {name: "c{{ $i }}"}
 	}
 }
 
-// TestEncryptedExample checks that the files of examples/encrypted can be decrypted with their key, and that they also render without the
+// TestEncryptedExample checks that the key of examples/encrypted decrypts its files. They must also render without the
 // key.
 func TestEncryptedExample(t *testing.T) {
 	files := readFiles(t, "../examples/encrypted")
@@ -311,8 +311,8 @@ func TestEncryptedExample(t *testing.T) {
 	}
 }
 
-// TestAnUnchangedFileAsksForNoKey checks how often Unlock is called. Without a matching key, each render calls Unlock again, because a key
-// may have been added. With a matching key, an unchanged app is not built again.
+// TestAnUnchangedFileAsksForNoKey checks how often Unlock is called. Without a matching key, each render calls Unlock,
+// because a key may have been added. With a matching key, an unchanged app is not built again, so Unlock is not called.
 func TestAnUnchangedFileAsksForNoKey(t *testing.T) {
 	key, asked := sopstest.Age(t), 0
 	keys := &sops.Keys{}

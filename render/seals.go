@@ -14,7 +14,7 @@ import (
 // valueFields are the fields of a Secret whose values may be encrypted.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts returns the second build's objects in the first build's order, or an object that only one build has.
+// counterparts sorts the second build's objects like the first build's. lone is an object that only one build has.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -43,15 +43,15 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 }
 
 // comparison finds differences between an app's builds. Digests, such as a chart's checksum/secret annotation, may
-// differ, because they reveal nothing. The comparison of the first two builds shows which texts are digests.
+// differ, because they reveal no value. The comparison of the first two builds shows which texts are digests.
 type comparison struct {
-	names   *strings.Replacer // changes names of generated Secrets to the first build's names
-	digests map[string]bool   // the key has the object's index and the field
+	names   *strings.Replacer // replaces generated Secrets' names by the first build's names
+	digests map[string]bool   // fields that hold a digest, as the object's index and the field
 	learns  bool
 	object  int
 }
 
-// first returns the index and field of the first difference, or -1. It ignores texts in data and stringData of Secrets.
+// first returns the index and the field of the first difference, or -1. It ignores texts in a Secret's values.
 func (c *comparison) first(sealed, other []rollout.Object) (object int, field string) {
 	var names []string
 	for i, o := range sealed {
@@ -80,7 +80,7 @@ func (c *comparison) first(sealed, other []rollout.Object) (object int, field st
 	return -1, ""
 }
 
-// differ reports whether two values differ, and where. The parameter at is the path of both values in their objects.
+// differ reports whether two values differ, and at which path. The parameter at is the path of both values.
 func (c *comparison) differ(at string, sealed, other any) (string, bool) {
 	switch sealed := sealed.(type) {
 	case map[string]any:
@@ -117,10 +117,10 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is a digest's minimum length. In annotations, which have no effect, 8 digits with a letter are enough.
+// leastDigest is the minimum length of a digest. In annotations, which have no effect, 8 digits with a letter suffice.
 const leastDigest = 40
 
-// isDigest reports whether a field holds digests. The comparison of the first two builds decides this for each field.
+// isDigest reports whether a field holds digests. For each field, the comparison of the first two builds decides this.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false
@@ -137,7 +137,7 @@ func sameKeys(a, b map[string]any) bool {
 	return maps.EqualFunc(a, b, func(any, any) bool { return true })
 }
 
-// namesDiffer reports whether two Secrets have different keys, or values that are not texts and differ.
+// namesDiffer reports whether two Secrets' values have different keys, or differ in a value that is not a text.
 func namesDiffer(field string, sealed, other any) (string, bool) {
 	was, _ := sealed.(map[string]any)
 	is, isMap := other.(map[string]any)

@@ -18,14 +18,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fieldTable has a line "TYPE.FIELD MINOR KEYS" for each field that Kubernetes 1.25 lacks or that is a list with keys.
+// fieldTable has a line "TYPE.FIELD MINOR KEYS" for each field that Kubernetes 1.25 lacks, and for each list with keys.
 //
 //go:embed fields.txt
 var fieldTable string
 
 type fieldFact struct {
-	since int      // minor version of Kubernetes; 0 for 25 or earlier
-	keys  []string // keys that are unique in a list; "set" for the items themselves
+	since int      // the minor version of Kubernetes that added the field; 0 for 25 or earlier
+	keys  []string // keys of a list, whose values must be unique; "set" if the items must be unique
 }
 
 var fieldFacts = func() map[string]fieldFact {
@@ -39,7 +39,7 @@ var fieldFacts = func() map[string]fieldFact {
 }()
 
 // Strict returns a function that checks an app's objects against kubernetes.version and the CRDs in a cluster's
-// renders. It is called by commands for users, because in the cluster the API server decides.
+// renders. Only commands for users call it, because the API server decides for the reconciler.
 func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) error {
 	schemas, served := map[string]map[string]any{}, map[runtime.GroupKind][]string{}
 	for _, r := range all {
@@ -76,7 +76,7 @@ func Strict(all []*rollout.Render) func(tree rollout.Tree, r *rollout.Render) er
 	}
 }
 
-// isServed reports whether a Kubernetes version serves a built-in kind. It decides as the API server does.
+// isServed reports whether a Kubernetes version serves a built-in kind. It uses the rule of the API server.
 func isServed(gvk runtime.GroupVersionKind, minor int) bool {
 	typed, err := scheme.Scheme.New(gvk)
 	since, until := 0, math.MaxInt
@@ -95,7 +95,7 @@ func (r *typeReader) checkVersion(object rollout.Object) {
 	typed, err := scheme.Scheme.New(gvk)
 	versions := scheme.Scheme.VersionsForGroupKind(gvk.GroupKind())
 	if len(versions) == 0 || isServed(gvk, r.minor) || err != nil && r.minor != newest {
-		return // this program may lack the Go types of older and newer versions
+		return // this program may not have the Go types of this version
 	}
 	slices.SortFunc(versions, func(a, b runtime.GroupVersion) int {
 		return version.CompareKubeAwareVersionStrings(b.Version, a.Version) // v2, v1, v2beta1
@@ -115,7 +115,7 @@ func (r *typeReader) checkVersion(object rollout.Object) {
 
 const orVersion = ", or set kubernetes.version to the cluster's version"
 
-// readCustom reads an object as an API server does with the schema in the kind's CRD.
+// readCustom reads a custom resource with the schema in its CRD, as an API server does.
 func (r *typeReader) readCustom(object rollout.Object, schema map[string]any) {
 	fields := appliedFields(object)
 	r.read("metadata", reflect.TypeFor[metav1.ObjectMeta](), fields["metadata"])
@@ -123,13 +123,13 @@ func (r *typeReader) readCustom(object rollout.Object, schema map[string]any) {
 	r.follow("", schema, fields)
 }
 
-// ofAnyKind has the fields of each object that a schema need not describe.
+// ofAnyKind has the fields that every object has, and that a schema may omit.
 var ofAnyKind = []string{"apiVersion", "kind", "metadata"}
 
 var jsonTypes = map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",
 	reflect.Bool: "boolean", reflect.Int64: "integer", reflect.Float64: "number"}
 
-// follow reads a value by its schema in a CRD. It ignores rules for values, such as enum and required.
+// follow reads a value by its schema in a CRD. It ignores the schema's rules for values, such as enum and required.
 func (r *typeReader) follow(at string, schema map[string]any, v any) {
 	is, _ := schema["type"].(string)
 	has := jsonTypes[reflect.ValueOf(v).Kind()]

@@ -55,7 +55,7 @@ spec:
   - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
 `
 
-// TestStrict checks the errors of Strict for objects that render, but that a Kubernetes version or a CRD may not accept.
+// TestStrict checks the errors of Strict for objects that can be rendered, but that a Kubernetes version or a CRD may not accept.
 func TestStrict(t *testing.T) {
 	pod := func(spec string) string {
 		return strings.Replace(deploymentHead, "containers:", spec+", containers:", 1)
@@ -143,7 +143,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestLines checks the file and line of errors for objects in several files and documents, in a patch, and under a name prefix.
+// TestLines checks the file and line in errors about objects in several files and documents, in a patch, and with a name prefix.
 func TestLines(t *testing.T) {
 	bad := strings.Replace(deploymentHead, "template:\n", "template:\n    spce: {}\n", 1)
 	service := "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec:\n  ports:\n  - {port: 80}\n  - port: 80\n  type: [a]\n"
@@ -185,14 +185,14 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestKeysAsTheServer generates an object of each built-in kind, in which each list has one item twice. The reader must refuse the same
-// lists as the API server's schema in client-go.
+// TestKeysAsTheServer generates an object of each built-in kind, in which each list has the same item twice. The reader
+// must refuse the lists that client-go's schema of the API server refuses.
 func TestKeysAsTheServer(t *testing.T) {
 	server, lists, index := applyconfigurations.NewTypeConverter(scheme.Scheme), 0, regexp.MustCompile(`\[[^\]]*\]`)
 	place := regexp.MustCompile(`(?m)^ *(\.\S+): (.*)$`)
 	for gvk, kind := range scheme.Scheme.AllKnownTypes() {
 		_, isObject := kind.FieldByName("ObjectMeta")
-		if !isObject || gvk.Version == "__internal" || gvk.Kind == "ComponentStatus" { // which only the API server writes
+		if !isObject || gvk.Version == "__internal" || gvk.Kind == "ComponentStatus" { // only the API server writes these kinds
 			continue
 		}
 		object, _ := doubled(kind).(map[string]any)
@@ -226,7 +226,7 @@ func TestKeysAsTheServer(t *testing.T) {
 	}
 }
 
-// doubled returns a value of a type, in which each list has one item twice. If a type contains itself, the inner value is nil.
+// doubled returns a value of a type, in which each list has the same item twice. If a type contains itself, the inner value is nil.
 func doubled(kind reflect.Type, within ...reflect.Type) any {
 	for kind.Kind() == reflect.Pointer {
 		kind = kind.Elem()
@@ -250,7 +250,7 @@ func doubled(kind reflect.Type, within ...reflect.Type) any {
 		object := map[string]any{}
 		for _, f := range rollout.Fields(kind) {
 			if f.Name == "status" {
-				continue // the table has no statuses, because Git has none
+				continue // the table has no fields of statuses, because Git has no statuses
 			}
 			object[f.Name] = doubled(f.Type, within...)
 		}
@@ -272,7 +272,7 @@ func doubled(kind reflect.Type, within ...reflect.Type) any {
 	}
 }
 
-// TestFieldTable checks each line of the table.
+// TestFieldTable checks each line of the embedded field table.
 func TestFieldTable(t *testing.T) {
 	last := ""
 	for line := range strings.Lines(fieldTable) {
@@ -287,7 +287,7 @@ func TestFieldTable(t *testing.T) {
 	}
 }
 
-// TestExamplesAreStrict checks that the examples have no object that Kubernetes refuses.
+// TestExamplesAreStrict checks that Strict accepts all objects of the examples.
 func TestExamplesAreStrict(t *testing.T) {
 	checked := 0
 	for _, root := range []string{"../examples", "testdata/getting-started"} {

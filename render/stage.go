@@ -13,7 +13,7 @@ const (
 	defaultPercent          = 25 // for maxSurge and maxUnavailable
 )
 
-// stage makes the Spec of a Rollout document. The document's settings override the settings of its workload.
+// stage makes the Spec of a Rollout document. The document's settings take precedence over its workload's settings.
 func (a *assembly) stage(d *document) error {
 	for _, w := range d.Warnings {
 		a.warn("%s: %s", shortRef(d.ref), w)
@@ -53,7 +53,7 @@ func (a *assembly) stage(d *document) error {
 	return nil
 }
 
-// mergeInto merges a document's settings into its workload. Its errors name the object that has the wrong setting.
+// mergeInto merges a document's settings into its workload. Its errors name the object with the wrong setting.
 func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	from := originOf(d)
 	into := deployment.Map("spec")
@@ -78,7 +78,7 @@ func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	return nil
 }
 
-// originOf returns the object that has the pod template: the Rollout or its workload.
+// originOf returns the object that contains the pod template: the Rollout or its workload.
 func originOf(d *document) rollout.Ref {
 	if d.inline {
 		return d.ref
@@ -107,7 +107,7 @@ func (d *document) deployment() rollout.Object {
 }
 
 // merge writes the document's settings into the workload's spec, and reads missing settings from the workload. The
-// reader "own" collects errors in the document. The reader "other" collects errors in the workload.
+// reader own collects errors about the document, and the reader other collects errors about the workload.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -143,15 +143,15 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	}
 	kind.merge(d, o, from, own, other)
 	if c := d.spec.Canary; c != nil && c.ReplicaProgressThreshold != nil && d.spec.MaxUnavailable.Value == 0 &&
-		d.workload.Kind != "" { // a Deployment has 0 only on purpose
+		d.workload.Kind != "" { // a Deployment with the value 0 has it on purpose
 		own.Fail(canaryPath+".replicaProgressThreshold",
 			"leave it out, or set maxUnavailable in spec.updateStrategy of the workload if its kind has the field",
 			"is set, but all pods of a setWeight step must serve: maxUnavailable of the %s is 0 or unknown", o.Kind())
 	}
 }
 
-// mergeReplicas returns the number of replicas, or nil if no manifest sets it, because an autoscaler may then set it.
-// For an Argo Rollout, 0 becomes 1, because Argo's migration guide scales the Deployment to 0.
+// mergeReplicas returns the number of replicas, or nil if no manifest sets it, because an autoscaler may set it. For an
+// Argo Rollout, a Deployment's 0 becomes 1, because Argo's migration guide scales the Deployment to 0.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:
@@ -177,7 +177,7 @@ func mergeCount(field string, over, own *int, into map[string]any, absent int) i
 	}
 }
 
-// mergeStrategy sets maxSurge and maxUnavailable from the document, the Deployment, or the defaults.
+// mergeStrategy reads maxSurge and maxUnavailable from the document, else from the Deployment, else uses the defaults.
 func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, other *rollout.Reader) {
 	from := form.Strategy
 	var surge, unavailable *rollout.Amount
@@ -214,7 +214,7 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 	}
 }
 
-// recreate refuses settings that do not work with Recreate. If said is true, maxSurge or maxUnavailable is given.
+// recreate refuses settings that do not work with Recreate. said is true if maxSurge or maxUnavailable is set.
 func (d *document) recreate(said bool, other *rollout.Reader) {
 	const at = "spec.strategy.type"
 	switch {

@@ -2,7 +2,7 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// mergeStatefulSet reads a StatefulSet's strategy. A StatefulSet replaces one pod at a time, without additional pods.
+// mergeStatefulSet reads a StatefulSet's strategy. A StatefulSet replaces pods one by one, without additional pods.
 func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	inPlace{
 		second: "each pod has a name that no second pod can have", beside: "beside its named pods",
@@ -16,7 +16,7 @@ func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, ot
 	}
 }
 
-// refuseType refuses an updateStrategy that does not replace pods by itself.
+// refuseType refuses an updateStrategy with which the controller does not replace the pods.
 func refuseType(o rollout.Object, other *rollout.Reader) {
 	const at, fix = "spec.updateStrategy.type", "use RollingUpdate, or remove the Rollout"
 	switch kind := o.Map("spec", "updateStrategy")["type"]; kind {

@@ -18,7 +18,7 @@ const gatewayPlugin = "argoproj-labs/gatewayAPI"
 
 const trafficPath = canaryPath + ".trafficRouting"
 
-// readTraffic reads trafficRouting. routersOf reads the routers' settings later, when all objects' names are known.
+// readTraffic reads trafficRouting. Later, routersOf reads the routers' blocks, when all objects' names are known.
 func (d *document) readTraffic(form *trafficForm) {
 	t := &form.Traffic
 	d.spec.Canary.Traffic = t
@@ -98,7 +98,7 @@ func (d *document) checkPingPong() {
 	}
 }
 
-// routersOf reads the routers' settings, and replaces object names with the names that kustomize gave.
+// routersOf reads the routers' blocks, and replaces the objects' names in them with the names that kustomize gave.
 func (a *assembly) routersOf(d *document) error {
 	renamed := func(kind, name string) string { return a.renamed(d.ref, kind, name) }
 	for _, kind := range slices.Sorted(maps.Keys(d.routers)) {
@@ -112,12 +112,12 @@ func (a *assembly) routersOf(d *document) error {
 	return nil
 }
 
-// blameTraffic adds the file to a router's error. An error that names no object is about the Rollout document.
+// blameTraffic adds the file to a router's error. If the error names no object, it is about the Rollout document.
 func (a *assembly) blameTraffic(err error, d *document) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := invalid.Field
 		invalid.Below("spec.strategy.canary.trafficRouting")
-		for kind, block := range d.routers { // Argo Rollouts has the Gateway API's settings below the name of a plugin
+		for kind, block := range d.routers { // Argo Rollouts has the Gateway API's block below the name of a plugin
 			if rest, ok := strings.CutPrefix(field, kind); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 				invalid.Field = block.path + rest
 			}
@@ -126,11 +126,11 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 	return a.blame(err, d.ref)
 }
 
-// checkTraffic writes all routes of a release into copies of the objects, to find errors before the release.
+// checkTraffic writes all routes of a release into copies of the objects, to find errors before a release begins.
 func (a *assembly) checkTraffic() error {
 	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
 	for i, spec := range a.specs {
-		d := a.documents[i] // stage has appended one spec for each document, in order
+		d := a.documents[i] // the method stage has appended one spec per document, in order
 		for _, s := range d.services() {
 			service := rollout.Ref{Kind: "Service", Namespace: d.ref.Namespace, Name: *s.name}
 			if err := all.Claim(service, "spec.selector", traffic.Route{Name: d.ref.Name}); err != nil {
@@ -153,7 +153,7 @@ func (a *assembly) checkTraffic() error {
 				return err
 			}
 		}
-		// Write the routes of all Rollouts into the same objects, to find two Rollouts that write to one field.
+		// Write all Rollouts' routes into the same objects, to find two Rollouts that write to the same field.
 		if err := traffic.Overlay(all, spec.Canary.Traffic.Routers, routes[0]); err != nil {
 			return a.blameTraffic(err, d)
 		}

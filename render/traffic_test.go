@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// routeDocs are objects of several routers for the Services web and next.
+// routeDocs are objects of several routers that route to the Services web and next.
 const routeDocs = `---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -46,7 +46,7 @@ spec: {host: web, subsets: [{name: stable}, {name: canary}]}
 ---
 `
 
-// router parses a router's configuration, as routersOf does.
+// router parses a router's block, as routersOf does.
 func router(t *testing.T, kind string, config map[string]any) rollout.Router {
 	t.Helper()
 	r, err := traffic.Parse(kind, config, nil)
@@ -112,7 +112,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestTrafficRenamed checks that names in the routers' blocks get the prefix that an overlay adds to the objects.
+// TestTrafficRenamed checks that an overlay's name prefix is also added to the names in the routers' blocks.
 func TestTrafficRenamed(t *testing.T) {
 	got := renderRepo(t, map[string]string{
 		"kustomization.yaml": "resources: [base]\nnamePrefix: eu-\nconfigurations: [names.yaml]\n",
@@ -135,7 +135,7 @@ func TestTrafficRenamed(t *testing.T) {
 	}
 }
 
-// TestTwoRolloutsOnOneRoute checks that two Rollouts with different Services may share an HTTPRoute in which each has a rule.
+// TestTwoRolloutsOnOneRoute checks that two Rollouts with different Services may share an HTTPRoute that has a rule for each.
 func TestTwoRolloutsOnOneRoute(t *testing.T) {
 	api := strings.NewReplacer("name: web", "name: api", "app: web", "app: api", "name: next", "name: api-next")
 	const docs = deploymentHead + serviceDocs + ownHead

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// memTree is a rollout.Tree over a map of files. A content that begins with linkTo stands for a symlink, and the content submodule stands
-// for a submodule. IDs are hashes of the contents, also of folders, as in Git.
+// memTree is a rollout.Tree over a map of files. A content that begins with linkTo makes a symlink, and the content
+// submodule makes a submodule. The ids of files and folders are hashes of their contents, as in Git.
 type memTree struct {
 	entries map[string]rollout.Entry
 	folders map[string][]rollout.Entry
@@ -111,12 +111,12 @@ func must(t testing.TB, err error) {
 // demo is an app whose folder is the root of the repository.
 var demo = rollout.App{Name: "demo", Namespace: "shop"}
 
-// rendered renders an app of a repository of the given files.
+// rendered renders an app in a repository with the given files.
 func rendered(files map[string]string, app rollout.App) (*rollout.Render, error) {
 	return New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
 }
 
-// mustRender renders an app of a repository, and fails the test at an error.
+// mustRender renders an app in a repository with the given files, and fails the test at an error.
 func mustRender(t testing.TB, r *Renderer, files map[string]string, app rollout.App) *rollout.Render {
 	t.Helper()
 	got, err := r.Render(newTree(files), app, rollout.Commit{})
@@ -124,7 +124,7 @@ func mustRender(t testing.TB, r *Renderer, files map[string]string, app rollout.
 	return got
 }
 
-// renderRepo renders a repository whose root is the app demo.
+// renderRepo renders the app demo, whose folder is the root of the repository.
 func renderRepo(t *testing.T, files map[string]string) *rollout.Render {
 	t.Helper()
 	return mustRender(t, New(InProcess{}), files, demo)
@@ -190,7 +190,7 @@ func merged(all ...map[string]string) map[string]string {
 	return out
 }
 
-// with returns a copy of files in which one file has this content. Empty content removes the file.
+// with returns a copy of files in which the named file has the given content. Content "" removes the file.
 func with(files map[string]string, name, content string) map[string]string {
 	out := merged(files, map[string]string{name: content})
 	if content == "" {

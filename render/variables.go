@@ -16,14 +16,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// variables are the values of ${name} in an app's objects, as in Flux. A nil map disables substitution.
+// variables are the values for ${name} in an app's objects, as in Flux. A nil map disables substitution.
 type variables map[string]string
 
-// substituteKey is the label or annotation whose value "disabled" excludes an object from substitution.
+// substituteKey is a label or an annotation. Its value "disabled" excludes an object from substitution.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
-// These constants bound the substitution in one object, because the library recurses for each part of the text, and
-// copies the text for each $$.
+// These constants limit the substitution in one object. The library recurses for each part of a text, and copies the
+// text for each $$.
 const (
 	maxParts  = 20_000
 	maxCopied = 1 << 30 // bytes
@@ -187,7 +187,7 @@ func (v variables) eval(text string) (out, unset string, err error) {
 	return out, unset, err
 }
 
-// blamed returns the first field of an object in which substitution fails, or "".
+// blamed returns the first field of an object in which a substitution fails, or "".
 func (v variables) blamed(object rollout.Object) (field string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		if _, _, err := v.eval(text); err != nil && field == "" {
@@ -197,7 +197,7 @@ func (v variables) blamed(object rollout.Object) (field string) {
 	return field
 }
 
-// eachText calls f with each text in a value, and the path of the text.
+// eachText calls f with each text in a value, and with the text's path.
 func eachText(value any, at string, f func(at, text string)) {
 	switch value := value.(type) {
 	case string:
@@ -233,7 +233,7 @@ var (
 
 var unsupported = regexp.MustCompile(`\$\{\w+:[?+]`)
 
-// inScripts returns warnings about scripts in which a shell's own variables may have been substituted.
+// inScripts returns warnings about scripts in which gitrollout may have replaced a shell's own variables.
 func inScripts(object rollout.Object) (warnings []string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		switch {

@@ -14,7 +14,7 @@ func withVariables(values map[string]string, files ...string) rollout.App {
 	return rollout.App{Name: "a", Path: "a", Namespace: "default", Variables: rollout.NewVariables(values, files)}
 }
 
-// TestExpressionsOfFlux checks the results of the expressions in the documentation of Flux's Kustomization and of its library envsubst.
+// TestExpressionsOfFlux checks the results of the expressions in the documentation of Flux and of its library envsubst.
 func TestExpressionsOfFlux(t *testing.T) {
 	v := variables{"var": "abcABC123", "dotted": "a.b.c", "cluster_env": "prod", "empty": "", "quote": `"`, "n": "8"}
 	for text, want := range map[string]string{
@@ -54,7 +54,7 @@ metadata:
     region: "${cluster_region}"
 `
 
-// TestVariables checks apps with variables: the example of Flux's documentation, sources of values, texts that stay unchanged, and errors.
+// TestVariables checks apps with variables: the example in Flux's documentation, sources of values, texts that stay unchanged, and errors.
 func TestVariables(t *testing.T) {
 	config := func(x string) string { return configMap("c") + "data: {a: \"" + x + "\"}\n" }
 	flagged := func(what, value string) string {
@@ -77,7 +77,7 @@ func TestVariables(t *testing.T) {
 		values vars
 		from   string // the files with variables
 		more   vars   // contents of other files
-		want   string // a part of the objects as JSON, or the error
+		want   string // a part of the objects' JSON, or the error
 	}{
 		"of Flux's documentation": {namespaceOfFlux, vars{"cluster_region": "eu-central-1"}, "", nil, fluxed + `dev","region":"eu-central-1"}`},
 		"with a value": {namespaceOfFlux, vars{"cluster_region": "eu-central-1", "cluster_env": "prod"}, "", nil,
@@ -133,15 +133,15 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestVariablesAreOptIn checks that every ${ stays in an app whose entry has no variables.
+// TestVariablesAreOptIn checks that every ${ stays in an app whose entry defines no variables.
 func TestVariablesAreOptIn(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux}
 	labels := mustRender(t, New(InProcess{}), files, appA).Objects[0].Map("metadata", "labels")
 	compare.Check(t, map[string]any{"environment": "${cluster_env:=dev}", "region": "${cluster_region}"}, labels)
 }
 
-// TestVariablesAreInTheClosure checks that a change of a file with variables, or of the app's entry, causes a build. Other changes cause no
-// build. Equal variables give equal digests.
+// TestVariablesAreInTheClosure checks that a changed file with variables, or a changed entry of the app, causes a
+// build. Other changes cause no build. Equal variables give equal digests.
 func TestVariablesAreInTheClosure(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux, "prod.env": "cluster_region=eu\n"}
 	r := New(InProcess{})
@@ -165,7 +165,7 @@ func TestVariablesAreInTheClosure(t *testing.T) {
 	}
 }
 
-// TestVariablesInScripts checks the warnings about scripts in which shell variables may have been substituted.
+// TestVariablesInScripts checks the warnings about scripts whose shell variables gitrollout may have replaced.
 func TestVariablesInScripts(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": `apiVersion: v1
 kind: ConfigMap

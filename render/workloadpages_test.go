@@ -16,8 +16,8 @@ var (
 	namedWorkload = regexp.MustCompile(`workloadRef: \{apiVersion: (\S+), kind: (\S+), name: (\S+)\}`)
 )
 
-// TestPagesOfWorkloads renders the examples in the pages about kinds of workloads. The test adds a workload and a router's objects, and
-// compares the number of steps. An example that lists kinds is read as a part of a Config.
+// TestPagesOfWorkloads renders the examples in the pages about kinds of workloads. It adds a workload and a router's
+// objects, and compares the number of steps. If an example lists kinds, it is a part of a Config.
 func TestPagesOfWorkloads(t *testing.T) {
 	head := strings.NewReplacer("web", "search", "Deployment", "StatefulSet").Replace(ownHead) + "  strategy:\n"
 	for page, want := range map[string][]string{
@@ -55,7 +55,7 @@ func kindsOf(t *testing.T, text string) string {
 	}))
 }
 
-// stepsOf renders a Rollout document with its workload and describes its steps.
+// stepsOf renders a Rollout document together with its workload, and describes the steps.
 func stepsOf(t *testing.T, document string) string {
 	t.Helper()
 	ref := namedWorkload.FindStringSubmatch(document)

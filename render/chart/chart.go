@@ -1,7 +1,7 @@
 // Package chart renders Helm charts as "helm template" does. It uses Helm's engine with only a chart's files and
-// values, without cluster, environment, network or file system; "lookup" finds nothing. Clock and random numbers are
+// values, without cluster, environment, network or file system. "lookup" finds nothing. Clock and random numbers are
 // constants, except with Drawn. The result lists random or time-dependent objects, so that callers can refuse them.
-// Package chart does not limit memory and time. Package render reads the chart's files from a commit.
+// Callers must limit memory and time. Package render reads the chart's files from a commit.
 package chart
 
 import (
@@ -22,23 +22,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Release is the input for rendering a chart, besides its files.
+// Release holds the settings for rendering a chart.
 type Release struct {
 	Name, Namespace string
 	Values          map[string]any // merged over the chart's values
 	KubeVersion     string         // for .Capabilities, such as 1.36.3 or v1.36.3; default rollout.DefaultKubernetes
-	APIVersions     []string       // added to Kubernetes' own, as group/version or group/version/Kind
+	APIVersions     []string       // added to Kubernetes' own API versions, as group/version or group/version/Kind
 	CRDs            bool           // include the objects in crds folders
 	Draw            Draw
 }
 
-// Draw selects the results of template functions such as now and randAlphaNum, which Helm computes anew at each call.
+// Draw selects the results of template functions such as now and randAlphaNum, which differ at each call in Helm.
 type Draw int
 
-// Fixed and Other give constants, which never reach a cluster.
+// Fixed and Other give constants, which are never applied to a cluster.
 const (
-	Fixed Draw = iota // objects that depend on these constants are in Rendered.ByChance
-	Other             // constants that differ from Fixed's
+	Fixed Draw = iota // the constants of the first render
+	Other             // other constants, to find the objects that depend on them (Rendered.ByChance)
 	Drawn             // random results as in Helm
 )
 
@@ -63,7 +63,7 @@ type Chance struct {
 	Why        *rollout.InvalidError // the place, the functions, and the fix
 }
 
-// Render renders a chart. Its errors are InvalidErrors, with files relative to the chart's folder. The folder is ".".
+// Render renders a chart. Its errors are InvalidErrors. Their files are relative to the chart's folder, which is ".".
 func Render(files []File, r Release) (*Rendered, error) {
 	if chartutil.ValidateReleaseName(r.Name) != nil {
 		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is not valid", r.Name),
@@ -87,7 +87,7 @@ func Render(files []File, r Release) (*Rendered, error) {
 	}
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
 	run := func(f *functions) ([]Document, error) {
-		// Each run needs its own values, because templates may change them.
+		// Compute the values for each run, because templates may change them.
 		values, err := util.ToRenderValues(c, r.Values, options, caps)
 		if err != nil {
 			return nil, &rollout.InvalidError{File: ".", Msg: rollout.OneLine(err.Error()), Fix: "change the values"}
@@ -168,7 +168,7 @@ func invalid(file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
 }
 
-// ReleaseName renders a text as helm's --name-template does. A name that would differ between renders is an error.
+// ReleaseName renders a text as helm's --name-template does. It fails if the name would differ between renders.
 func ReleaseName(text string) (string, error) {
 	const file = "templates/name"
 	c := &helm.Chart{Metadata: &helm.Metadata{Name: "release"},

@@ -24,7 +24,7 @@ const (
 
 var eu = Release{Name: "eu"}
 
-// shop returns a chart with Chart.yaml and other files. The parameter more alternates their names and contents.
+// shop returns a chart with Chart.yaml and other files. The parameter more has their names and contents in turn.
 func shop(more ...string) []File {
 	files := []File{{Main, []byte(main)}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -57,8 +57,8 @@ func text(files []File) string {
 	return strings.Join(rollout.Mapped(out.Documents, func(d Document) string { return d.Text }), "\n")
 }
 
-// TestChanceIsRefused checks the error for a value that would differ at each render, for all common random functions. The error names the
-// object, the field, the function, and the value to set instead.
+// TestChanceIsRefused checks the error for a value that would differ at each render, for all common random functions.
+// The error names the object, the field, the function, and the value to set in the values.
 func TestChanceIsRefused(t *testing.T) {
 	const set = "; set secret.key in the values"
 	for name, c := range map[string]struct{ call, function string }{
@@ -88,8 +88,8 @@ func TestChanceIsRefused(t *testing.T) {
 	}
 }
 
-// TestChanceThatDoesNotShow checks that calls of random functions are accepted if the output is the same at each render. The functions keys
-// and values return a fixed order.
+// TestChanceThatDoesNotShow checks that a template may call random functions if its output is the same at each render.
+// The functions keys and values return a fixed order.
 func TestChanceThatDoesNotShow(t *testing.T) {
 	for name, c := range map[string]struct{ template, want string }{
 		"a length":        {`{{ randAlpha 5 | len }}`, "5"},
@@ -114,8 +114,8 @@ func TestChanceThatDoesNotShow(t *testing.T) {
 	}
 }
 
-// TestSchemaStaysAtHome checks that references from a values schema to a URL or a local file are not followed. The rest of the schema
-// applies.
+// TestSchemaStaysAtHome checks that references from a values schema to a URL or a local file are not followed. All
+// other rules of the schema apply.
 func TestSchemaStaysAtHome(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -140,7 +140,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "at '/n': got string, want integer")
 }
 
-// packed returns a chart archive (.tgz). The parameter files alternates the names and contents of the files.
+// packed returns a chart archive (.tgz). The parameter files has the names and contents of the files in turn.
 func packed(t *testing.T, files ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -156,7 +156,7 @@ func packed(t *testing.T, files ...string) string {
 	return b.String()
 }
 
-// TestArchives checks that charts in archives are rendered like charts in folders, and that their size is bounded.
+// TestArchives checks that charts in archives are rendered like charts in folders, and that the size of an archive is limited.
 func TestArchives(t *testing.T) {
 	sub := func(name string, more ...string) []string {
 		return append([]string{name + "/Chart.yaml", "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n"}, more...)
@@ -180,7 +180,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestOrderIsNoChance checks that subcharts with the same name have the same order at each render.
+// TestOrderIsNoChance checks that subcharts with the same name are rendered in the same order each time.
 func TestOrderIsNoChance(t *testing.T) {
 	second, third := strings.Replace(subchart, "1.0.0", "2.0.0", 1), strings.Replace(subchart, "1.0.0", "3.0.0", 1)
 	files := shop("charts/a/Chart.yaml", second, "charts/b/Chart.yaml", subchart, "charts/c/Chart.yaml", third,
@@ -194,8 +194,8 @@ func TestOrderIsNoChance(t *testing.T) {
 	}
 }
 
-// TestWhatHelmMakesOfAChart checks Helm's rules for release names, Kubernetes versions, chart types, dependencies, CRDs, hooks and
-// templates.
+// TestWhatHelmMakesOfAChart checks the rules of Helm for release names, Kubernetes versions, chart types, dependencies,
+// CRDs, hooks and templates.
 func TestWhatHelmMakesOfAChart(t *testing.T) {
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
 	hook := "apiVersion: v1\nkind: Pod\nmetadata: {name: h, annotations: {helm.sh/hook: 'pre-install,post-upgrade'}}\n"
@@ -264,8 +264,8 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 	}
 }
 
-// TestWhereChanceShows checks that the error names the place of the first difference between two renders, and the value to set. The place
-// may be in a list, in a map, in a text, or a whole object.
+// TestWhereChanceShows checks that the error names the first difference between two renders, and the value to set. The
+// difference may be in a list, a map or a text, or may be a whole object.
 func TestWhereChanceShows(t *testing.T) {
 	const suffix = " would differ at each render (randInt); set it by a value, or remove it from the template"
 	if1 := "{{ if eq (randInt 1 3) %s }}%s{{ end }}"
@@ -296,7 +296,7 @@ func TestWhereChanceShows(t *testing.T) {
 		got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second)))
 		compare.CheckNamed(t, "an object at render "+when, want, got)
 	}
-	// The value to set is next to the call, in another file, or in a subchart.
+	// The template reads the value to set beside the call, in another file, or in a subchart.
 	const set, id = " would differ at each render (uuidv4); set ", "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
 	unseen := strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1)
 	for want, files := range map[string][]File{
@@ -335,8 +335,8 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSchemasOfChartsBelow checks that references in schemas, including schemas of subcharts, are not followed and cause warnings. Large
-// numbers in schemas are valid.
+// TestSchemasOfChartsBelow checks that references in schemas, including subcharts' schemas, are not followed and cause
+// warnings. Large numbers in schemas are valid.
 func TestSchemasOfChartsBelow(t *testing.T) {
 	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+
 		`{"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// functions replaces the template functions whose results vary. Render compares the outputs for two sets of constants.
+// functions replaces the template functions whose results vary. Render compares its outputs for two sets of constants.
 type functions struct {
 	draw   Draw
 	called map[string]bool // by function name
@@ -94,10 +94,10 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance lists the functions that the method table replaces even if the field draw is Drawn.
+// withoutChance lists the functions that the method table replaces even when the results are random (Drawn).
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
-// now returns one of two constant times that differ in every part.
+// now returns either of two constant times that differ in every field, such as year and hour.
 func (f *functions) now() time.Time {
 	return pick(f, "now", time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC), time.Date(2012, 11, 10, 21, 32, 43, 54, time.UTC))
 }
@@ -130,8 +130,8 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 	return f.at(date).In(in).Format(layout)
 }
 
-// differences returns the objects that differ between two renders. If the sets of objects differ, it returns an
-// InvalidError.
+// differences returns the objects that differ between two renders. If an object exists in only one render, it returns
+// an InvalidError.
 func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chance, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
 	var all []Chance
@@ -203,7 +203,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix suggests the values to set. It takes them from template lines that call random functions, in source if possible.
+// fix suggests the values to set: values in template lines that call random functions, preferably lines of source.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

@@ -22,13 +22,13 @@ type File struct {
 	Data []byte
 }
 
-// These limit an unpacked chart with its subcharts.
+// These constants limit an unpacked chart together with its subcharts.
 const (
 	maxSize  = 20 << 20 // bytes
 	MaxFiles = 5_000
 )
 
-// Main is the file that makes a folder a chart.
+// Main is the file that every chart's folder has.
 const Main = "Chart.yaml"
 
 // Ignored returns a function that reports whether .helmignore excludes a path in the chart.
@@ -73,7 +73,7 @@ func load(files []File) (*helm.Chart, error) {
 	return c, arrange(c, ".")
 }
 
-// unpacker unpacks the archives of subcharts. Archives may contain archives.
+// unpacker unpacks the archives of subcharts, which may contain archives.
 type unpacker struct{ files, size int }
 
 func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
@@ -115,7 +115,7 @@ func tooMuch(what string, most int) error {
 		Fix: "list the files that it does not need in .helmignore"}
 }
 
-// arrange sorts a chart's dependencies, because Helm's order is random. It checks that none is missing.
+// arrange sorts a chart's dependencies, because Helm returns them in random order. It reports missing dependencies.
 func arrange(c *helm.Chart, dir string) error {
 	dependencies := c.Dependencies()
 	slices.SortFunc(dependencies, func(a, b *helm.Chart) int {

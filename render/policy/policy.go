@@ -21,8 +21,8 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 }
 
 // Check returns an InvalidError with the reason HeldPolicy if the policy forbids an app's objects. The error names the
-// project, the rule, and the object or file. p may be nil; own is gitrollout's namespace. Call Check only for the
-// newest commit, because new rules must not forbid a rollback.
+// project, the rule, and the object or file. p may be nil. own is gitrollout's namespace. Callers must check only the
+// newest commit, because a new rule must not forbid a rollback.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
 	if err != nil || project == nil {
@@ -47,7 +47,7 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 
 type breach struct {
 	rule, field, msg, fix string
-	about                 *rollout.Ref // the object that breaks the rule; nil if a file or the app breaks it
+	about                 *rollout.Ref // the object that breaks the rule; nil if a file or the whole app breaks it
 	file                  string
 }
 
@@ -89,7 +89,7 @@ type made struct {
 	by, fix string
 }
 
-// made returns the objects that a release creates: objects of routers and experiments, and Jobs of metrics.
+// made returns the objects that a release will create: objects of routers and experiments, and Jobs of metrics.
 func (j judge) made() (all []made) {
 	for _, ref := range j.render.Generated {
 		all = append(all, made{ref, "a router makes " + ref.Name + " for a release", "use another router"})
@@ -131,7 +131,7 @@ func (j judge) kind(ref rollout.Ref) *breach {
 	return nil
 }
 
-// beyond checks cluster-scoped kinds and namespaces against the project.
+// beyond checks that the project allows the namespaces and cluster-scoped kinds of the objects.
 func (j judge) beyond() *breach {
 	as := *j.render
 	as.App = j.Bounded(as.App)
@@ -199,7 +199,7 @@ func (j judge) quota() *breach {
 			deployments++
 		}
 	}
-	for _, spec := range j.render.Specs { // experiments run one at a time, so each Rollout adds its largest one
+	for _, spec := range j.render.Specs { // experiments run one after the other, so each Rollout adds its largest one
 		most, pods := 0, 0
 		for _, of := range templates(spec) {
 			made := len(of)
@@ -226,7 +226,7 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// share returns a step's weight, and the weight that means all users. Without a router, the weight is a share of pods.
+// share returns a step's weight, and the weight for all users. Without a router, the weight is a share of the pods.
 func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 	full = 100
 	if t := s.Canary.Traffic; t != nil {
@@ -243,12 +243,12 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 		return *scale.Weight, 100
 	case s.Replicas != nil:
 		return *scale.Replicas, max(1, *s.Replicas)
-	default: // scale.Replicas may be all replicas, because their number is unknown
+	default: // scale.Replicas may equal the workload's replicas, whose number is unknown
 		return *scale.Replicas, 1
 	}
 }
 
-// isAnyUser reports whether a match is true for every user. Paths, methods and networks do not select users.
+// isAnyUser reports whether every user can match. Paths, methods and networks do not select users.
 func isAnyUser(m rollout.Match) bool { return len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 }
 
 // before returns the canary steps before the first step that sends all users to the new version.
@@ -261,8 +261,8 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the percentage of users, or without a router of pods, that first get the new version. It returns
-// 100 for blue-green, no steps, or a fixed number of pods. Routes for selected users are ignored.
+// FirstWeight returns the percentage of users (of pods, without a router) that get the new version first. It returns
+// 100 for blue-green, without steps, or for a fixed number of pods. It ignores routes for selected users.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -270,10 +270,10 @@ func FirstWeight(s rollout.Spec) (first int) {
 	for _, step := range s.Canary.Steps {
 		weight, full := share(s, step)
 		switch scale := step.SetCanaryScale; {
-		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still get all unmatched requests
-		case weight > 0 && scale != nil && scale.Replicas != nil: // the share changes with the replicas
+		case first == 0 && scale != nil && s.Canary.Traffic != nil: // stable pods still get all other requests
+		case weight > 0 && scale != nil && scale.Replicas != nil: // the percentage depends on the replicas
 			return 100
-		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // no step has let the release wait yet
+		case first == 0 || scale != nil || weight > 0 && step.Route != nil: // the release has not waited at a step yet
 			first = max(first, (weight*100+full-1)/full)
 		case step.Route == nil:
 			return first
@@ -282,7 +282,7 @@ func FirstWeight(s rollout.Spec) (first int) {
 	return cmp.Or(first, 100)
 }
 
-// Duration returns the minimum time until all users have a new version. It adds up only timed pauses and experiments.
+// Duration returns the minimum time until all users have a new version: the sum of timed pauses and experiments.
 func Duration(s rollout.Spec) time.Duration {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second
@@ -290,7 +290,7 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the total duration of pauses and experiments. A step without a fixed duration adds at most "open".
+// lasting returns the total duration of pauses and experiments. A step without a fixed duration counts at most "open".
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
@@ -328,10 +328,10 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
-// judging lists the providers that need no condition. A metric of another provider always succeeds without a condition.
+// judging lists the providers that need no condition. Without a condition, any other provider's metric always succeeds.
 var judging = []string{"job", "kayenta", "webhook"}
 
-// ends reports whether an analysis can fail within a duration, and so abort a release. a may be nil.
+// ends reports whether an analysis can fail, and so abort a release, within the given duration. a may be nil.
 func ends(a *rollout.Analysis, within time.Duration) bool {
 	return a != nil && slices.ContainsFunc(a.Metrics, func(m rollout.Metric) bool {
 		left := within - m.InitialDelay

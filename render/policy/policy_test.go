@@ -26,7 +26,7 @@ func parsed(t *testing.T, more string) *rollout.Policy {
 	return p
 }
 
-// judged renders the app at apps/shop in namespace shop, and checks it against a policy.
+// judged checks the app at apps/shop in namespace shop against a policy. The app has the given files.
 func judged(t *testing.T, p *rollout.Policy, files map[string]string) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,8 +68,8 @@ const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}
 
 const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
 
-// staged returns an app with a Deployment, its Rollout, and four analysis templates. Templates judge and job can fail a release, but dry
-// and never cannot.
+// staged returns an app with a Deployment, its Rollout, and four analysis templates. The templates judge and job can
+// fail a release. The templates dry and never cannot.
 func staged(strategy string, more ...string) map[string]string {
 	files := app(deployment + service + "---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
 		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  " +
@@ -86,18 +86,18 @@ func staged(strategy string, more ...string) map[string]string {
 	return files
 }
 
-// based returns an app whose only resource is the folder at the path in the parameter on.
+// based returns an app whose only resource is the folder with the path on.
 func based(on string) map[string]string {
 	return map[string]string{"apps/shop/kustomization.yaml": "resources: [" + on + "]\n",
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}
 }
 
-// tried returns a step with an experiment. The texts fields and analysis add fields to the experiment and to its analysis.
+// tried returns a step with an experiment. fields adds fields to the experiment, and analysis adds fields to the experiment's analysis.
 func tried(fields, analysis string) string {
 	return "{experiment: {" + fields + "templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge" + analysis + "}]}}"
 }
 
-// experiment returns an app without a Service and with an experiment. more adds fields to the experiment's template.
+// experiment returns an app with an experiment and without a Service. The text more adds fields to the experiment's template.
 func experiment(more string) map[string]string {
 	files := staged(steps("{setWeight: 5}, {experiment: {duration: 1m, templates: [{name: c, specRef: canary, " + more + "}]}}"))
 	words := strings.NewReplacer(service, "", "image: web}", "image: web, ports: [{containerPort: 80}]}")
@@ -115,12 +115,12 @@ func metrics(files map[string]string, fields string) map[string]string {
 	return app(strings.Replace(files["apps/shop/app.yaml"], was, fields, 1))
 }
 
-// steps returns a canary with steps. In the list, JUDGE stands for an analysis, and HALF-HOUR for a pause of 30 minutes.
+// steps returns a canary with the given steps. In the list, JUDGE stands for an analysis, and HALF-HOUR for a pause of 30 minutes.
 func steps(list string) string { return canary("", list) }
 
 func surging(list string) string { return canary("scaling: surge, ", list) }
 
-// background returns a canary with an analysis in the background that starts at a step.
+// background returns a canary with a background analysis, which starts at a step.
 func background(from int, list string) string {
 	return canary(fmt.Sprintf("analysis: {startingStep: %d, templates: [{templateName: judge}]}, ", from), list)
 }
@@ -130,8 +130,8 @@ func canary(fields, list string) string {
 	return "canary: {" + fields + "steps: [" + words.Replace(list) + "]}"
 }
 
-// TestRules checks that an app that breaks a rule is refused, and that a similar app without the mistake is accepted. The message must name
-// the project, the rule and the object, because the author of a commit sees nothing else.
+// TestRules checks that an app that breaks a rule is refused, and that a similar app that keeps the rule is accepted.
+// The message must name the project, the rule and the object, because the author of a commit sees nothing else.
 func TestRules(t *testing.T) {
 	const ask = ", or ask for a change of the rule in policy.yaml"
 	const inApp, inFile = "apps/shop: project web, rule ", "apps/shop/app.yaml: project web, rule "
@@ -315,7 +315,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestOrderOfRules checks that the first broken rule is reported.
+// TestOrderOfRules checks that only the first broken rule is reported.
 func TestOrderOfRules(t *testing.T) {
 	files := staged("blueGreen: {activeService: web}")
 	files["apps/shop/app.yaml"] += "---\n" + config("name: a, namespace: till") + "---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n"
@@ -328,7 +328,7 @@ func TestOrderOfRules(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "rule rollouts.maxFirstWeight:")
 }
 
-// TestAppsAreMatched checks that all apps are accepted without a policy. With a policy, an app without a project is refused by default.
+// TestAppsAreMatched checks that every app is accepted without a policy. With a policy, an app without a project is refused by default.
 func TestAppsAreMatched(t *testing.T) {
 	files := maps.Clone(app(config("name: a")))
 	compare.CheckNamed(t, "without a policy", nil, judged(t, nil, files))
@@ -339,7 +339,7 @@ func TestAppsAreMatched(t *testing.T) {
 	compare.CheckNamed(t, "of no project, which is allowed", nil, judged(t, p, files))
 }
 
-// TestFirstWeight checks the percentage of users that first get the new version, by a weight of requests or by a share of pods.
+// TestFirstWeight checks the percentage of users that first get the new version. Without a router, it is a percentage of pods.
 func TestFirstWeight(t *testing.T) {
 	scale := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
 	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
@@ -381,7 +381,7 @@ func TestFirstWeight(t *testing.T) {
 	}
 }
 
-// TestDuration checks that the duration is the sum of pauses and experiments that have a duration.
+// TestDuration checks that the duration is the sum of all pauses and experiments that have a duration.
 func TestDuration(t *testing.T) {
 	minute := func(n int) *time.Duration { return new(time.Duration(n) * time.Minute) }
 	steps := []rollout.Step{{Pause: &rollout.Pause{Duration: minute(1)}}, {Pause: &rollout.Pause{}},

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// rolloutSchema returns the schema of a Rollout document. If argo is true, this is a document of Argo Rollouts.
+// rolloutSchema returns the schema of a Rollout document. If argo is true, it is a document of Argo Rollouts.
 func rolloutSchema(argo bool) node {
 	blocks := &maker{omit: true}
 	routers := node{}
@@ -21,7 +21,7 @@ func rolloutSchema(argo bool) node {
 		routers[kind] = blocks.of(t, rollout.Field{})
 	}
 	m := &maker{argo: argo, names: map[string]node{render.Routers: routers, "gatewayAPI": routers["gatewayAPI"].(node)}}
-	if argo { // in Argo Rollouts, the Gateway API is a plugin
+	if argo { // Argo Rollouts has the Gateway API as a plugin
 		m.names[render.Routers] = maps.Clone(routers)
 		delete(m.names[render.Routers], "gatewayAPI")
 		delete(m.names[render.Routers], "object")
@@ -35,7 +35,7 @@ func rolloutSchema(argo bool) node {
 	} else {
 		spec["required"] = []string{"strategy", "workloadRef"}
 	}
-	ref := spec["properties"].(node)["workloadRef"].(node) // a cluster's configuration can add kinds of other groups
+	ref := spec["properties"].(node)["workloadRef"].(node) // a cluster's configuration can add kinds of any group
 	kinds := rollout.Mapped(rollout.WorkloadKinds, func(kind rollout.Ref) string { return kind.Kind })
 	ref["if"] = node{"properties": node{"apiVersion": node{"const": "apps/v1"}}}
 	ref["then"] = node{"properties": node{"kind": oneOf(kinds...)}}
@@ -68,7 +68,7 @@ func fileSchema(kind string) node {
 	return headed(s, kind, rollout.APIVersion)
 }
 
-// services restricts each notification service to its own fields, and each receiver to one service.
+// services gives each notification service only its fields, and each receiver exactly one service.
 func services(config node) {
 	receiver := config["notifications"].(node)["items"].(node)
 	fields := receiver["properties"].(node)

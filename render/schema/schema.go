@@ -1,6 +1,6 @@
-// Package schema generates a JSON Schema for each kind of document, for editors. It reads the tables and types of the
-// document reader, so that schemas and reader agree. The command "gitrollout validate" adds checks of a whole app, such
-// as whether a Service exists. Package schema is pure. The packages rollout, render, traffic and analysis (with its
+// Package schema generates a JSON Schema for each kind of document, for editors. It reads the same tables and types as
+// the document reader, so that both agree. The command "gitrollout validate" adds checks of a whole app, such as
+// whether a Service exists. Package schema is pure. The packages rollout, render, traffic and analysis (with its
 // providers) define the fields; cmd/gitrollout prints the schemas.
 package schema
 
@@ -13,10 +13,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// base is the prefix of the schemas' URLs. The site serves the repository's folder docs/schemas there.
+// base is the prefix of the schemas' URLs. The web site serves the repository's folder docs/schemas at this URL.
 const base = "https://gitrollout.dev/schemas/"
 
-// draft is the newest JSON Schema version that the YAML language server fully supports.
+// draft is the newest JSON Schema version that the YAML language server supports completely.
 const draft = "http://json-schema.org/draft-07/schema#"
 
 type node map[string]any
@@ -64,7 +64,7 @@ func Title(name string) string {
 	return ""
 }
 
-// URL returns the address of the published schema of a kind.
+// URL returns the URL of the published schema of a kind.
 func URL(name string) string { return base + name + ".json" }
 
 // Of returns the schema of a kind of document.
@@ -87,7 +87,7 @@ func metadata() node {
 	}}
 }
 
-// closed returns the schema of a mapping that may have only the given fields.
+// closed returns the schema of a mapping that may have no other fields than the given ones.
 func closed(fields node, required ...string) node {
 	s := node{"type": "object", "additionalProperties": false, "properties": fields}
 	if len(required) > 0 {

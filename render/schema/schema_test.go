@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "rewrite docs/schemas")
 
 const published = "../../docs/schemas"
 
-// TestPublished checks that the schemas in docs/schemas match the code.
+// TestPublished checks that the files in docs/schemas are the schemas that the code generates.
 func TestPublished(t *testing.T) {
 	want := map[string]bool{}
 	for _, name := range Names() {

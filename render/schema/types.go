@@ -14,7 +14,7 @@ type maker struct {
 	argo  bool            // the schema is for documents of Argo Rollouts
 	args  bool            // numbers and durations may be {{args.name}}
 	omit  bool            // a field without omitempty is required
-	names map[string]node // for each value of the tag "names": the schema of a field, or the schemas by field
+	names map[string]node // by value of the tag "names": a field's schema, or schemas by field
 }
 
 func (m *maker) of(t reflect.Type, f rollout.Field) node {
@@ -57,7 +57,7 @@ func (m *maker) mapping(t reflect.Type) node {
 	for _, f := range rollout.Fields(t) {
 		switch {
 		case f.Name == "":
-			defer m.together(s, f) // after all fields are known
+			defer m.together(s, f) // when all fields are known
 		case f.Has("notYet"), f.Has("refused"), !f.In(m.argo):
 		case f.Has("ignored"):
 			fields[f.Name] = node{"description": "ignored: " + f.Tag.Get("ignored")}
@@ -79,7 +79,7 @@ func (m *maker) mapping(t reflect.Type) node {
 	return s
 }
 
-// together adds constraints across the fields of a mapping.
+// together adds the constraints that concern several fields of a mapping.
 func (m *maker) together(s node, f rollout.Field) {
 	if f.Has("some") {
 		s["minProperties"] = 1
@@ -89,7 +89,7 @@ func (m *maker) together(s node, f rollout.Field) {
 	}
 	var one []node
 	for _, name := range f.Words("one") {
-		if s["properties"].(node)[name] != nil { // this kind of document has the field
+		if s["properties"].(node)[name] != nil { // this kind of document has this field
 			one = append(one, node{"required": []string{name}})
 		}
 	}
@@ -161,5 +161,5 @@ func (m *maker) duration(f rollout.Field) node {
 	return s
 }
 
-// argument matches a template argument. Arguments are filled in before the value is read.
+// argument matches a template's argument, which is replaced before the value is read.
 const argument = `\{\{\s*args\.`

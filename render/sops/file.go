@@ -25,7 +25,7 @@ type File struct {
 	changed string // sops.lastmodified, which is authenticated with the MAC
 }
 
-// Lock is a file's data key, encrypted for one recipient.
+// Lock is a file's data key, encrypted for a recipient.
 type Lock struct {
 	Kind      string // KindAge, KindPGP, or SOPS' name of another kind
 	Recipient string
@@ -54,7 +54,7 @@ var (
 	dotenvMAC   = regexp.MustCompile(`(?m)^sops_mac=`)
 )
 
-// Error is a problem of an encrypted file, with a fix. It contains no values.
+// Error is an error about an encrypted file, with a fix. It contains no decrypted value.
 type Error struct{ Msg, Fix string }
 
 func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
@@ -67,7 +67,7 @@ func Is(content []byte) bool {
 		(bytes.Contains(content, sealedValue) || bytes.Contains(content, []byte("lastmodified")))
 }
 
-// Read reads an encrypted file. It returns nil if the file only looked encrypted. Its errors contain no values.
+// Read reads an encrypted file. It returns nil if the file is not encrypted. Its errors contain no values.
 func Read(name string, content []byte) (*File, error) {
 	f := &File{}
 	var notes map[string]any
@@ -100,7 +100,7 @@ func Read(name string, content []byte) (*File, error) {
 	return f, f.note(notes)
 }
 
-// readYAML reads YAML documents and returns SOPS' metadata. Both results are nil if the content is something else.
+// readYAML reads YAML documents and returns SOPS' metadata. If the content is not YAML, both results are nil.
 func (f *File) readYAML(content []byte) (map[string]any, error) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var doc yaml.Node
@@ -138,7 +138,7 @@ func (f *File) take() (notes map[string]any, err error) {
 		}
 	}
 	if notes["mac"] == nil && notes["lastmodified"] == nil {
-		return nil, nil // the key sops has another meaning in this file
+		return nil, nil // the file uses the key "sops" for another purpose
 	}
 	return notes, nil
 }
@@ -169,7 +169,7 @@ func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	return notes, nil
 }
 
-// place sets the value at a path, such as age__list_0__map_enc. A list becomes a mapping with numbers as keys.
+// place sets the value at a path, such as age__list_0__map_enc. A list becomes a mapping with the keys 0, 1, and so on.
 func place(into map[string]any, name, value string) {
 	parts := strings.FieldsFunc(strings.NewReplacer("__list_", "\x00", "__map_", "\x00").Replace(name),
 		func(r rune) bool { return r == 0 })
@@ -189,7 +189,7 @@ func place(into map[string]any, name, value string) {
 
 func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
-// note reads SOPS' metadata into the File.
+// note reads SOPS' metadata into f.
 func (f *File) note(notes map[string]any) (err error) {
 	is := func(key string) string {
 		if v := notes[key]; v != nil {
@@ -197,7 +197,7 @@ func (f *File) note(notes map[string]any) (err error) {
 		}
 		return ""
 	}
-	if when, isTime := notes["lastmodified"].(time.Time); isTime { // the time is not quoted in YAML
+	if when, isTime := notes["lastmodified"].(time.Time); isTime { // YAML decodes an unquoted time
 		notes["lastmodified"] = when.Format(time.RFC3339)
 	}
 	when, err := time.Parse(time.RFC3339, is("lastmodified"))
@@ -233,7 +233,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	return nil
 }
 
-// entries returns the mappings in a list. The list may be a mapping with the keys 0, 1, and so on (see place).
+// entries returns the mappings in a list. As place stores it, the list may be a mapping with the keys 0, 1, and so on.
 func entries(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case []any:
@@ -252,10 +252,10 @@ func entries(v any) (all []map[string]any) {
 	return all
 }
 
-// Locks returns the data key, encrypted once for each recipient, sorted by the kind of recipient.
+// Locks returns the data key, once for each recipient, sorted by the recipients' kinds.
 func (f *File) Locks() []Lock { return f.locks }
 
-// NoKey returns the error for a file that no key of the Secret opens.
+// NoKey returns the error for a file that no key in the Secret opens.
 func (f *File) NoKey(name, secret string) error {
 	return &Error{fmt.Sprintf("is encrypted by SOPS for %s, and no key in Secret %s opens it", Recipients(f.locks),
 		secret),
@@ -266,7 +266,7 @@ func (f *File) NoKey(name, secret string) error {
 type rules struct {
 	suffix, regex string
 	matches       *regexp.Regexp
-	encrypts      bool // true: matching values are encrypted; false: all other values are
+	encrypts      bool // true: matching values are encrypted; false: values that do not match are
 }
 
 func (r *rules) read(is func(string) string) (err error) {

@@ -13,7 +13,7 @@ const maxDepth = 200
 
 var errNoJSON = errors.New("is not JSON")
 
-// readJSON reads an object. It keeps the order of the keys, because the MAC depends on the order.
+// readJSON reads an object. It keeps the keys' order, on which the MAC depends.
 func readJSON(content []byte) (*yaml.Node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()

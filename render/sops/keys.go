@@ -15,14 +15,14 @@ import (
 	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
 )
 
-// Keys decrypt files' data keys.
+// Keys decrypt the data keys of files.
 type Keys struct {
 	age []age.Identity
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads keys from named texts, such as a Secret's data. Entries named *.agekey have age keys, and entries
-// named *.asc have armored OpenPGP keys without a passphrase. Errors do not quote the texts.
+// ReadKeys reads keys from named texts, such as a Secret's data. Texts named *.agekey have age keys, and texts named
+// *.asc have armored OpenPGP keys without a passphrase. Errors do not quote the texts.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -54,10 +54,10 @@ const (
 	mostOpened = 64 // bytes of a decrypted data key, which should have 32
 )
 
-// ErrLocked is the error for a file that none of the keys opens.
+// ErrLocked is the error for a file whose locks no key opens.
 var ErrLocked = errors.New("none of the keys opens it")
 
-// Unlock returns the data key from the first lock that a key opens. The locks are untrusted input.
+// Unlock returns the data key from the first lock that it can open. The locks are untrusted input.
 func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	for _, l := range locks[:min(len(locks), mostLocks)] {
 		if len(l.Encrypted) > mostLock {
@@ -110,7 +110,7 @@ func Recipients(locks []Lock) string {
 	return strings.Join(names, ", ")
 }
 
-// Readable reports whether one of the locks has a supported kind.
+// Readable reports whether any lock has a supported kind of recipient.
 func Readable(locks []Lock) bool {
 	return slices.ContainsFunc(locks, func(l Lock) bool { return l.Kind == KindAge || l.Kind == KindPGP })
 }

@@ -27,10 +27,10 @@ var errPlain = &Error{
 	"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result",
 }
 
-// partlySeed is the first input of the MAC's hash. SOPS uses it only if the MAC covers only encrypted values.
+// partlySeed is hashed first for the MAC. SOPS uses it only if the MAC covers only encrypted values.
 var partlySeed = sha256.Sum256([]byte("sops"))
 
-// Open returns the decrypted file without comments, or ErrChanged if the MAC does not match. Call Open only once.
+// Open returns the decrypted file without comments, or ErrChanged if the MAC does not match. Call it only once.
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
@@ -52,8 +52,8 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 }
 
 // Seal returns the file with a substitute for each encrypted value. Each substitute is unique, reveals nothing, has the
-// value's type, and is valid as text and as base64. If the parameter twin is true, substitutes have another start, end
-// and length. A build with them differs wherever it uses an encrypted value. Call either Seal or Open, only once.
+// value's type, and is valid as text and as base64. If twin is true, the substitutes have another start, end and
+// length, so that a build differs wherever it uses an encrypted value. Either Seal or Open may be called, only once.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -73,7 +73,7 @@ var (
 	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
 )
 
-// walk visits all values of a file in order. It decrypts the values, or puts in substitutes if the field block is nil.
+// walk visits all values of a file in order. It decrypts them, or inserts substitutes if the field block is nil.
 type walk struct {
 	file  *File
 	block cipher.Block
@@ -90,7 +90,7 @@ func (w *walk) all() error {
 	return nil
 }
 
-// node decrypts a node in place. It returns true if the node was an encrypted comment, which the caller removes.
+// node decrypts a node in place. It returns true for an encrypted comment, which the caller must remove.
 func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	switch n.Kind {
@@ -161,7 +161,7 @@ func (w *walk) scalar(n *yaml.Node, path []string) (comment bool, err error) {
 	return comment, nil
 }
 
-// plain returns the bytes of a value for the MAC.
+// plain returns the bytes that represent a value in the MAC.
 func plain(v any) []byte {
 	switch v := v.(type) {
 	case string:
@@ -183,7 +183,7 @@ func plain(v any) []byte {
 	}
 }
 
-// decrypt returns a decrypted value, and whether the value is a comment. It also authenticates the text in "about".
+// decrypt decrypts a value, and reports whether it is a comment. The text "about" is authenticated, too.
 func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil
@@ -240,13 +240,13 @@ func typed(kind string, opened []byte) (v any, err error) {
 	return v, err
 }
 
-// seal returns the substitute for an encrypted value. The substitute for a whole number is a valid port.
+// seal returns the substitute for an encrypted value. For a whole number, it is a valid port number.
 func seal(sealed, kind string, twin bool) any {
 	sum := sha256.Sum256([]byte(sealed))
 	n := int(sum[0])<<8 + int(sum[1])
 	switch kind {
 	case "int":
-		switch n %= 65535; { // the two substitutes differ in the lowest bit
+		switch n %= 65535; { // the sealed and the twin substitute differ in the lowest bit
 		case twin && n < 32768:
 			n += 32767
 		case twin:

@@ -54,7 +54,7 @@ func opened(k *Keys, name, content string) (string, error) {
 	return string(plain), err
 }
 
-// meaning returns the comparable content of a file: its YAML or JSON documents, or its lines without comments.
+// meaning returns a file's content without formatting: its YAML or JSON documents, or its lines without comments.
 func meaning(t testing.TB, name, content string) any {
 	t.Helper()
 	switch filepath.Ext(name) {
@@ -74,7 +74,7 @@ func meaning(t testing.TB, name, content string) any {
 	}
 }
 
-// encrypted returns the names of the files in testdata that SOPS has encrypted.
+// encrypted returns the names of the encrypted files in testdata.
 func encrypted(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*-*")
@@ -87,7 +87,7 @@ func encrypted(t testing.TB) []string {
 	return files
 }
 
-// TestFilesOfSOPS checks that each file that SOPS has encrypted is decrypted to its original content.
+// TestFilesOfSOPS checks that each file that the sops program has encrypted is decrypted to its original content.
 func TestFilesOfSOPS(t *testing.T) {
 	for _, name := range encrypted(t) {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestFilesOfSOPS(t *testing.T) {
 	}
 }
 
-// TestSealed checks that sealing needs no key and is deterministic. The sealed file contains nothing of the values.
+// TestSealed checks that sealing needs no key and always gives the same result. The sealed file contains no part of a value.
 func TestSealed(t *testing.T) {
 	for _, name := range encrypted(t) {
 		seal := func() string {
@@ -125,8 +125,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestWhatWasChanged changes one byte of an encrypted file at a time. The file must be refused, or have the same values. SOPS authenticates
-// only values and the keys above encrypted values.
+// TestWhatWasChanged changes one byte of an encrypted file at a time. The file must be refused or have the same values,
+// because SOPS authenticates only values and the keys above encrypted values.
 func TestWhatWasChanged(t *testing.T) {
 	k, name := testKeys(t), "regex-secret.yaml"
 	content := read(t, name)
@@ -163,7 +163,7 @@ func values(v any) (all []string) {
 			all = append(all, values(below)...)
 		}
 	default:
-		if v != nil && v != "" { // SOPS does not distinguish null and ""
+		if v != nil && v != "" { // SOPS does not distinguish null from ""
 			all = append(all, fmt.Sprint(v))
 		}
 	}
@@ -171,7 +171,7 @@ func values(v any) (all []string) {
 	return all
 }
 
-// TestLocked checks that a wrong key decrypts no file. No error contains a part of a key.
+// TestLocked checks that another key decrypts no file, and that no error contains a part of a key.
 func TestLocked(t *testing.T) {
 	secret := sopstest.Whole(t, "a.env", "A=b\n", sopstest.PGP(t))
 	for _, key := range []sopstest.Key{sopstest.Age(t), sopstest.PGP(t)} {
@@ -188,7 +188,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFileOfSOPS checks that files that only look encrypted are returned unchanged.
+// TestWhatIsNoFileOfSOPS checks that Read returns nil for files that only look encrypted.
 func TestWhatIsNoFileOfSOPS(t *testing.T) {
 	for name, content := range map[string]string{
 		"a.yaml": "sops: {of: ours}\nlastmodified: x\n", "b.yaml": "a: ENC[AES256_GCM,data:\n",

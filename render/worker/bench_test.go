@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// BenchmarkWarm builds an app of typical size alternately in this process and in a warm worker. It reports the ratio of the medians.
+// BenchmarkWarm builds an app of typical size alternately in this process and in a warm worker. It reports the medians' ratio.
 func BenchmarkWarm(b *testing.B) {
 	tree := archive(b, "testdata/app.txtar")
 	app := rollout.App{Name: "shop", Path: "prod", Namespace: "shop"}
@@ -40,7 +40,7 @@ func BenchmarkWarm(b *testing.B) {
 	}
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", workers.idle[0].cmd.Process.Pid))
 	must(b, err)
-	var pages [3]int // total size, resident memory, and resident memory that is shared with files
+	var pages [3]int // total size, resident memory, and resident memory that file mappings share
 	_, err = fmt.Sscan(string(statm), &pages[0], &pages[1], &pages[2])
 	must(b, err)
 	b.ReportMetric(float64((pages[1]-pages[2])*os.Getpagesize())/(1<<20), "MiB/worker")

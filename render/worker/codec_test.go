@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// exact returns an outcome with values that other encodings do not preserve.
+// exact returns an outcome with values that other encodings change.
 func exact(t testing.TB) outcome {
 	t.Helper()
 	router, err := traffic.Parse("istio", map[string]any{"virtualService": map[string]any{"name": "web", "routes": []any{"primary"}}}, nil)
@@ -51,7 +51,7 @@ func exact(t testing.TB) outcome {
 	}
 }
 
-// TestExact checks that a decoded outcome equals the encoded outcome. Nil and empty lists stay different, and 1.0 stays a float.
+// TestExact checks that a decoded outcome equals the encoded outcome. Nil lists stay nil, empty lists stay empty, and 1.0 stays a float.
 func TestExact(t *testing.T) {
 	want := exact(t)
 	data, err := encode(want)
@@ -64,7 +64,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestAllFieldsCross checks that CBOR leaves out no field of a message: each field is exported, and none has only the tag json:"-".
+// TestAllFieldsCross checks that CBOR encodes every field of a message: each is exported, and none has only the tag json:"-".
 func TestAllFieldsCross(t *testing.T) {
 	seen := map[reflect.Type]bool{reflect.TypeFor[time.Time](): true}
 	var check func(of reflect.Type)
@@ -108,7 +108,7 @@ func TestUnknownRouter(t *testing.T) {
 	}
 }
 
-// FuzzDecode decodes any bytes, without a panic. If an outcome can be decoded, it can also be encoded and decoded again.
+// FuzzDecode decodes any bytes and must not panic. If it decodes an outcome, the outcome can be encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	data, err := encode(exact(f))
 	must(f, err)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Limit lets this process's memory grow by at most a number of bytes. Near the bound, Go collects garbage more often.
-// Beyond the bound, the process ends. Only Linux has this hard bound. Call Limit before Serve.
+// Limit allows this process's memory to grow by at most the given number of bytes. Near this limit, Go collects garbage
+// more often. Beyond the limit, the process ends. Only Linux has this hard limit. Call Limit before Serve.
 func Limit(memory int64) error {
 	soften(memory)
 	statm, err := os.ReadFile("/proc/self/statm")
@@ -30,7 +30,7 @@ func Limit(memory int64) error {
 	return nil
 }
 
-// soften makes Go try to stay below a memory bound. The stack has its own bound, which ends endless recursion early.
+// soften makes Go try to stay below a memory limit. The stack's own limit ends endless recursion early.
 func soften(memory int64) {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Limit sets a bound of memory, in bytes. Near the bound, Go collects garbage more often. Only Linux has a hard bound.
+// Limit limits the memory, in bytes. Near the limit, Go collects garbage more often. Only Linux has a hard limit.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory)
 	return nil
 }
 
-// cpu returns 0, because CPU time is bounded only on Linux.
+// cpu returns 0, because only Linux limits CPU time.
 func cpu() time.Duration { return 0 }

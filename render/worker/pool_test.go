@@ -44,7 +44,7 @@ func TestOthersGoOn(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestWorkersStayWarm checks that successive builds use the same worker, and that the number of workers is bounded.
+// TestWorkersStayWarm checks that builds one after the other use the same worker, and that the number of workers is limited.
 func TestWorkersStayWarm(t *testing.T) {
 	p := pool(t, 2)
 	first := who(t, p)
@@ -83,7 +83,7 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAnotherBoundIsAnotherWorker checks that an app with another memory limit is built by a new worker.
+// TestAnotherBoundIsAnotherWorker checks that a new worker builds an app with another memory limit.
 func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	p := pool(t, 1)
 	small := rollout.App{Name: "who", Limits: rollout.Limits{Memory: 128 << 20}}
@@ -97,7 +97,7 @@ func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	}
 }
 
-// TestIdleWorkersEnd checks that an idle worker ends after the time in Options.Idle, and that the next build starts another worker.
+// TestIdleWorkersEnd checks that an idle worker ends after the time Options.Idle, and that the next build starts a new worker.
 func TestIdleWorkersEnd(t *testing.T) {
 	p := pool(t, 1)
 	p.Idle = 10 * time.Millisecond
@@ -117,7 +117,7 @@ func TestIdleWorkersEnd(t *testing.T) {
 	builds(t, p)
 }
 
-// TestAnOrphanEnds checks that a worker ends immediately when its parent closes the input, even during an endless build.
+// TestAnOrphanEnds checks that a worker ends immediately when its parent closes the worker's input, even during an endless build.
 func TestAnOrphanEnds(t *testing.T) {
 	p := pool(t, 1)
 	w, err := p.start(256 << 20)
@@ -126,7 +126,7 @@ func TestAnOrphanEnds(t *testing.T) {
 	w.end() // closes the worker's input and waits for its end
 }
 
-// TestCannotStart checks that a failed start of a worker is an error, but no InvalidError.
+// TestCannotStart checks that Build returns an error that is no InvalidError if a worker cannot start.
 func TestCannotStart(t *testing.T) {
 	p := NewPool(Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
 	_, _, err := p.Build(good, rollout.App{Name: "a"})
@@ -135,7 +135,7 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
-// TestNothingOfTheEnvironment checks that a worker's environment is empty: no credentials, no path to git or ssh.
+// TestNothingOfTheEnvironment checks that a worker's environment is empty. It has no credentials, and no path to git or ssh.
 func TestNothingOfTheEnvironment(t *testing.T) {
 	t.Setenv("GITROLLOUT_TOKEN", "secret")
 	built, _, err := pool(t, 1).Build(files{}, rollout.App{Name: "environ"})
@@ -144,7 +144,7 @@ func TestNothingOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestBrokenIsRemembered checks that an app that ended its worker is not built again until its files or limits change.
+// TestBrokenIsRemembered checks that an app that has ended its worker is built again only when its files or limits change.
 func TestBrokenIsRemembered(t *testing.T) {
 	p := pool(t, 1)
 	r := render.New(p)
@@ -173,8 +173,8 @@ func with(f files, name, content string) files {
 	return out
 }
 
-// TestLastWords checks that the reason of a crash is found in a worker's output. The output may end with a stack of any length, or begin
-// with any other text.
+// TestLastWords checks that cause finds the reason of a crash in a worker's output. The output may end with a stack of
+// any length, or begin with any other text.
 func TestLastWords(t *testing.T) {
 	reason := "runtime: cannot allocate memory\nfatal error: out of memory\n"
 	inRuntime := "SIGSEGV: segmentation violation\nPC=0xce47dd m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x8b m=3 [idle]:\n" +

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// process is a worker process, seen from its parent.
+// process is a worker's process, as its parent uses it.
 type process struct {
 	memory rollout.Bytes
 	cmd    *exec.Cmd
@@ -32,7 +32,7 @@ func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	w := &process{memory: memory, cmd: p.Command(int64(memory))}
 	w.cmd.Env = []string{} // no credentials, and no PATH to find git or ssh
 	w.cmd.Stderr = &w.last
-	w.cmd.WaitDelay = 10 * time.Second // time to read its last output on a busy machine
+	w.cmd.WaitDelay = 10 * time.Second // on a busy machine, reading the last output may take long
 	out, err := w.cmd.StdoutPipe()
 	if err == nil {
 		w.in, err = w.cmd.StdinPipe()
@@ -47,7 +47,7 @@ func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// end ends an idle worker by closing its input.
+// end ends an idle worker: it closes the worker's input.
 func (w *process) end() {
 	_ = w.in.Close()
 	_ = w.cmd.Wait()
@@ -55,15 +55,15 @@ func (w *process) end() {
 
 var errLate = errors.New("the time is over")
 
-// outOfTime is the last output of a worker that has used up its CPU time.
+// outOfTime is the last output of a worker that has used all its CPU time.
 const outOfTime = "fatal error: out of time"
 
-// build builds an app in the worker. The worker exits when its CPU time is over. After an error, the worker has ended.
+// build builds an app in the worker, which exits when its CPU time is used up. After an error, the worker has ended.
 func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, err error) {
 	deadline := time.AfterFunc(time.Duration(stall)*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
 	if !deadline.Stop() && err == nil {
-		err = errLate // the timer may have killed the process already
+		err = errLate // the timer may already have killed the process
 	}
 	if err != nil {
 		_ = w.cmd.Process.Kill()
@@ -72,7 +72,7 @@ func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, 
 	return done, err
 }
 
-// converse sends the app to the worker and answers requests until the worker sends its result.
+// converse sends the app to the worker, and answers the worker's requests until it sends its result.
 func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	err := send(w.in, s.order(app))
 	for err == nil {
@@ -98,11 +98,11 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal matches the line in which Go says why a program ends. A line with SIG means a signal in Go's runtime.
+// fatal matches the line in which Go gives the reason for a crash. A line with SIG is a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last pattern matches a nil pointer in Go's runtime.
-// The runtime's collector may use memory that it did not get (Go 1.26, newSpanSPMC). Other nil pointers cause a panic.
+// outOfMemory matches Go's messages about memory and threads. The last pattern matches a nil pointer in Go's runtime:
+// the garbage collector may use memory that it did not get (Go 1.26, newSpanSPMC). Other nil pointers cause a panic.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
@@ -111,7 +111,7 @@ func (w *process) hasRunOut() bool { return outOfMemory.Match(w.last.bytes()) }
 
 func (w *process) isLate() bool { return bytes.Contains(w.last.bytes(), []byte(outOfTime)) }
 
-// cause returns a short reason for the end of a worker.
+// cause returns a short reason for the end of the worker.
 func (w *process) cause() string {
 	if found := fatal.FindSubmatch(w.last.bytes()); found != nil {
 		return rollout.OneLine(string(found[1]))
@@ -119,40 +119,40 @@ func (w *process) cause() string {
 	return strings.TrimSpace(w.cmd.ProcessState.String())
 }
 
-// session holds the tree of one build, and what the worker has requested and received.
+// session holds the tree of one build, and the paths that the worker has requested and received.
 type session struct {
 	tree   rollout.Tree
-	ahead  []string        // paths whose answers are sent with the app
+	ahead  []string        // paths whose entries are sent with the app
 	asked  []string        // paths that the worker requested
 	failed error           // the error of reading the tree
 	shown  map[string]bool // paths that were sent to the worker
-	listed []string        // folders that were sent with their whole content
+	listed []string        // folders that were sent with all entries
 	unlock Unlock
 }
 
-// known returns all paths that were sent to the worker. The build's result may depend on them.
+// known returns all paths that were sent to the worker, because the build's result may depend on them.
 func (s *session) known() render.Looked {
 	return render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}
 }
 
-// worthwhile returns the paths that the worker got with the app or requested later. The next build starts with them.
+// worthwhile returns the paths that the worker got or requested. The next build sends their entries with the app.
 func (s *session) worthwhile() []string {
 	all := append(slices.Clone(s.ahead), s.asked...)
 	return all[:min(len(all), mostAhead)]
 }
 
-// These constants bound the data that is sent with an app, before the worker requests it.
+// These constants limit the entries and files that are sent with an app, before the worker requests them.
 const (
 	mostAhead   = 40        // paths
-	mostEntries = 200       // entries of a folder
-	mostFile    = 32 << 10  // bytes
-	mostFiles   = 256 << 10 // bytes
+	mostEntries = 200       // entries in a folder
+	mostFile    = 32 << 10  // bytes in a file
+	mostFiles   = 256 << 10 // bytes in all files
 )
 
 func (s *session) order(app rollout.App) order {
 	o := order{App: &app}
 	for _, p := range s.ahead {
-		if a, err := s.answer(p); err == nil { // after an error the worker may still request the path
+		if a, err := s.answer(p); err == nil { // after an error, the worker may still request this path
 			o.Ahead = append(o.Ahead, *a)
 		}
 	}
@@ -165,7 +165,7 @@ func (s *session) lookup(p string) order {
 	return s.orFailed(order{Answer: a}, err)
 }
 
-// orFailed returns o if err is nil. Otherwise, it returns an order which says that the tree is unreadable.
+// orFailed returns o if err is nil. Otherwise, it returns an order with the field Failed set.
 func (s *session) orFailed(o order, err error) order {
 	if err != nil {
 		s.failed = err
@@ -180,7 +180,7 @@ func (s *session) readDir(dir string) order {
 	return s.orFailed(order{Answer: &answer{Path: dir, Folder: entries}}, err)
 }
 
-// answer returns the entry at a path. If the entry's folder is small, the answer has the folder's content.
+// answer returns the entry at a path. If the folder of the entry is small, it also returns the folder's content.
 func (s *session) answer(p string) (*answer, error) {
 	entry, found, err := s.tree.Lookup(p)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *session) answer(p string) (*answer, error) {
 	return a, nil
 }
 
-// list adds the entries and small manifests of a small folder to an answer. The worker requests other files.
+// list adds a small folder's entries and small manifests to an answer. The worker requests all other files.
 func (s *session) list(dir string, a *answer) {
 	folder, found, err := s.tree.Lookup(dir)
 	if err != nil {
@@ -244,16 +244,16 @@ func (s *session) read(id string) order {
 	return s.orFailed(order{Content: content}, err)
 }
 
-// lastWords keeps a worker's standard error. Go prints a crash's reason first, and may add stacks of all goroutines.
+// lastWords keeps a worker's standard error. In a crash, Go first prints the reason, then perhaps many stacks.
 type lastWords struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-// mostWords is the maximum size of a worker's kept output in bytes.
+// mostWords limits the kept output of a worker, in bytes.
 const mostWords = 64 << 10
 
-// Write appends output. Beyond mostWords, it keeps the oldest half and the newest half.
+// Write appends output. If there are more than mostWords bytes, it keeps the oldest half and the newest half.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

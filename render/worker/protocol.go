@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage is the maximum size of a message in bytes. A file, or a build's result as JSON, has at most 16 MiB.
+// maxMessage limits the size of a message, in bytes. A file, or a build's result as JSON, has at most 16 MiB.
 const maxMessage = 64 << 20
 
-// order is a message to a worker. It contains an app to build, or the response to a request.
+// order is a message to a worker: an app to build, or the response to a request.
 type order struct {
 	App      *rollout.App
 	Ahead    []answer // responses for paths that the app will probably request
@@ -26,17 +26,17 @@ type order struct {
 	Locked   string // the reason why there is no key
 }
 
-// answer is the entry at Path. It includes the other entries of a small folder, which a worker usually requests next.
+// answer is the entry at Path. For a small folder, it has all entries, because a worker usually requests them next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry
 	Found  bool
-	Listed bool // the field Folder lists the whole folder that contains Path
+	Listed bool // the field Folder lists all entries of the folder that contains Path
 	Folder []rollout.Entry
 	Files  map[string][]byte // contents of the folder's small files, by id
 }
 
-// word is a message from a worker. It contains a request about the tree, or the build's result. One field is set.
+// word is a message from a worker: a request about the tree, or the build's result. Exactly one field is set.
 type word struct {
 	Lookup *string     // a path
 	List   *string     // a folder; the answer has all its entries
@@ -48,14 +48,14 @@ type word struct {
 type outcome struct {
 	Render  *rollout.Render
 	Invalid *rollout.InvalidError
-	Err     string // any other error, or ""; the parent ignores Err if it could not read the tree
+	Err     string // any other error, or ""; the parent ignores it if the parent could not read the tree
 	Looked  render.Looked
 
-	Panic string // a panic's text, "" if there is none
+	Panic string // the text of a panic, or ""
 	Stack []byte
 }
 
-// send writes one message: its length in four bytes, and then its bytes.
+// send writes one message: first its length in four bytes, then its bytes.
 func send(to io.Writer, message any) error {
 	body, err := encode(message)
 	if err != nil {

@@ -22,8 +22,8 @@ type Builder func(unlock Unlock) render.Builder
 // Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve runs a worker. It reads apps from the input, builds them, and writes the results to the output. When the input
-// ends, Serve calls the function orphaned, which should end the process and any running build.
+// Serve runs a worker. It reads apps from in, builds them, and writes the results to out. When the input ends, Serve
+// calls orphaned, which should end the process and any running build.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {
@@ -60,7 +60,7 @@ func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error 
 	}
 }
 
-// tell sends an outcome, or an error if the outcome is too large.
+// tell sends an outcome. If the outcome is too large, it sends an error instead.
 func tell(out io.Writer, o *outcome) error {
 	err := send(out, word{Done: o})
 	if errors.Is(err, errTooLarge) {
@@ -103,7 +103,7 @@ func limitTime(most time.Duration) (stop func()) {
 	return func() { close(ended) }
 }
 
-// remoteTree is a rollout.Tree that requests its content from the parent, for one build.
+// remoteTree is a rollout.Tree for one build. It requests entries and files from the parent.
 type remoteTree struct {
 	orders  <-chan order
 	out     io.Writer

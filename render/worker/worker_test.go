@@ -28,7 +28,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestMain serves as a worker if the test program was started with the argument serve.
+// TestMain runs a worker if the test program was started with the argument serve.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
 		memory, err := strconv.ParseInt(os.Args[2], 10, 64)
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deeds is a Builder with a special action for some app names, such as a panic for "panics". All other apps are built as usual.
+// deeds is a Builder that does something special for some app names, such as a panic for "panics". It builds all other apps as usual.
 type deeds struct{ render.Builder }
 
 func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
@@ -98,15 +98,15 @@ func serve(memory int64) *exec.Cmd {
 	return exec.Command("/proc/self/exe", "serve", strconv.FormatInt(memory, 10))
 }
 
-// pool returns a Pool whose workers are this test program.
+// pool returns a Pool whose workers run this test program.
 func pool(t testing.TB, most int) *Pool {
 	t.Helper()
-	p := NewPool(Options{Command: serve, Most: most, Idle: time.Hour, Stall: 100}) // a large Stall, because other tests keep the machine busy
+	p := NewPool(Options{Command: serve, Most: most, Idle: time.Hour, Stall: 100}) // a large Stall, because other tests slow the machine down
 	t.Cleanup(p.Close)
 	return p
 }
 
-// files is a rollout.Tree of contents by path. The content "-> target" stands for a symlink, and "(submodule)" for a submodule.
+// files is a rollout.Tree of contents by path. The content "-> target" makes a symlink, and "(submodule)" a submodule.
 type files map[string]string
 
 func (f files) Lookup(p string) (rollout.Entry, bool, error) {
@@ -191,8 +191,8 @@ func folder(t testing.TB, dir string) files {
 	return f
 }
 
-// TestSameAsInProcess builds the test inputs of package render in a worker and in this process. Both results must be equal in values and
-// types, also for refused inputs.
+// TestSameAsInProcess builds the test inputs of package render in a worker and in this process. The results must be
+// equal in values and types, also for inputs that are refused.
 func TestSameAsInProcess(t *testing.T) {
 	workers, here := pool(t, 1), render.InProcess{CheckProvider: provider.Check}
 	good, refused := 0, 0
@@ -242,7 +242,7 @@ func TestSameAsInProcess(t *testing.T) {
 	invalid, _ := filepath.Glob("../testdata/invalid/*/*.txtar")
 	for i, file := range invalid {
 		if testing.Short() && i%5 > 0 {
-			continue // with -short, one input in five suffices, because all use the same codec
+			continue // with -short, every fifth input suffices, because all inputs use the same codec
 		}
 		tree := files{}
 		if base := filepath.Join(filepath.Dir(file), "base.txtar"); slices.Contains(invalid, base) {
@@ -268,7 +268,7 @@ func sameError(a, b error) bool {
 	return a == nil || (x != nil && *x == *y) || (x == nil && a.Error() == b.Error())
 }
 
-// TestFailuresOfTheTree fails each request to a tree in turn. The build returns the tree's error, and the worker stays usable.
+// TestFailuresOfTheTree makes each request to a tree fail in turn. The build must return the tree's error, and the worker must stay usable.
 func TestFailuresOfTheTree(t *testing.T) {
 	p := pool(t, 1)
 	app := rollout.App{Name: "demo", Path: "a", Namespace: "shop"}
@@ -286,7 +286,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 			}
 			break
 		}
-		if err != io.ErrNoProgress && err != nil { // nil if the failed answer was not needed or was requested again
+		if err != io.ErrNoProgress && err != nil { // nil if the build did not need the failed request, or repeated it
 			t.Errorf("after %d questions: error %v, want the tree's error", n, err)
 		}
 	}
@@ -295,7 +295,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
 
-// faulty is a tree that fails one request. The field after is the number of that request.
+// faulty is a tree that fails the request with the number after.
 type faulty struct {
 	files
 	after int
@@ -329,7 +329,7 @@ func (f *faulty) ReadBlob(id string) ([]byte, error) {
 	return f.files.ReadBlob(id)
 }
 
-// who builds an app, and returns the worker's PID.
+// who builds an app, and returns the PID of the worker.
 func who(t *testing.T, p *Pool) string {
 	t.Helper()
 	built, _, err := p.Build(files{}, rollout.App{Name: "who"})
@@ -347,7 +347,7 @@ func builds(t *testing.T, p *Pool) {
 	}
 }
 
-// TestWhatBreaksAWorker checks that an app that ends its worker is refused with a reason. The next app must build.
+// TestWhatBreaksAWorker checks that an app that ends its worker is refused with a reason. The next app must be built.
 func TestWhatBreaksAWorker(t *testing.T) {
 	const ended, report = "apps/x: ended its render process: ", "; report the crash, and change the app"
 	const smaller, widen = " to render; make the app smaller, or widen limits.", " in the cluster's config.yaml"
@@ -368,11 +368,11 @@ func TestWhatBreaksAWorker(t *testing.T) {
 			switch deed {
 			case "spins":
 				limits.RenderTime = time.Second
-			case "recurses": // 64 MiB of stack need several times as much memory, which a busy machine frees late
+			case "recurses": // 64 MiB of stack need much more memory, which a busy machine frees late
 				limits.Memory = 1 << 30
 			}
 			var err error
-			for try := 0; try < 20 && !rollout.IsInvalid(err); try++ { // on a busy machine the process may not get its second of CPU time
+			for try := 0; try < 20 && !rollout.IsInvalid(err); try++ { // on a busy machine, the process may not get a second of CPU time
 				told = nil
 				_, _, err = p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
 			}
@@ -390,8 +390,8 @@ func TestWhatBreaksAWorker(t *testing.T) {
 	}
 }
 
-// TestWhatTheMachineBreaks checks that an app is not blamed for a worker that was killed or got no CPU time. The error is no InvalidError,
-// so it is not cached.
+// TestWhatTheMachineBreaks checks the error for a worker that was killed or got no CPU time. It is no InvalidError,
+// because the app is not the reason, and so it is not cached.
 func TestWhatTheMachineBreaks(t *testing.T) {
 	for _, deed := range []string{"hangs", "is killed"} {
 		t.Run(deed, func(t *testing.T) {
@@ -409,7 +409,7 @@ func TestWhatTheMachineBreaks(t *testing.T) {
 	}
 }
 
-// TestTimeIsOfTheCPU stops a worker for longer than renderTime, which limits only CPU time. The worker must continue and build the app.
+// TestTimeIsOfTheCPU suspends a worker for longer than renderTime, which limits only CPU time. The worker must then build the app.
 func TestTimeIsOfTheCPU(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
@@ -425,7 +425,7 @@ func TestTimeIsOfTheCPU(t *testing.T) {
 	}
 }
 
-// withLarge is a tree in which the content of large.bin is too large to be read.
+// withLarge is a tree that refuses to read large.bin, because the content is too large.
 type withLarge struct{ files }
 
 func (w withLarge) ReadBlob(id string) ([]byte, error) {
@@ -435,7 +435,7 @@ func (w withLarge) ReadBlob(id string) ([]byte, error) {
 	return w.files.ReadBlob(id)
 }
 
-// TestAFileThatIsNotKept checks that an app with a too large file is refused with the file's name, by the same error as without a worker.
+// TestAFileThatIsNotKept checks that an app with too large a file is refused. The error names the file, with and without a worker.
 func TestAFileThatIsNotKept(t *testing.T) {
 	tree := withLarge{files{"a/kustomization.yaml": "configMapGenerator: [{name: c, files: [large.bin]}]\n", "a/large.bin": "x"}}
 	app := rollout.App{Name: "demo", Path: "a", Namespace: "shop"}
@@ -446,8 +446,8 @@ func TestAFileThatIsNotKept(t *testing.T) {
 	}
 }
 
-// TestKeysStayOutside checks that the parent decrypts data keys for its worker, which has no private keys. An error of the parent is
-// reported. If the parent has no private keys, the values stay sealed.
+// TestKeysStayOutside checks that the parent decrypts data keys for its worker, which has no private keys. The worker
+// reports an error of the parent. If the parent has no private keys, the values stay sealed.
 func TestKeysStayOutside(t *testing.T) {
 	key := sopstest.Age(t)
 	keys, err := sops.ReadKeys(map[string]string{key.Name: key.Secret})

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLookup checks that a folder has the entries that a commit would have: no .git, and nothing below a file or a link.
+// TestLookup checks that a folder has the entries that a commit would have. It must not have .git, or paths below a file or a symlink.
 func TestLookup(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".git/config", "apps/shop/web.yaml"} {

@@ -9,16 +9,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder whose files have Git's ids, so that a commit's render can be reused. Folders have no ids.
+// Hashed is a folder whose files have Git's ids, so that renders of a commit can be reused. Its folders have no ids.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
-	paths map[string]string // the key is Git's id of the file
+	paths map[string]string // the paths by Git's ids
 }
 
 var _ rollout.Tree = (*Hashed)(nil)
 
-// OpenHashed opens a folder of this machine.
+// OpenHashed opens a folder on this machine.
 func OpenHashed(dir string) (*Hashed, error) {
 	tree, err := Open(dir)
 	if err != nil {
