@@ -1,5 +1,5 @@
-// Package worker builds apps in processes with limited memory and time, so that a failing build affects no other work.
-// A worker runs its parent's program with an empty environment. The worker requests files over its standard streams.
+// Package worker builds apps in processes with limited memory and time, so that a failing build affects no other build.
+// A worker runs its parent's program with an empty environment. It requests files over its standard streams.
 package worker
 
 import (
@@ -16,33 +16,33 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options determine how workers start, and how many.
+// Options say how to start workers, and how many may run.
 type Options struct {
-	// Command returns a worker's program. The program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
+	// Command returns the command of a worker. Its program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
 	Command func(memory int64) *exec.Cmd
 	// Most is the maximum number of workers, including idle ones. 0 means 1.
 	Most int
-	// Idle is how long the pool keeps an idle worker, because a new worker costs about a second of CPU time.
+	// Idle is how long an idle worker stays, because the start of a new worker costs about a second of CPU time.
 	Idle time.Duration
-	// Stall bounds a build's wall-clock time, as a multiple of limits.renderTime (CPU time). The default is 4.
+	// Stall limits the wall-clock time of a build to a multiple of limits.renderTime (CPU time). The default is 4.
 	Stall int
-	// Trouble, if set, is called when a build panics or ends its worker, with the panic's stack or the worker's output.
+	// Trouble, if set, is called if a build panics or ends its worker, with the panic's stack or the worker's output.
 	Trouble func(app string, cause string, stack []byte)
-	// Unlock returns data keys to workers. Set it before the first build. If it is nil, Secrets stay encrypted.
+	// Unlock returns data keys for workers. Set it before the first build. If Unlock is nil, Secrets stay sealed.
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. An app uses one worker at a time, and so cannot occupy all.
+// Pool is a render.Builder that starts workers on demand. An app has at most one worker, so that it cannot use all.
 type Pool struct {
 	Options
 
 	mu     sync.Mutex
 	news   *sync.Cond
 	apps   map[string]bool     // the apps that are being built
-	asked  map[string][]string // for each app's name: the paths whose entries the next build sends with the app
+	asked  map[string][]string // paths whose entries the next build of an app sends with the app, by app
 	idle   []*process
 	busy   map[*process]bool
-	rest   *time.Timer // ends workers that were idle for the time in Options.Idle
+	rest   *time.Timer // ends workers that were idle for the time Idle
 	closed bool
 }
 
@@ -55,13 +55,13 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// mostTold is the maximum size, in bytes, of the worker's output in a call of the function Trouble.
+// mostTold limits the part of a worker's output, in bytes, that is passed to Trouble.
 const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering was stopped, because the program ends")
 
 // Build implements render.Builder. It returns an InvalidError if the app exceeds its limits or ends its worker twice.
-// Other errors come from the machine, such as a killed worker. A retry may then succeed.
+// Any other error comes from the machine, for example after a kill of the worker, and a retry may succeed.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		case w.isLate():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s to render", limits.RenderTime), widen("renderTime")
 		case !again:
-			continue // try again: the kernel may have killed the worker, or garbage collection was late
+			continue // try again: the kernel may have killed the worker, or the worker collected garbage too late
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
 		case w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes()):
@@ -133,7 +133,7 @@ func (p *Pool) tell(app, cause string, stack []byte) {
 	}
 }
 
-// begin waits until no other build of the app runs. It returns the paths that this build will probably request.
+// begin waits until the app has no other build. It returns the paths that the new build will probably request.
 func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +158,7 @@ func (p *Pool) finish(app string, asked []string) {
 	p.news.Broadcast()
 }
 
-// take returns a worker with the given memory limit. It waits while the maximum number of workers is busy.
+// take returns a worker with the given memory limit. While the maximum number of workers is busy, it waits.
 func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +174,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 		p.busy[w] = true
 		return w, nil
 	}
-	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // make room, because no idle worker has this limit
+	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // end an idle worker, because none has this limit
 		p.idle[0].end()
 		p.idle = p.idle[1:]
 	}
@@ -186,7 +186,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// put returns a worker to the pool, unless the worker has ended. It reports whether the pool is closed.
+// put returns a worker to the pool if the worker still runs. It reports whether the pool is closed.
 func (p *Pool) put(w *process, alive bool) (closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +215,7 @@ func (p *Pool) endIdle() {
 	p.idle = nil
 }
 
-// Close ends all workers, and with them all builds. Later builds fail.
+// Close ends all workers and their builds. Later builds fail.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -12,12 +12,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Dir is a folder as a rollout.Tree, without .git. The folder must not change during reading. A file's id is its path.
+// Dir is a folder as a rollout.Tree, without .git. The folder must not change during use. A file's id is its path.
 type Dir struct{ root *os.Root }
 
 var _ rollout.Tree = Dir{}
 
-// Open opens a folder of this machine.
+// Open opens a folder on this machine.
 func Open(dir string) (Dir, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 		case at == name:
 			e, ok := dirEntry(part, name, info.Mode())
 			return e, ok, nil
-		case !info.IsDir(): // a tree has no path below a file, and does not follow a link
+		case !info.IsDir(): // as in Git, no path is below a file or a symlink
 			return rollout.Entry{}, false, nil
 		}
 	}
@@ -97,7 +97,7 @@ func dirEntry(name, id string, mode fs.FileMode) (rollout.Entry, bool) {
 	case 0:
 		e.Kind = rollout.File
 	default:
-		return e, false // sockets and devices are not in a commit
+		return e, false // Git does not commit sockets and devices
 	}
 	return e, true
 }
