@@ -20,17 +20,17 @@ import (
 // lastAppliedAnnotation holds the manifest of the last client-side apply by kubectl apply or a similar tool.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists the field managers of tools that apply manifests. Names with the prefix "kubectl-" count too.
+// tools lists the field managers of tools that apply manifests. Names with the prefix "kubectl-" also count.
 var tools = []string{
-	"kubectl", "before-first-apply", // the API server's name for writes before the object had managed fields
+	"kubectl", "before-first-apply", // the API server's name for the writers before an object had managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
-// races is the backoff of a write that conflicts with other writes, such as status updates: 8 attempts in 2.5 s.
+// races is the backoff of a write that conflicts with other writes, such as a status update: 8 attempts within 2.5 s.
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // SameTemplate reports whether an apply would leave a workload's live pod template unchanged, so that its pods stay. It
-// sends a dry run, because API defaults and admission may change the template. Deleting a field is also a change.
+// sends a dry run, because API defaults and admission may change the template. The removal of a field is also a change.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -57,7 +57,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	return keepsTemplate(live.Object, after.Object, d.object), nil
 }
 
-// keepsTemplate reports whether the pod templates of live and after are equal, and Git drops no applied field.
+// keepsTemplate reports whether live and after have equal pod templates, and Git drops none of live's applied fields.
 func keepsTemplate(live, after, wanted rollout.Object) bool {
 	meant := childOf(childOf(union(ownedFields(live), meantFields(live)), "f:spec"), "f:template")
 	return reflect.DeepEqual(podTemplate(live), podTemplate(after)) && dropped(meant, podTemplate(wanted)) == nil
@@ -74,8 +74,8 @@ func (d *desired) only(spec map[string]any) []byte {
 func podTemplate(o rollout.Object) map[string]any { return o.Map("spec", "template") }
 
 // handOverReplicas keeps the number of pods when spec.replicas leaves Git because an autoscaler sets it. Server-side
-// apply would remove the field, because it has no other owner, and the workload would fall to one pod. So a second
-// field manager first applies the live number, without force. It owns the field until the autoscaler scales.
+// apply would remove the field, because it has no other owner, and the workload would shrink to one pod. So a second
+// field manager first applies the live number, without force. It owns the field until the autoscaler sets it.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -89,10 +89,10 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return err
 }
 
-// takeOver prepares an apply: fields that gitrollout owns and that left Git are deleted only if no other manager owns
-// them. So takeOver takes these fields from other managers. If adopts is true, it also takes fields that other tools
-// applied, but not edited fields or spec.replicas. If no other manager shares fields with gitrollout, takeOver sends no
-// request. client-go's csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
+// takeOver prepares an apply. An apply deletes a field that gitrollout owns and that left Git only if no other manager
+// owns it. So takeOver takes such fields from other managers. If adopts is true, it also takes fields that other tools
+// applied, except edited fields and spec.replicas. It sends no request if no other manager shares fields. client-go's
+// csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
 	if seen && !l.shared || !seen && !adopts { // the cache has all objects with an app label
@@ -126,7 +126,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 }
 
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
-	// client-go's retry.OnError would return nil after a deadline inside do.
+	// Do not use client-go's retry.OnError, which returns nil if a deadline passes inside do.
 	err := do()
 	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
 		err = do()
@@ -134,7 +134,7 @@ func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) boo
 	return err
 }
 
-// pause waits for d. It returns the context's error if the context ends first.
+// pause waits for d. If the context ends first, it returns the context's error.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -150,11 +150,11 @@ type jsonPatch struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// ownershipChange returns the patch that takeOver sends, or nil if nothing changes. The result "taken" lists the fields
-// that other managers lose. The patch contains the resource version, so that it fails if the object has changed.
+// ownershipChange returns the patch that takeOver sends, or nil if no field changes its owner. "taken" lists the fields
+// that other managers lose. The resource version in the patch makes it fail if the object has changed.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []jsonPatch, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
-		return nil, nil // another version's paths may mean other fields; the next apply records the fields again
+		return nil, nil // paths of another API version may mean other fields; the next apply records the fields again
 	}
 	claimed, isChanged := ownedFields(object), false
 	if adopts {
@@ -202,13 +202,13 @@ func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []js
 	return patch, taken
 }
 
-// meantFields returns the fields that tools applied and still own.
+// meantFields returns the fields that other tools applied and still own.
 func meantFields(object map[string]any) map[string]any {
 	var last, meant map[string]any
 	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if it is invalid
 	for _, e := range managedEntries(object) {
 		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
-			continue // another version's paths may mean other fields
+			continue // paths of another API version may mean other fields
 		}
 		fields := childOf(e, "fieldsV1")
 		if e["operation"] != "Apply" {
@@ -219,14 +219,14 @@ func meantFields(object map[string]any) map[string]any {
 	return meant
 }
 
-// isShared reports whether another manager owns one of gitrollout's fields, or a tool has applied the object.
+// isShared reports whether another manager owns any of gitrollout's fields, or a tool has applied the object.
 func isShared(object map[string]any, ours map[string]any) bool {
 	return slices.ContainsFunc(managedEntries(object), func(e map[string]any) bool {
 		return !isOwn(e) && overlap(ours, childOf(e, "fieldsV1")) || isTools(e) && (ours == nil || e["operation"] == "Apply")
 	})
 }
 
-// isTools reports whether a managed-fields entry belongs to a tool. It returns false for a subresource, such as status.
+// isTools reports whether a managed-fields entry is a tool's. It returns false for a subresource, such as status.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

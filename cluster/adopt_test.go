@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withReplicas is the app's manifest with spec.replicas, before Git leaves this field to an autoscaler.
+// withReplicas is the app's manifest with spec.replicas, as it is before an autoscaler sets this field.
 var withReplicas = strings.Replace(withoutReplicas, "spec:\n", "spec:\n  replicas: 4\n", 1)
 
 func TestReplicasAreHandedOver(t *testing.T) {
@@ -46,7 +46,7 @@ func TestReplicasAreHandedOverAfterARace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", withReplicas)
-	// The autoscaler's 7 replicas must stay, even if the watch has not shown the autoscaler's write yet.
+	// The autoscaler's 7 replicas must stay, even if the watch does not show the autoscaler's write yet.
 	w.scale("shop", 7)
 	w.apply("shop", withoutReplicas)
 	w.wantReplicas("after the autoscaler's write", 7)
@@ -67,7 +67,7 @@ func (w *world) scale(name string, replicas int32) {
 	must(w.t, err)
 }
 
-// kubectl runs the real kubectl, because an adoption depends on the managed fields that kubectl writes.
+// kubectl runs the real kubectl, because adoption depends on the managed fields that kubectl writes.
 func (w *world) kubectl(stdin string, args ...string) {
 	w.t.Helper()
 	command := exec.Command(testcluster.Kubectl(w.t), append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
@@ -79,7 +79,7 @@ func (w *world) kubectl(stdin string, args ...string) {
 	}
 }
 
-// adopted is Git's manifest for a Deployment. Another program has created this Deployment in the cluster.
+// adopted is the manifest in Git for a Deployment that another program has already created in the cluster.
 const adopted = `
 apiVersion: apps/v1
 kind: Deployment
@@ -137,7 +137,7 @@ func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
 			w.restart()
 			w.wantWrites(0, "a new process after the adoption", func() { w.apply("shop", adopted) })
 
-			// Fields and containers that leave Git after the adoption are removed from the cluster.
+			// After the adoption, fields and containers that leave Git are removed from the cluster.
 			smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "",
 				"  minReadySeconds: 1\n", "").Replace(adopted)
 			w.wantSame(smaller, false)
@@ -151,13 +151,13 @@ func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
 	}
 }
 
-// serverSide returns kubectl's arguments for a server-side apply with this field manager.
+// serverSide returns kubectl's arguments for a server-side apply by the given field manager.
 func serverSide(manager string) []string {
 	return []string{"apply", "--server-side", "--field-manager=" + manager, "-f", "-"}
 }
 
-// TestWhatAToolAddedGoesInOneWrite checks the adoption of an object with additional fields from a tool, such as the tool's tracking label.
-// The write that adopts the object also removes these fields, so that pods are replaced only once.
+// TestWhatAToolAddedGoesInOneWrite checks the adoption of an object to which a tool has added fields, such as a
+// tracking label. The write that adopts the object also removes these fields, so that pods are replaced only once.
 func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 	extra := strings.NewReplacer("tier: web}", "tier: web, kustomize.toolkit.fluxcd.io/name: shop}",
 		"log:v1\"}", "log:v1\"}\n      - {name: mesh, image: \"mesh:v1\"}").Replace(adopted)
@@ -186,8 +186,8 @@ func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 	}
 }
 
-// TestWhatAToolSharesLeavesWithTheNextVersion checks an adopted object with a field that is not in Git, but that another tool still owns. A
-// write without a new version keeps the field, because its removal would replace pods. The write of the next version removes it.
+// TestWhatAToolSharesLeavesWithTheNextVersion checks an adopted object with a field that is not in Git, and that another tool still owns. A
+// write without a new version keeps the field, because its removal would replace pods. The next version's write removes it.
 func TestWhatAToolSharesLeavesWithTheNextVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -245,8 +245,8 @@ func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
 	}
 }
 
-// TestAdoptionOutlastsABurstOfWrites adopts a Deployment while others write to it, as with status updates while pods start. Each of these
-// writes makes the resource version in the adoption's patch outdated.
+// TestAdoptionOutlastsABurstOfWrites adopts a Deployment while its status changes all the time, as it does while pods
+// start. Each of these writes outdates the resource version in the adoption's patch.
 func TestAdoptionOutlastsABurstOfWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -272,7 +272,7 @@ func TestAdoptionKeepsReplicasThatGitLeavesToAnAutoscaler(t *testing.T) {
 	w.wantReplicas("after the adoption", 4)
 }
 
-// held adds the fields by which package strategies stops a Deployment at a step.
+// held adds the fields with which package strategies stops a Deployment at a step.
 func held(manifest string) string {
 	return strings.Replace(manifest, "spec:\n", "spec:\n  minReadySeconds: 2147483646\n  progressDeadlineSeconds: 2147483647\n"+
 		"  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 20%, maxUnavailable: 0}}\n", 1)
@@ -322,8 +322,8 @@ func TestServiceSelectorGainsAndLosesThePodHash(t *testing.T) {
 	}
 }
 
-// TestDroppedFieldsOfAnotherManagerAreRemoved removes fields from Git that are also owned by another manager, which is not in the list
-// tools. One write must remove and report these fields. Fields that were never in Git stay.
+// TestDroppedFieldsOfAnotherManagerAreRemoved removes fields from Git that another manager also owns. This manager is
+// not in the list tools. One write must remove and report the fields. Fields that were never in Git stay.
 func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -353,8 +353,8 @@ func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	w.wantWrites(0, "the apply after the removal", func() { w.apply("shop", smaller) })
 }
 
-// TestEmptyMapClaimsNoFieldOfAnotherManager checks an empty map in Git, in which another manager sets fields. The fields stay when the map
-// leaves Git.
+// TestEmptyMapClaimsNoFieldOfAnotherManager checks a map that is empty in Git, and in which another manager sets
+// fields. When the map leaves Git, the fields stay.
 func TestEmptyMapClaimsNoFieldOfAnotherManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -374,8 +374,8 @@ func TestEmptyMapClaimsNoFieldOfAnotherManager(t *testing.T) {
 	}
 }
 
-// TestDroppedPortOfAnotherManagerMakesRoom checks that a port with a new number replaces the old port in one write. The API server would
-// refuse two ports of the same name.
+// TestDroppedPortOfAnotherManagerMakesRoom checks that one write replaces a port by a port with another number and the
+// same name. The API server would refuse both ports together.
 func TestDroppedPortOfAnotherManagerMakesRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,16 +15,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Annotator writes annotations of workloads for users, and for the reconciler.
+// Annotator writes workloads' annotations for users, and for the reconciler.
 type Annotator struct{ *Client }
 
-// Annotate sets an annotation of a workload. The parameter "by" is the field manager of this write.
+// Annotate sets a workload's annotation. The parameter "by" is the field manager for this write.
 func (a Annotator) Annotate(ctx context.Context, ref rollout.Ref, key, value, by string) error {
 	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	return a.send(ctx, patch{ref: ref, form: types.MergePatchType, body: body, manager: by})
 }
 
-// Unannotate removes an annotation of a workload if the annotation has the given value.
+// Unannotate removes a workload's annotation if the annotation has the given value.
 func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value string) error {
 	path := "/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 	body, _ := json.Marshal([]map[string]string{

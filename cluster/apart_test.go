@@ -15,17 +15,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apart is the maximum duration of a call for a healthy app while another app has trouble. A call for the app with trouble takes 30 s.
+// apart is the maximum duration of a call for a healthy app, while each call for another app takes 30 s.
 const apart = 15 * time.Second
 
-// small returns the two objects of an app.
+// small returns the two objects of a small app: a ConfigMap and a Deployment.
 func (w *world) small(name, text string) []rollout.Object {
 	deployment := strings.NewReplacer("shop:v1", name+":"+text, "shop", name).Replace(withoutReplicas)
 	return w.objects(documents(coreManifest("ConfigMap", name, "data: {text: "+text+"}"), deployment))
 }
 
-// life makes the calls of a pass for an app several times, each time with new content. It returns the duration and the name of the longest
-// call.
+// life makes each call of an app's pass several times, each time with new content. It returns the duration and the name
+// of the longest call.
 func (w *world) life(app string) (longest time.Duration, what string) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -59,7 +59,7 @@ func (w *world) life(app string) (longest time.Duration, what string) {
 }
 
 // wantApart checks that no call for three healthy apps takes longer than apart while another app has trouble. It fails only if all three
-// rounds are slow, because the machine may be busy. A healthy app that had to wait for the other app would be slow in each round.
+// rounds are slow, because the machine may be busy. If healthy apps waited for the other app, each round would be slow.
 func (w *world) wantApart(trouble string, apart time.Duration) {
 	w.t.Helper()
 	var told string
@@ -107,8 +107,8 @@ func deaf(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// slowWebhook installs a webhook that delays each write of an app's objects by 30 s, which is the maximum timeout. It returns after the
-// first delay.
+// slowWebhook installs a webhook that delays each write of an app's objects by 30 s, the maximum timeout. It returns
+// after the first delayed write.
 func (w *world) slowWebhook(app string) {
 	w.t.Helper()
 	w.kubectl(strings.NewReplacer("DEAF", deaf(w.t), "APP", app).Replace(`
@@ -191,8 +191,8 @@ func TestAppOfManyObjectsHoldsNoOther(t *testing.T) {
 	w.wantApart("an app of 500 objects", <-took/2)
 }
 
-// converted is a CRD with two versions. Tests choose which version is stored. If the conversion webhook is dead, objects that are stored as
-// v1 cannot be read as v2.
+// converted is a CRD with two versions. Tests select the stored version. While the conversion webhook does not answer,
+// objects that are stored as v1 cannot be read as v2.
 const converted = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -7,17 +7,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Applied is one applied workload with its labels and annotations.
+// Applied is an applied workload with its labels and annotations.
 type Applied struct {
 	App      string // rollout.LabelApp
 	Cluster  string // rollout.AnnotationCluster
 	Workload rollout.Workload
 	Commit   string // rollout.AnnotationCommit
-	Status   string // rollout.AnnotationStatus, "" unless a release waits at a step
+	Status   string // rollout.AnnotationStatus; "" unless a release waits at a step
 	Live     rollout.ObservedWorkload
 }
 
-// Applied lists the applied workloads, sorted by app and name. It reads the watch caches and sends no request.
+// Applied lists the applied workloads, sorted by app and name. It reads only the watch caches.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {

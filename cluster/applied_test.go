@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestForgetAnApp checks that Forget drops all records of a removed app, except the records of objects that have moved to another app.
+// TestForgetAnApp checks that Forget drops all records of a removed app, but keeps the records of objects that another app has taken over.
 func TestForgetAnApp(t *testing.T) {
 	c := &Client{workloads: newWorkloads(func(string) {}), routes: map[rollout.Ref]string{}}
 	c.applied.known = map[rollout.Ref]known{}

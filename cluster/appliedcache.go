@@ -8,40 +8,40 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// known is the record of an object that this process applied, or found already applied.
+// known is the record of an object that this process has applied, or has found already applied.
 type known struct {
 	app    string // the app that applied the object
 	digest string // digest of the applied object
-	print  string // fingerprint of the owned fields after the apply
+	print  string // fingerprint of the fields that gitrollout owned after the apply
 
-	repairs  int       // number of repairs since the last pause of 5 min (peaceful)
+	repairs  int       // number of repairs since the last 5 min without a repair (peaceful)
 	repaired time.Time // time of the last repair
-	since    time.Time // first repair of a series; a pause of 30 s (recent) ends a series of up to 4 repairs
-	by       string    // the writer that made the last repaired change
+	since    time.Time // first repair of a series; 30 s without a repair (recent) end a series of up to 4 repairs
+	by       string    // the writer of the change that the last repair undid
 }
 
-// If another writer changes an object, the first five repairs are immediate. Later repairs wait 1 s, 2 s, 4 s and so on
-// up to 1 min. Without pauses, two programs would overwrite each other at the speed of the watch.
+// If another writer changes an object, the first five repairs are immediate. Later repairs wait 1 s, 2 s, 4 s and so
+// on, up to 1 min. Otherwise, two programs would overwrite each other's changes as fast as the watch reports them.
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
-	peaceful      = 5 * time.Minute // a pause of this length resets the number of repairs
+	peaceful      = 5 * time.Minute // after this time without a repair, the number of repairs is 0 again
 )
 
-// A HorizontalPodAutoscaler changes replicas every 15 s. With these limits, its second change causes ErrOverwritten.
+// A HorizontalPodAutoscaler changes replicas every 15 s. With these limits, its second change gives ErrOverwritten.
 const (
 	recent  = 30 * time.Second
 	lasting = 10 * time.Second
 )
 
-// fighting reports whether the next repair of an object has to wait because of earlier repairs.
+// fighting reports whether an object's next repair has to wait because of earlier repairs.
 func (k known) fighting(now time.Time) bool {
 	wait := min(time.Second<<min(max(k.repairs-promptRepairs, 0), 6), longestRepair)
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// overwritten returns an error if another writer changes an object repeatedly. If the changes last, the error wraps
-// rollout.ErrOverwritten. rollout.ErrOverwritten stops no release, because a release depends only on its own pods.
+// overwritten returns an error if another writer changes an object again and again. If the changes continue, the error
+// wraps rollout.ErrOverwritten, which stops no release, because a release depends only on its own pods.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -69,7 +69,7 @@ func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 }
 
 func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
-	// An apply of the same digest is a repair: another writer must have changed the object.
+	// An apply of the same digest is a repair, because another writer must have changed the object.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, was := known{app: d.app(), digest: d.digest, print: l.print}, m.known[d.ref]
@@ -92,7 +92,7 @@ func (m *appliedCache) doubt(d *desired) {
 	m.known[d.ref] = known{app: d.app()}
 }
 
-// Forget drops all records of a removed app. The app's objects stay in the cluster.
+// Forget drops all records of a removed app, whose objects stay in the cluster.
 func (c *Client) Forget(app string) {
 	c.mu.Lock()
 	maps.DeleteFunc(c.routes, func(_ rollout.Ref, of string) bool { return of == app })
@@ -105,7 +105,7 @@ func (c *Client) Forget(app string) {
 	c.applied.mu.Unlock()
 }
 
-// forget drops the record of an object. If the object is created again, it counts as new.
+// forget drops an object's record. If the object is created again, it counts as new.
 func (m *appliedCache) forget(ref rollout.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

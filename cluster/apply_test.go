@@ -126,8 +126,8 @@ spec:
     spec: {containers: [{name: shop, image: "shop:v1"}]}
 `
 
-// TestObjectInTwoAppsIsRefusedAndMayMove checks that a second app cannot apply an object of a first app, even after a restart. After the
-// object has left the first app in Git, the second app may apply it.
+// TestObjectInTwoAppsIsRefusedAndMayMove checks that a second app cannot apply an object of the first app, even after a
+// restart. When the object has left the first app in Git, the second app may apply it.
 func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,7 +147,7 @@ func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 		}
 		w.restart()
 	}
-	w.wanted["a"] = nil // Git removes the object from a, so b may apply it
+	w.wanted["a"] = nil // Git no longer has the object in app a, so app b may apply it
 	w.apply("b", service)
 	if gone, kept, err := w.Prune(t.Context(), "a", []rollout.Ref{ref}); len(gone) != 1 || len(kept) != 0 || err != nil {
 		t.Errorf("gone %v, kept %v, %v", gone, kept, err)
@@ -162,7 +162,7 @@ func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	w.wantWrites(0, "an apply of the app that has it again", func() { w.apply("a", service) })
 }
 
-// TestAnObjectWaitsUntilItsAppIsKnown checks that an app cannot apply an object of another app while that app's newest commit is unknown.
+// TestAnObjectWaitsUntilItsAppIsKnown checks that an app cannot take over an object while the newest commit of the object's app is unknown.
 func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +174,7 @@ func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfSeveralApps checks that several apps may apply the same Namespace if its content is equal, as in overlays with one base.
+// TestNamespaceOfSeveralApps checks that several apps may apply a Namespace with equal content, as overlays of one base do.
 func TestNamespaceOfSeveralApps(t *testing.T) {
 	w := newWorld(t)
 	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS, labels: {team: a}}"
@@ -185,7 +185,7 @@ func TestNamespaceOfSeveralApps(t *testing.T) {
 	if err := w.tried("b", other); err == nil {
 		t.Error("the second app writes another label on it")
 	}
-	w.wants("a", other) // Git has the new label in both apps, and the first app writes the label
+	w.wants("a", other) // both apps have the new label in Git, and the first app writes it
 	w.wantWrites(0, "the new label in the second app", func() { w.apply("b", other) })
 	w.wantWrites(1, "the new label in the first app", func() { w.apply("a", other) })
 }

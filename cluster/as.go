@@ -10,13 +10,13 @@ import (
 
 type accountKey struct{}
 
-// As returns a context whose requests have a service account's rights. account is NAMESPACE/NAME, or "" for the
-// client's own rights. Watches and the methods Evict, OtherOwners and Serves always use the client's rights.
+// As returns a context whose requests have the rights of a service account, NAMESPACE/NAME. With account "", they have
+// the client's own rights, as do watches and the methods Evict, OtherOwners and Serves with any account.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
 
-// impersonating is a RoundTripper. It sends each request as the service account in the request's context.
+// impersonating is a RoundTripper that sends each request as the service account in the request's context.
 type impersonating struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

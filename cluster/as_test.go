@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAsAnAccount checks that an app's objects are written with the rights of the app's service account. A forbidden write, and also its
-// dry run, fails with the API server's message. Watches use the client's own rights.
+// TestAsAnAccount checks that an app's objects are written with the rights of the app's service account. If RBAC
+// forbids a write, the write and its dry run fail with the API server's message. Watches use the client's own rights.
 func TestAsAnAccount(t *testing.T) {
 	w := newWorld(t)
 	deployer, loop := w.account("deployer"), w.account("loop")

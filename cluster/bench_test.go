@@ -77,8 +77,8 @@ func offline(t testing.TB) (*Client, *kind) {
 	return c, k
 }
 
-// TestRecordsAreSmall checks that the cached record of a Deployment takes at most 2,500 bytes of heap. The whole object would take 10 kB,
-// or 8 kB without its managed fields.
+// TestRecordsAreSmall checks that the cached record of a Deployment takes at most 2,500 bytes of heap. The whole object
+// takes 10 kB, and 8 kB without managed fields.
 func TestRecordsAreSmall(t *testing.T) {
 	c, k := offline(t)
 	heap := func() uint64 {

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server by dry runs whether it would accept an Apply. Check changes nothing, except for managed
-// fields (takeOver). The list objects may contain several versions of one object. The error is about the first refused
-// object. Check skips an object if the same Apply creates the object's CRD or Namespace.
+// Check asks the API server by dry runs whether it would accept an Apply. It changes nothing but managed fields
+// (takeOver). Several versions of one object may be in objects. The error is about the first refused object. Check
+// skips an object if the same Apply creates the object's CRD or Namespace.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries is the backoff of a dry run. If 1% of requests fail, 300 dry runs without retries succeed in only 5% of cases.
+// tries is the backoff of a dry run. If 1 % of all requests fail, only 5 % of 300 dry runs in a row succeed without it.
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
@@ -42,7 +42,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 			namespaces[d.ref.Name] = true
 		}
 	}
-	// Do not repeat a request that timed out, because it has already taken requestTimeout.
+	// Do not repeat a request after a timeout, because it has already taken requestTimeout.
 	isPassing := func(err error) bool {
 		var e *Error
 		return errors.As(err, &e) && e.Reason == Unavailable && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -64,10 +64,10 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 	}
 	if d.once {
 		if _, err := c.server.get(ctx, d.kind, d.ref); !apierrors.IsNotFound(err) {
-			return explain(err, d.ref, "get") // the apply keeps an existing CreateOnly object
+			return explain(err, d.ref, "get") // the apply keeps an existing CreateOnly object unchanged
 		}
 	}
-	err := c.server.takeOver(ctx, d, false) // otherwise, a removed list entry could conflict with a new entry
+	err := c.server.takeOver(ctx, d, false) // otherwise, a list entry that left Git could conflict with a new entry
 	if err == nil {
 		_, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 	}

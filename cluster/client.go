@@ -18,10 +18,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// requestTimeout limits most requests, but not logs, nor the lists and watches of caches. The API server allows 60 s.
+// requestTimeout limits most requests, but neither logs nor caches' lists and watches. The API server allows 60 s.
 const requestTimeout = 30 * time.Second
 
-// syncWithin limits how long Start waits for each first list, because a starting API server refuses some requests.
+// syncWithin limits how long Start waits for each first list. A starting API server refuses some requests.
 const syncWithin = time.Minute
 
 // manager is gitrollout's name as field manager and as user agent.
@@ -29,20 +29,20 @@ const manager = "gitrollout"
 
 // Options configure a Client.
 type Options struct {
-	Cluster string // the name that the cluster has in Git, for rollout.AnnotationCluster
-	// OnChange is called with an app's name after a change of its live objects that matters to Observe or the next Apply.
-	// One change may cause several calls. OnChange must not block, and may be nil.
+	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
+	// OnChange is called with an app's name after a change of its live objects that concerns Observe or the next Apply. It
+	// may be called several times per change. It must not block, and may be nil.
 	OnChange func(app string)
-	// Wants returns an object as the app's newest commit has it, or nil if the commit lacks it. Then another app may take
-	// over the object. An error means that the commit is not known yet. If Wants is nil, any app may take over any object.
+	// Wants returns an object as the app's newest commit has it. It returns nil if the commit lacks the object: another
+	// app may take it over. An error means that the commit is unknown. If Wants is nil, any app may take over any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
-	// Namespaces limits watches and writes to these namespaces. An empty list means the whole cluster.
+	// Namespaces limits watches and writes to these namespaces. Without namespaces, the whole cluster is in scope.
 	Namespaces []string
-	// UID is an earlier result of Client.UID, or "". If it is set, Client.UID returns the uid of the same namespace again.
+	// UID is an earlier result of Client.UID, or "". If it is set, Client.UID returns the uid of the same namespace.
 	UID string
 	// MayHave returns an error if an app may not have objects of a cluster-scoped kind. A nil MayHave allows all kinds.
 	MayHave func(app, kind string) *rollout.InvalidError
-	// Taken receives the fields that gitrollout takes from other managers to remove them, with the managers; may be nil.
+	// Taken gets the fields that gitrollout takes from other managers to remove them, and the managers. It may be nil.
 	Taken func(ref rollout.Ref, fields string)
 }
 
@@ -60,12 +60,12 @@ type Client struct {
 	seesNodes sync.Once
 
 	mu       sync.Mutex
-	routes   map[rollout.Ref]string // for each route that Observe was called for: the app of the last such call
+	routes   map[rollout.Ref]string // the app of the last call of Observe for each route
 	troubles troubles
 }
 
-// New returns a client for a cluster and sends no request. The client has no rate limit, because the API server limits
-// requests by priority and fairness. The client ignores the API server's warnings.
+// New returns a client for a cluster and sends no request. The client has no rate limit, because the API server has
+// priority and fairness. The client ignores the API server's warnings.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -92,7 +92,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	own.QPS, own.RateLimiter = -1, nil
 	own.UserAgent = manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	// The counter wraps the transport, so it also counts retries and the requests of restarted watches.
+	// Wrap the transport, so that the counter also counts retries and the requests of restarted watches.
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{c.counts, next} })
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
 	if err := c.connect(own); err != nil {
@@ -102,7 +102,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 }
 
 func (c *Client) connect(config *rest.Config) error {
-	// All API clients share one transport, with its connections and counters.
+	// All clients share one transport with its connections and counters.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
@@ -127,20 +127,20 @@ func (c *Client) connect(config *rest.Config) error {
 	return err
 }
 
-// Start watches workloads, their revisions and pods, and returns after the first lists. Background work continues until
-// ctx ends. The error is one sentence that names the unreachable server, or the forbidden verb and resource.
+// Start watches workloads, their revisions and their pods, and returns after the first lists. Background work continues
+// until ctx ends. An error names the unreachable server, or the forbidden verb and resource.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
 	}
-	// First send a request, because Start returns its error. A watch would only retry while the server is unreachable.
+	// Send a request first, because a watch only retries while the server is unreachable. Start returns its error.
 	if _, err := c.UID(ctx); err != nil && !IsForbidden(err) {
 		return err
 	}
 	return c.workloads.start(ctx, c.kinds, c.kube)
 }
 
-// Readable returns the given namespaces in which the kubeconfig's user may list pods.
+// Readable returns the namespaces in the list in which the kubeconfig's user may list pods.
 func Readable(ctx context.Context, config *rest.Config, namespaces []string) []string {
 	c, err := New(config, Options{})
 	if err != nil {
@@ -155,7 +155,7 @@ func Readable(ctx context.Context, config *rest.Config, namespaces []string) []s
 // Wait waits until all background work has ended.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
-// UID returns the cluster's identity: the uid of kube-system, or NAMESPACE/UID of another namespace (IdentifiedBy).
+// UID returns the cluster's identity: the uid of kube-system, or NAMESPACE/UID for another namespace (IdentifiedBy).
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPartitionIsRead checks that a workload is read from the fields that the description of its kind names. The partition is converted to
-// the number of pods that keep the old version.
+// TestPartitionIsRead checks that a workload is read from the fields in the description of its kind. The partition is
+// converted to the number of pods that keep the old version.
 func TestPartitionIsRead(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	counting := *clones
@@ -46,7 +46,7 @@ func TestPartitionIsRead(t *testing.T) {
 	compare.Check(t, want, *got)
 }
 
-// TestNodesAreRead checks a kind with one pod per node. The status has the number of nodes, and the hash that identifies the current
+// TestNodesAreRead checks a kind with one pod per node. Its status has the number of nodes, and the hash of the current
 // revision.
 func TestNodesAreRead(t *testing.T) {
 	agents, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "DaemonSet")
@@ -70,8 +70,8 @@ func TestNodesAreRead(t *testing.T) {
 	}
 }
 
-// TestFieldsThatAreNotThere checks that a missing status field is reported as a revision's problem once a pod of the newest version is
-// ready. Before that, the field may be missing because its value is 0.
+// TestFieldsThatAreNotThere checks that a missing status field is reported as a revision's problem when a pod of the
+// newest version is ready. Before, the field may be missing because its value is 0.
 func TestFieldsThatAreNotThere(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	quiet := *clones
@@ -142,7 +142,7 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		w           workload
-		fresh, old  int // existing pods of each revision
+		fresh, old  int // existing pods of the new and the old revision
 		synced      bool
 		want        [2]int // desired pods of the new and the old revision
 		ready       int    // ready pods of the new revision
@@ -182,8 +182,8 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRevisionOfADaemonSet checks which revision is current. It is nil while the watch of ControllerRevisions lags behind the watch of
-// DaemonSets. Otherwise, the former revision with all its pods would count as the new version.
+// TestRevisionOfADaemonSet checks which revision is current. It is nil while the watch of ControllerRevisions lags
+// behind the watch of DaemonSets. Otherwise, all pods of the former revision would count as pods of the new version.
 func TestRevisionOfADaemonSet(t *testing.T) {
 	old, next := &revision{number: 1, template: "a", hash: "h1-a"}, &revision{number: 2, template: "b", hash: "h1-b"}
 	byHand := &revision{number: 3, template: "c", hash: "h1-b"}

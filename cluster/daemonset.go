@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSets describes apps/v1 DaemonSets. Each template has a ControllerRevision. A DaemonSet owns one pod per node.
+// daemonSets describes apps/v1 DaemonSets. Each template has a ControllerRevision. A DaemonSet owns a pod on each node.
 var daemonSets = workloadKind{
 	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read:    readDaemonSet,
@@ -19,7 +19,7 @@ var daemonSets = workloadKind{
 	onNodes: true,
 }
 
-// isOfTemplate reports whether a revision may get new pods. Only the revision of the newest template gets new pods.
+// isOfTemplate reports whether a revision is of the newest template, because only this revision gets new pods.
 func isOfTemplate(objects *kind, r *revision) bool {
 	l, known := objects.live.withUID(r.owner)
 	return known && l.workload != nil && l.workload.hash == r.hash
@@ -35,7 +35,7 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 
 // equalRevision returns the newest ControllerRevision whose template equals the workload's, as Match does in
 // k8s.io/kubernetes pkg/controller/daemon/update.go. If no template is equal, it returns a revision with the applied
-// hash. The newest revision may be of an older template, because its watch may lag behind the watch of DaemonSets.
+// hash. It never falls back to the newest revision, which may have an older template while the watch lags.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -48,8 +48,8 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	return nil
 }
 
-// byNodes sets each revision's desired pods. The current revision gets the DaemonSet's hash, and also the nodes without
-// a pod. Base is true for another revision if it has pods but no hash, because it is older than the adoption.
+// byNodes sets each revision's desired pods. Nodes without a pod count for the current revision, which gets the
+// DaemonSet's hash. Base is true for another revision with pods but no hash, because it is older than the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left := w.replicas
 	out.Floor = w.partition

@@ -24,7 +24,7 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation holds the number of a pod template's revision. The Deployment controller sets this annotation.
+// revisionAnnotation holds the revision number of a pod template. The Deployment controller sets the annotation.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {
@@ -68,8 +68,8 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 }
 
 // currentOf returns the ReplicaSet of the Deployment's current template, or nil. It prefers the ReplicaSet with the
-// Deployment's revision number, if this ReplicaSet has the same template. Otherwise it returns the oldest ReplicaSet
-// with the same template, because Kubernetes' FindNewReplicaSet also picks the oldest.
+// Deployment's revision number if the templates are equal. Otherwise it returns the oldest ReplicaSet with an equal
+// template, as Kubernetes' FindNewReplicaSet does.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {
@@ -86,15 +86,15 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// No template is equal. API server defaults may differ between Deployment and ReplicaSet, so the number decides.
+		// No template is equal, for example because API server defaults differ. So the revision number decides.
 		return numbered
 	default:
 		return nil
 	}
 }
 
-// templateDigest returns a pod template's digest. It leaves out the label pod-template-hash, so that a Deployment and
-// its ReplicaSet have equal digests. Do not store a digest, because a new API server version may set new defaults.
+// templateDigest returns a pod template's digest. It ignores the label pod-template-hash, so that a Deployment and its
+// ReplicaSet have equal digests. Digests must not be stored, because a newer API server may set other defaults.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// DryRunner reads objects of a cluster. It also asks the API server what an apply would change. It changes nothing.
+// DryRunner reads a cluster's objects, and asks the API server for the changes by an apply. It changes nothing.
 type DryRunner struct{ anyKind }
 
 // NewDryRunner returns a DryRunner for the cluster of a kubeconfig.
@@ -38,7 +38,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 }
 
 // Compare returns the live object (or nil) and its state after an apply. An existing CreateOnly Secret stays unchanged.
-// If the user may not apply the object, the error is Forbidden, and the state has the object's fields without defaults.
+// If the user may not apply the object, the error is Forbidden, and the state lacks API defaults.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	}
 	refused := explain(err, o.Ref(), "patch")
 	if o.Kind() == "Secret" {
-		err = refused // hides the Secret's content, which the server's error quotes
+		err = refused // hide the Secret's content, which the server's error quotes
 	}
 	err = fmt.Errorf("the dry run of an apply: %w", err)
 	if e := new(Error); errors.As(refused, &e) && e.Reason == Forbidden {
@@ -66,7 +66,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	return found.Object, nil, err
 }
 
-// overlaid returns a live value with the fields of a desired value. It merges lists of equal length item by item.
+// overlaid returns a live value after an apply of a desired value. It merges lists of equal length item by item.
 func overlaid(live, desired any) any {
 	switch want := desired.(type) {
 	case map[string]any:
@@ -98,7 +98,7 @@ func (d *DryRunner) Runs(ctx context.Context, o rollout.Object) (exists, same bo
 	return exists, exists && keepsTemplate(live, after, o), err
 }
 
-// Get returns an object if it exists and has the label of the app, and otherwise nil.
+// Get returns an object if it exists and has the app's label. Otherwise it returns nil.
 func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
 	_, found, err := d.get(ctx, ref, "")
 	if err != nil || found == nil || found.GetLabels()[rollout.LabelApp] != app {
@@ -113,7 +113,7 @@ type anyKind struct {
 	dynamic dynamic.Interface
 }
 
-// resource returns the client for a kind and namespace. An empty version selects the API server's preferred version.
+// resource returns the client for a kind and namespace. Without a version, the API server's preferred version is used.
 func (a anyKind) resource(
 	ctx context.Context, kind schema.GroupKind, namespace, version string,
 ) (dynamic.ResourceInterface, error) {

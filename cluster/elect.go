@@ -13,19 +13,19 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election describes the Lease by which replicas elect one process to work. Two processes that work at the same time do
-// no harm, because Git accepts only one push (compare-and-swap).
+// Election describes the Lease with which replicas elect the process that works. Two processes that work at the same
+// time do no harm, because Git accepts only the first of two pushes (compare-and-swap).
 type Election struct {
 	Namespace, Name string // the Lease's namespace and name
 	ID              string // the identity of this process
 	Duration        time.Duration
 	Renew, Retry    time.Duration
-	Leading         func()              // called once this process holds the Lease
-	Waiting         func(leader string) // called if another process holds the Lease
+	Leading         func()              // called when this process holds the Lease
+	Waiting         func(leader string) // called when another process holds the Lease
 }
 
-// Lead waits for the Lease, calls the function work, and releases the Lease when the function returns. If the Lease is
-// lost, Lead ends the function's context and returns an error. After this error, the process should exit and restart.
+// Lead waits for the Lease, calls work, and releases the Lease when work returns. If the Lease is lost, Lead ends the
+// context of work and returns an error. After this error, the process should exit and restart.
 func (e Election) Lead(ctx context.Context, config *rest.Config, work func(context.Context) error) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
@@ -60,7 +60,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // ctx ends the function work, which needs the Lease until it returns
+		case <-turn.begun: // the end of ctx ends work, which needs the Lease until it returns
 		default:
 			stop()
 		}
@@ -72,11 +72,11 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 		<-turn.ended
 		return turn.err
 	default:
-		return nil // Lead was stopped before it held the Lease
+		return nil // ctx ended before this process held the Lease
 	}
 }
 
-// turn is the period in which this process holds the Lease.
+// turn is the time in which this process holds the Lease.
 type turn struct {
 	begun, ended chan struct{}
 	err          error

@@ -28,19 +28,19 @@ const (
 	UnknownKind   Reason = "UnknownKind"   // the API server does not serve the kind, or its version
 	NamespaceGone Reason = "NamespaceGone" // the object's namespace is being deleted
 	Missing       Reason = "Missing"       // the object or its namespace does not exist
-	Contested     Reason = "Contested"     // the object is in two apps, or exists outside this app
-	Overwritten   Reason = "Overwritten"   // another writer changes the same fields repeatedly
-	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded, so a retry may succeed
+	Contested     Reason = "Contested"     // the object is in two apps, or exists but not in this app
+	Overwritten   Reason = "Overwritten"   // another writer changes the same fields again and again
+	Unavailable   Reason = "Unavailable"   // the API server is overloaded or does not answer, so a retry may succeed
 	Unexpected    Reason = "Unexpected"    // any other error
 )
 
-// Error says why an object was refused, and suggests a fix. Its text is one line. Equal refusals have equal texts.
+// Error says why an object was refused, and suggests a fix. Its text has one line. Equal refusals have equal texts.
 type Error struct {
 	Ref    rollout.Ref
 	Reason Reason
 	Msg    string // the message on one line, usually from the API server
-	Fix    string // the fix, "" if Msg already contains it or none is known
-	Err    error  // the wrapped error of client-go, nil if there is none
+	Fix    string // the fix; "" if Msg contains it, or if none is known
+	Err    error  // the wrapped error of client-go; may be nil
 }
 
 // Error returns "Kind namespace/name: message; fix".
@@ -54,16 +54,16 @@ func (e *Error) Unwrap() error { return e.Err }
 // Temporary reports whether a retry can succeed without a change by a user.
 func (e *Error) Temporary() bool { return e.Reason == Unavailable || e.Reason == NamespaceGone }
 
-// IsForbidden reports whether the API server refused a request for lack of rights.
+// IsForbidden reports whether the API server refused a request because the user lacks a right.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// isRefused reports whether the API server, or a check before the request, refused an object.
+// isRefused reports whether the API server, or a check before the request, has refused the object.
 func isRefused(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain converts a client-go error to an *Error without any Secret's content. The parameter verb is an RBAC verb.
+// explain converts a client-go error to an *Error without a Secret's content. The parameter verb is an RBAC verb.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -92,13 +92,13 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	return e
 }
 
-// bracketed matches the key in a field's path such as data[password]. plainField matches a Secret's path without a key.
+// bracketed matches the key in a path such as data[password]. plainField matches a path without a Secret's key.
 var (
 	bracketed  = regexp.MustCompile(`\[.*\]`)
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
 )
 
-// hideContent removes a Secret's keys and content from the error, because the state branch stores the error.
+// hideContent removes a Secret's keys and content from the error, because the error is recorded in Git.
 func (e *Error) hideContent(err error) {
 	const left, see = "the server's answer is left out, because it may quote the content", "kubectl apply --dry-run=server"
 	var status apierrors.APIStatus
@@ -116,7 +116,7 @@ func (e *Error) hideContent(err error) {
 	}
 }
 
-// fieldsOf lists a Secret's refused fields in parentheses. It hides their keys, as in data[…].
+// fieldsOf lists a Secret's refused fields in parentheses, without keys, such as data[…].
 func fieldsOf(status apierrors.APIStatus) string {
 	details := status.Status().Details
 	if details == nil {
@@ -135,7 +135,7 @@ func fieldsOf(status apierrors.APIStatus) string {
 	return " (" + strings.Join(fields, ", ") + ")"
 }
 
-// serverMessage returns the API server's message on one line. For an invalid object, it returns only the first cause.
+// serverMessage returns the API server's message on one line. For an invalid object, it has only the first cause.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -148,8 +148,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(s.Message)
 }
 
-// firstCause returns the first cause in sorted order, because the API server lists causes in random order. Of the
-// other causes it gives only the number, because the API server may repeat a long cause.
+// firstCause returns the first cause in sorted order, because the API server sends causes in random order. It only
+// counts the other causes, because the API server may repeat a long cause.
 func firstCause(causes []metav1.StatusCause) string {
 	first := slices.MinFunc(causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
@@ -164,7 +164,7 @@ func firstCause(causes []metav1.StatusCause) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf classifies an error by its status code and its text, because a code alone is ambiguous. Code 403 may come
+// reasonOf classifies an error by its status code and its text, because the code alone is ambiguous. Code 403 may come
 // from RBAC, a quota, admission or a terminating namespace. Code 422 may mean an invalid object or an immutable field.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
@@ -186,7 +186,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Immutable, "this field cannot change on a live object: revert the change, use a new name, " +
 			"or delete the object and let it be created anew"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
-		strings.Contains(msg, "failed to create typed patch object"): // a field has a wrong type; the code is 500
+		strings.Contains(msg, "failed to create typed patch object"): // a field has the wrong type; the code is 500
 		return Invalid, ""
 	case apierrors.IsNotFound(err):
 		return Missing, ""
@@ -197,8 +197,8 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	}
 }
 
-// isImmutable reports whether the API server refused to change an immutable field. There is no status code for this
-// refusal, and its phrases differ between kinds.
+// isImmutable reports whether the API server refused to change an immutable field. The refusal has no status code, and
+// its text differs between kinds.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
@@ -208,7 +208,7 @@ func isImmutable(err error, msg string) bool {
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
-// transient reports whether a retry may succeed. An error without a status is a network error or a timeout.
+// transient reports whether a retry may succeed. An error without a status comes from the network or a timeout.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

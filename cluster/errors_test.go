@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wantError applies manifests. It checks that the error has the reason and the given parts of text, and is about an object of the kind.
+// wantError applies manifests. It checks that the error has the reason and contains the texts, and that it is about an object of the kind.
 func (w *world) wantError(manifests string, kind string, reason cluster.Reason, says ...string) (cluster.Result, *cluster.Error) {
 	w.t.Helper()
 	result, err := w.Apply(context.Background(), "shop", w.objects(manifests))
@@ -67,7 +67,7 @@ func TestRefusals(t *testing.T) {
 	})
 	t.Run("namespace that goes away", func(t *testing.T) {
 		w := newWorld(t)
-		// With this finalizer, the deletion of the namespace does not end during the test.
+		// Because of this finalizer, the deletion of the namespace does not end during the test.
 		w.apply("shop", strings.Replace(coreManifest("ConfigMap", "hold", ""), "NS", "NS, finalizers: [gitrollout.dev/test]", 1))
 		must(t, w.cluster.Kube.CoreV1().Namespaces().Delete(context.Background(), w.ns, metav1.DeleteOptions{}))
 		w.wantError(deployment, "Deployment", cluster.NamespaceGone, "is being terminated")
@@ -75,7 +75,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// quota creates a quota of 0 for a resource, and waits until the API server enforces it.
+// quota creates a quota of 0 for a resource. It returns when the API server enforces the quota.
 func (w *world) quota(of corev1.ResourceName) {
 	w.t.Helper()
 	ctx := context.Background()

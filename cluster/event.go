@@ -16,31 +16,31 @@ import (
 // EventKind is the type field of a Kubernetes Event.
 type EventKind string
 
-// The two types that the Kubernetes API allows.
+// The Kubernetes API allows only these two types.
 const (
 	Normal  EventKind = "Normal"
 	Warning EventKind = "Warning"
 )
 
-// reporter is the controller's name in gitrollout's events.
+// reporter is the reporting controller in gitrollout's events.
 const reporter = "gitrollout.dev/reconciler"
 
 // maxNote is the API server's limit for the text of an event, in bytes.
 const maxNote = 1024
 
 // Record writes a Kubernetes event. The reason and the action are CamelCase words, and the message is one sentence. If
-// the write fails, Record only counts the event in Stats.LostEvents, because nothing depends on events.
+// the write fails, Record only counts the event in Stats.LostEvents, because gitrollout reads no events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	regarding := corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}
 	if k, ok := c.kinds.watched(about); ok {
-		// kubectl describe finds events by the object's uid.
+		// "kubectl describe" finds events by the object's uid.
 		if l, ok := k.live.get(k.key(about)); ok {
 			regarding.UID, regarding.APIVersion, regarding.ResourceVersion = l.uid, l.apiVersion, l.version
 		}
 	}
-	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // the namespace for events of cluster-scoped objects
+	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // events of cluster-scoped objects are in this namespace
 	_, err := c.kube.events.Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
 		EventTime:           metav1.NewMicroTime(time.Now()),
@@ -60,7 +60,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 // eventName returns the prefix of an event's name. It leaves room for the unique suffix that the API server adds.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
-// cut returns the longest prefix of s that has at most limit bytes and splits no UTF-8 character.
+// cut returns the longest prefix of s with at most limit bytes. It splits no UTF-8 character.
 func cut(s string, limit int) string {
 	for limit < len(s) && limit > 0 && !utf8.RuneStart(s[limit]) {
 		limit--
@@ -68,16 +68,16 @@ func cut(s string, limit int) string {
 	return s[:min(limit, len(s))]
 }
 
-// Event is an event of another controller.
+// Event is an event that another controller wrote.
 type Event struct {
 	At                   time.Time // when the event happened last
-	Type, Reason, Object string    // Object is the title of a rollout.Ref
+	Type, Reason, Object string    // Object is the Title of a rollout.Ref
 	Count                int
 	Text                 string
 }
 
-// EventsOf returns a namespace's events since a time, without gitrollout's own. It uses the core API, because in older
-// clusters the ClusterRole view does not include events.k8s.io.
+// EventsOf returns a namespace's events since a time, except gitrollout's own. It reads events of the core API, because
+// in older clusters the ClusterRole view does not allow events.k8s.io.
 func EventsOf(ctx context.Context, c *Client, namespace string, since time.Time) (all []Event, err error) {
 	ctx, cancel := context.WithTimeout(quiet(ctx), requestTimeout)
 	defer cancel()
@@ -87,7 +87,7 @@ func EventsOf(ctx context.Context, c *Client, namespace string, since time.Time)
 	}
 	for _, e := range list.Items {
 		about := rollout.Ref{Kind: e.InvolvedObject.Kind, Namespace: e.InvolvedObject.Namespace, Name: e.InvolvedObject.Name}
-		at, count := rollout.Later(e.EventTime.Time, e.LastTimestamp.Time), max(e.Count, 1) // most events lack a time
+		at, count := rollout.Later(e.EventTime.Time, e.LastTimestamp.Time), max(e.Count, 1) // either time may be missing
 		if e.Series != nil {
 			at, count = rollout.Later(at, e.Series.LastObservedTime.Time), max(count, e.Series.Count)
 		}

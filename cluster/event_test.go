@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// eventsOf returns the events since 12:00:30.5 that a client reads from an API server with this answer.
+// eventsOf returns the events since 12:00:30.5 that a client reads if the API server's answer is the given one.
 func eventsOf(t *testing.T, code int, answer any) ([]cluster.Event, error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,7 @@ func eventsOf(t *testing.T, code int, answer any) ([]cluster.Event, error) {
 	return cluster.EventsOf(t.Context(), client, "shop", time.Date(2026, 1, 2, 12, 0, 30, 500_000_000, time.UTC))
 }
 
-// TestEvents checks the times of events, which differ between the two event APIs, and which events count.
+// TestEvents checks which events are returned, and their times, which the two event APIs store in different fields.
 func TestEvents(t *testing.T) {
 	at := func(second int) time.Time { return time.Date(2026, 1, 2, 12, 0, second, 0, time.UTC) }
 	micro := func(second int) metav1.MicroTime { return metav1.NewMicroTime(at(second)) }
@@ -62,7 +62,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventsWithoutTheRight checks that the error has the API server's message and the missing right.
+// TestEventsWithoutTheRight checks that the error has the API server's message and names the missing right.
 func TestEventsWithoutTheRight(t *testing.T) {
 	const says = `events is forbidden: User "ann" cannot list resource "events" in API group "" in the namespace "shop"`
 	_, err := eventsOf(t, http.StatusForbidden, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},

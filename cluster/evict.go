@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Evict deletes a pod, and marks it as terminating in the cache. A pod that no longer exists is no error. Evict uses
-// the client's own rights, so that a release's service account needs no right to delete pods.
+// Evict deletes a pod, and marks it as terminating in the cache. A missing pod is no error. Evict uses the client's own
+// rights, so that a release's service account does not need the right to delete pods.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

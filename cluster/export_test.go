@@ -9,13 +9,13 @@ import (
 // Changed returns the number of written objects.
 func (r Result) Changed() int { return len(r.Written) }
 
-// Shows reports whether the watches show that an object belongs to the app.
+// Shows reports whether the watch caches have an object as an object of the app.
 func (c *Client) Shows(ctx context.Context, app string, ref rollout.Ref) bool {
 	_, l, err := c.candidate(ctx, app, ref)
 	return err == nil && l != nil
 }
 
-// Keeps reports whether the record of an app's object still contains the managed fields, which only the first comparison needs.
+// Keeps reports whether the record of an app's object still contains its managed fields. Only the first comparison needs them.
 func (c *Client) Keeps(ctx context.Context, app string, ref rollout.Ref) bool {
 	_, l, err := c.candidate(ctx, app, ref)
 	return err == nil && l != nil && l.pending != ""

@@ -21,13 +21,13 @@ import (
 	"gitrollout.dev/gitrollout/cluster"
 )
 
-// faulty is a proxy in front of the real API server that breaks chosen requests.
+// faulty is a proxy in front of the real API server. It breaks the requests that its spoiler selects.
 type faulty struct {
 	*httptest.Server
 	spoiler atomic.Pointer[spoiler]
 }
 
-// spoiler either answers a request and returns true, or leaves the request to the API server and returns false.
+// spoiler answers a request and returns true, or returns false, so that the API server answers.
 type spoiler func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
 
 func (f *faulty) spoil(by spoiler) { f.spoiler.Store(&by) }
@@ -56,7 +56,7 @@ func (w *world) faulty() *faulty {
 	return f
 }
 
-// once breaks the first request with this method whose path contains the given path.
+// once breaks the first request with the given method whose path contains the given text.
 func (f *faulty) once(method, path string, how func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
 	var done atomic.Bool
 	f.spoil(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
@@ -68,7 +68,7 @@ func (f *faulty) once(method, path string, how func(w http.ResponseWriter, r *ht
 	})
 }
 
-// fail answers with a Status, as the API server does for a failed request.
+// fail answers with a Status, as the API server does when a request fails.
 func fail(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
@@ -99,7 +99,7 @@ func TestServerErrorIsReportedAndTheNextApplyGoesOn(t *testing.T) {
 	}
 }
 
-// TestDryRunIsTriedAgain checks that a dry run is retried after a temporary error. If all three attempts fail, the error is reported.
+// TestDryRunIsTriedAgain checks that a dry run is repeated after a temporary error. If all three tries fail, the error is reported.
 func TestDryRunIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	fails := func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -129,7 +129,7 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 	w := newWorld(t)
 	w.faulty().once(http.MethodPatch, "/deployments/shop", func(_ http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(httptest.NewRecorder(), r)
-		panic(http.ErrAbortHandler) // the write succeeds, but the connection breaks before the response
+		panic(http.ErrAbortHandler) // the write succeeds, but the connection breaks before the client gets the response
 	})
 	w.wantError(withoutReplicas, "Deployment", cluster.Unavailable)
 	generation := w.deployment("shop").Generation
@@ -141,8 +141,8 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsDoubted loses the response to a successful write of v2 while the watch lags. The next apply has the content v1. It must
-// write, although the watch still shows v1.
+// TestLostAnswerIsDoubted breaks the connection before the response to a successful write of v2. Meanwhile, the watch
+// lags. The next apply of v1 must write, although the watch still shows v1.
 func TestLostAnswerIsDoubted(t *testing.T) {
 	w := newWorld(t)
 	f := w.faulty()
@@ -179,7 +179,7 @@ func TestLostAnswerIsDoubted(t *testing.T) {
 	})
 }
 
-// late is a ResponseWriter whose Write blocks while a test holds the lock.
+// late is a ResponseWriter whose Write waits while a test holds the lock.
 type late struct {
 	http.ResponseWriter
 	held *sync.RWMutex
@@ -205,7 +205,7 @@ func TestSilentServerIsNotWaitedForLongerThanTheCaller(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, err := w.Apply(ctx, "shop", w.objects(withoutReplicas)) // the server does not answer before the test ends
+	_, err := w.Apply(ctx, "shop", w.objects(withoutReplicas)) // the server does not answer until the test ends
 	if !wantRefusal(t, "Apply", err, cluster.Unavailable).Temporary() || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
@@ -224,7 +224,7 @@ func TestAdoptionThatLosesARaceTriesAgain(t *testing.T) {
 	})
 	w.apply("shop", adopted)
 	d := w.deployment("shop")
-	// The Deployment controller also writes, so there may be several conflicts.
+	// Because the Deployment controller also writes, there may be several conflicts.
 	if seen.Load() < 2 || d.Annotations["example.com/by"] != "hand" {
 		t.Errorf("%d patches of the owners, annotations %v", seen.Load(), d.Annotations)
 	}
@@ -237,12 +237,12 @@ func TestAdoptionThatLosesARaceTriesAgain(t *testing.T) {
 }
 
 func TestNothingIsLeftRunning(t *testing.T) {
-	w := newWorld(t) // opens the test's own connections before the goroutines are counted
+	w := newWorld(t) // the test's own connections must be open before the goroutines are counted
 	time.Sleep(100 * time.Millisecond)
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(context.Background())
 	config := rest.CopyConfig(w.cluster.Config)
-	config.UserAgent = "leaks" // gives the client its own transport, whose goroutines are counted
+	config.UserAgent = "leaks" // another user agent gives the client its own transport, whose goroutines are counted
 	client, err := cluster.New(config, cluster.Options{})
 	must(t, err)
 	must(t, client.Start(ctx))

@@ -12,19 +12,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed is the store of a client-go Reflector. It writes the objects of one namespace, or of all namespaces, to a table.
+// feed is the store of a client-go Reflector. It writes the objects of one or all namespaces to a table.
 type feed[R row] struct {
 	*table[R]
-	namespace string // "" for all namespaces, and for a kind without namespaces
+	namespace string // "" for all namespaces, and for a cluster-scoped kind
 
 	seen   string        // the newest resource version from lists and watches
-	newest string        // like seen, but gitrollout's own writes count too
-	asked  string        // the value of newest when the last list was requested
+	newest string        // like seen, but also from gitrollout's own writes
+	asked  string        // the value of newest at the last request for a list
 	synced chan struct{} // closed after the first list
 	err    error         // the newest error of a list or watch
 	begun  time.Time     // when a list or watch was requested; zero after its answer
-	lost   error         // the first error since the last success, or nil
-	since  time.Time     // when the failure in the field lost began
+	lost   error         // the first error since the last success; nil after a success
+	since  time.Time     // when the outage of the field lost began
 	failed chan struct{} // closed and replaced after each error
 }
 
@@ -63,7 +63,7 @@ func (f *feed[R]) Add(obj any) error {
 // Update stores a newer state of an object.
 func (f *feed[R]) Update(obj any) error { return f.Add(obj) }
 
-// Delete removes an object that was deleted or no longer matches the selector. The parameter obj is its last state.
+// Delete removes an object that was deleted or does not match the selector any more. obj is its last state.
 func (f *feed[R]) Delete(obj any) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -74,8 +74,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list from the API server, but keeps newer rows. A list that is older than the version in
-// the field asked shows that the cluster was restored from a backup. Then Replace also overwrites newer rows.
+// Replace stores a complete list from the API server, but keeps newer rows. If the list is older than the version in
+// the field asked, the cluster was restored from a backup. Then Replace also overwrites newer rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -96,7 +96,7 @@ func (f *feed[R]) Replace(list []any, version string) error {
 	asOf := version
 	f.mu.Lock()
 	if newer(f.asked, version) {
-		asOf, f.seen, f.newest = "", version, version // with the version "", f.drop and f.take overwrite newer rows
+		asOf, f.seen, f.newest = "", version, version // without a version, f.drop and f.take also overwrite newer rows
 	}
 	f.mu.Unlock()
 	for _, k := range gone {
@@ -118,7 +118,7 @@ func (f *feed[R]) Replace(list []any, version string) error {
 // Resync does nothing, because the table has no queue.
 func (f *feed[R]) Resync() error { return nil }
 
-// Transformer converts objects to rows while the first list arrives. 10,000 whole pods would need too much memory.
+// Transformer converts objects to rows while the first list arrives, because 10,000 whole pods need too much memory.
 func (f *feed[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		r, err := f.read(obj)
@@ -164,11 +164,11 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// unanswered is the longest time that the API server may take to accept a list or watch. client-go would report the
-// missing answer later, because client-go tries ten times, once per second.
+// unanswered is the time after which a request for a list or watch without an answer counts as failed. client-go would
+// report it later, because it tries ten times, once per second.
 const unanswered = 2 * time.Second
 
-// blind returns why the feed receives no changes, and since when. The error is nil while the feed works.
+// blind returns since when, and why, the feed receives no changes. While the feed works, the error is nil.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,7 +187,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await waits for the first list. It returns an error after a receive from end, or at once if the error is permanent.
+// await waits for the first list. It returns a permanent error at once, and any other error when end receives.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()
@@ -211,7 +211,7 @@ func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	return nil
 }
 
-// permanent reports whether only a user can fix the cause of this error of a list or watch.
+// permanent reports whether an error of a list or watch persists until a user fixes its cause.
 func permanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) ||
 		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)

@@ -11,19 +11,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ownedFields returns the fieldsV1 tree of the fields that gitrollout applied, or nil if there are none.
+// ownedFields returns the fieldsV1 tree of the fields that gitrollout applied, or nil if it applied none.
 func ownedFields(object map[string]any) map[string]any {
 	own, _ := rollout.Find(managedEntries(object), isOwn)
 	return childOf(own, "fieldsV1")
 }
 
-// isOwn reports whether a managedFields entry is from gitrollout's server-side apply of the object itself.
+// isOwn reports whether a managedFields entry is from gitrollout's server-side apply, and not of a subresource.
 func isOwn(entry map[string]any) bool {
 	return entry["manager"] == manager && entry["operation"] == "Apply" &&
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// writerOf returns the field manager that wrote the object last. It ignores gitrollout and writes to the status.
+// writerOf returns the field manager of the last write, except gitrollout's writes and writes of the status.
 func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {
@@ -47,7 +47,7 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint returns a digest of the owned fields and their live values. It shows changes by other managers.
+// fingerprint returns a digest of the owned fields and their live values. A change by another manager changes it.
 func fingerprint(fields map[string]any, live any) string {
 	h := sha256.New()
 	printNode(h, fields, live, true)
@@ -79,8 +79,8 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 	h.Write([]byte{'}'})
 }
 
-// holds reports whether gitrollout owns exactly the fields of a desired object. If the digest label is equal too, an
-// apply changes nothing. holds compares no values, because gitrollout loses a field that another manager changes.
+// holds reports whether gitrollout owns exactly the fields of a desired object. If the digest labels are also equal, an
+// apply changes nothing. holds compares no values, because gitrollout loses a field when another manager changes it.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {
@@ -91,7 +91,7 @@ func holds(owned map[string]any, desired map[string]any) bool {
 
 func holdsNode(owned map[string]any, want any) bool {
 	if len(owned) == 0 {
-		return true // an empty node owns the whole value
+		return true // an empty node owns the whole value, with all fields in it
 	}
 	switch want := want.(type) {
 	case map[string]any:

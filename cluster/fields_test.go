@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tree decodes a JSON object. All its numbers become float64.
+// tree decodes a JSON object. All numbers become float64.
 func tree(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -49,7 +49,7 @@ const liveService = `{
 	"status": {"loadBalancer": {}}
 }`
 
-// TestFingerprintSeesOwnedFieldsOnly checks that the fingerprint of a live object changes if, and only if, an owned field changes.
+// TestFingerprintSeesOwnedFieldsOnly checks that the fingerprint of a live object changes with each owned field, and with no other field.
 func TestFingerprintSeesOwnedFieldsOnly(t *testing.T) {
 	edits := map[string]struct {
 		edit  func(o map[string]any)
@@ -157,8 +157,8 @@ func TestFieldTrees(t *testing.T) {
 	}
 }
 
-// FuzzFieldTrees checks that the functions for field trees do not panic, whichever trees the API server sends. A tree minus itself must be
-// empty.
+// FuzzFieldTrees checks that the functions for field trees do not panic, whichever trees the API server sends. A tree
+// minus itself must be empty.
 func FuzzFieldTrees(f *testing.F) {
 	f.Add(ownedService, liveService, desiredService)
 	f.Add(`{"f:a": {"v:{\"port\":80}": {}}}`, `{"a": [{"port": 80}]}`, `{"a": [{"port": 80}]}`)
@@ -182,8 +182,8 @@ func FuzzFieldTrees(f *testing.F) {
 	})
 }
 
-// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom checks that Room is true only if the live object has maxUnavailable. An API server
-// without the feature gate of this field drops the field.
+// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom checks that Room is true only if the live object has maxUnavailable.
+// An API server drops this field if its feature gate is off.
 func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 	for rolling, want := range map[string]bool{`{"partition": 0}`: false, `{"partition": 0, "maxUnavailable": 1}`: true} {
 		w, err := readStatefulSet(tree(t, `{"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": `+rolling+`}}}`))
@@ -195,8 +195,8 @@ func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 	}
 }
 
-// TestDeploymentIsBehindItsReplicaSets checks that a Deployment counts as synced only after the watch has shown the ReplicaSet of its
-// template. A paused Deployment is synced without a ReplicaSet, because the controller creates none.
+// TestDeploymentIsBehindItsReplicaSets checks that a Deployment counts as synced only when the watch has shown its
+// template's ReplicaSet. A paused Deployment is synced without a ReplicaSet, because the controller creates none.
 func TestDeploymentIsBehindItsReplicaSets(t *testing.T) {
 	kinds := newWorkloads(func(string) {})
 	table := kinds.kinds[slices.Index(workloadKinds, &deployments)]
@@ -221,7 +221,7 @@ func TestDeploymentIsBehindItsReplicaSets(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsBehindItsRevisions checks that a StatefulSet counts as synced only after the watch has shown its update revision.
+// TestStatefulSetIsBehindItsRevisions checks that a StatefulSet counts as synced only when the watch has shown its update revision.
 func TestStatefulSetIsBehindItsRevisions(t *testing.T) {
 	w := &workload{replicas: 3, base: "db-1", update: "db-2"}
 	for known, want := range map[string]bool{"db-1": false, "db-2": true} {

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/cluster"
 )
 
-// TestTwoWritersOfOneField checks that repairs slow down if another controller undoes each write immediately. Without pauses, both writers
-// would write hundreds of times per second.
+// TestTwoWritersOfOneField checks that repairs become rarer if another controller undoes each of them immediately.
+// Without pauses, both programs would write hundreds of times per second.
 func TestTwoWritersOfOneField(t *testing.T) {
 	t.Parallel()
 	both := documents(coreManifest("ConfigMap", "contended", "data: {a: ours}"), coreManifest("ConfigMap", "peaceful", "data: {a: VALUE}"))
@@ -45,7 +45,7 @@ func TestTwoWritersOfOneField(t *testing.T) {
 		t.Errorf("%d writes in 3 s after the refusal, want 5 at once and then one after 1 s and 2 s", writes)
 	}
 
-	// Other objects of the app are still applied. If the object itself changes in Git, the change is applied immediately.
+	// The app's other objects are still applied. If the contended object changes in Git, the change is applied immediately.
 	_, _ = w.Apply(t.Context(), "shop", w.objects(strings.Replace(both, "VALUE", "two", 1)))
 	wantContent := func(name, want string) {
 		t.Helper()

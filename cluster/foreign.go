@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refuseForeign returns an error if an object that gitrollout generates for a release exists already outside the app.
-// Without this check, gitrollout would take over the existing object, and delete it when the release ends.
+// refuseForeign returns an error if gitrollout generates an object for a release, but the object exists outside the
+// app. Otherwise, gitrollout would take over the existing object, and delete it at the end of the release.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

@@ -21,11 +21,11 @@ spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}
 
 var madeIngress = documents(coreManifest("ConfigMap", "first", ""), ingress)
 
-// TestWhatIsMadeForAReleaseTakesNothingOver checks an object that is not in Git, but is generated for a release. If an object of the same
-// name exists outside the app, gitrollout must not write it.
+// TestWhatIsMadeForAReleaseTakesNothingOver checks an object that gitrollout generates for a release. If an object of
+// the same name exists outside the app, gitrollout must not write it.
 func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	for _, c := range []struct {
-		name, labels, want string // want is a part of the error, or "" if the object is applied
+		name, labels, want string // want is a part of the error; "" if the object is applied
 	}{
 		{"foreign", "", "exists and is none of this app's objects, and Rollout web would make an object of this name for its release"},
 		{"another app's", "gitrollout.dev/app: other",
@@ -62,8 +62,8 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	}
 }
 
-// TestWhatIsMadeAgainCostsOneRequest checks that a change of a generated object costs one write. It costs no read, because the watch shows
-// that the live object is in the app.
+// TestWhatIsMadeAgainCostsOneRequest checks that a change of a generated object takes one write. It takes no read,
+// because the watch shows that the live object is in the app.
 func TestWhatIsMadeAgainCostsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

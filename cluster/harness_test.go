@@ -23,10 +23,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// timeout is long, so that no test fails because the machine is busy.
+// timeout is so long that no test fails on a busy machine.
 const timeout = 5 * time.Minute
 
-// world is a namespace of the test cluster and a client under test.
+// world is a namespace of the test cluster, with the client under test.
 type world struct {
 	*cluster.Client
 	t          *testing.T
@@ -34,9 +34,9 @@ type world struct {
 	ns         string
 	changes    *changes
 	wanted     map[string][]rollout.Object // the objects in Git's newest commit, by app
-	unknown    error                       // the error of Wants for objects that are not in wanted; nil means that Git lacks these objects
+	unknown    error                       // the error of Wants for objects that are not in wanted; if nil, Git does not have them
 	namespaces []string                    // cluster.Options.Namespaces
-	taken      []string                    // the fields that cluster.Options.Taken was called with
+	taken      []string                    // the fields in the calls of cluster.Options.Taken
 	kinds      string                      // the only cluster-scoped kind that apps may have; "" for any
 }
 
@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart replaces the client by a new client, as a restart of the process would.
+// restart replaces the client by a new client, as a restart of the process does.
 func (w *world) restart() {
 	w.t.Helper()
 	w.connect(w.cluster.Config)
@@ -137,7 +137,7 @@ func (w *world) apply(app, manifests string) cluster.Result {
 	return result
 }
 
-// requests returns the numbers of requests that f makes.
+// requests calls f and returns the numbers of requests that f has sent.
 func (w *world) requests(f func()) (made cluster.Stats) {
 	w.t.Helper()
 	before := w.Stats()
@@ -146,7 +146,7 @@ func (w *world) requests(f func()) (made cluster.Stats) {
 	return cluster.Stats{Writes: after.Writes - before.Writes, DryRuns: after.DryRuns - before.DryRuns, Reads: after.Reads - before.Reads}
 }
 
-// wantWrites checks the number of writing requests that f makes.
+// wantWrites checks how many writing requests f sends.
 func (w *world) wantWrites(want int, what string, f func()) {
 	w.t.Helper()
 	if got := w.requests(f).Writes; got != want {
@@ -154,7 +154,7 @@ func (w *world) wantWrites(want int, what string, f func()) {
 	}
 }
 
-// wantRefusal checks that an error is an *Error with a reason, and that its text contains the given parts.
+// wantRefusal checks that an error is an *Error with the given reason, and that its text contains the given parts.
 func wantRefusal(t testing.TB, what string, err error, reason cluster.Reason, says ...string) *cluster.Error {
 	t.Helper()
 	var refusal *cluster.Error
@@ -165,7 +165,7 @@ func wantRefusal(t testing.TB, what string, err error, reason cluster.Reason, sa
 	return refusal
 }
 
-// until calls look until look returns true. After the timeout, it fails the test with the last text that look returned.
+// until calls look until it returns true. After the timeout, it fails the test with the last text from look.
 func (w *world) until(what string, look func() (bool, string)) {
 	w.t.Helper()
 	deadline := time.Now().Add(timeout)
@@ -181,7 +181,7 @@ func (w *world) until(what string, look func() (bool, string)) {
 	}
 }
 
-// healed applies the manifests until an Apply writes an object, because the watch may show another writer's change late.
+// healed applies the manifests until an Apply writes an object, because the watch may lag behind another writer's change.
 func (w *world) healed(app, manifests string) cluster.Result {
 	w.t.Helper()
 	var result cluster.Result
@@ -192,7 +192,7 @@ func (w *world) healed(app, manifests string) cluster.Result {
 	return result
 }
 
-// await calls look until the workload that look returns satisfies a condition.
+// await calls look until the returned workload satisfies the condition.
 func (w *world) await(what string, look func() rollout.ObservedWorkload, is func(rollout.ObservedWorkload) bool) rollout.ObservedWorkload {
 	w.t.Helper()
 	var seen rollout.ObservedWorkload
@@ -217,7 +217,7 @@ func (w *world) service(name string) *corev1.Service {
 	return s
 }
 
-// edit patches a Deployment as kubectl edit does.
+// edit patches a Deployment with the field manager of kubectl edit.
 func (w *world) edit(name, patch string) {
 	w.t.Helper()
 	_, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Patch(context.Background(), name,
@@ -225,13 +225,13 @@ func (w *world) edit(name, patch string) {
 	must(w.t, err)
 }
 
-// observe returns the observation of one workload in the test's namespace.
+// observe returns the observed state of a workload in the test's namespace.
 func (w *world) observe(app, name string) rollout.ObservedWorkload {
 	at := rollout.Workload{Namespace: w.ns, Name: name}
 	return w.Observe(app, []rollout.Workload{at}, nil).Workloads[at]
 }
 
-// complete waits until the watches of Deployments, ReplicaSets and Pods show that all pods have the newest template.
+// complete waits until the watches show that the rollout is complete and all pods have the newest template.
 func (w *world) complete(app, name string) rollout.ObservedWorkload {
 	w.t.Helper()
 	look := func() rollout.ObservedWorkload { return w.observe(app, name) }
@@ -248,7 +248,7 @@ func (w *world) ref(group, kind, name string) rollout.Ref {
 	return rollout.Ref{Group: group, Kind: kind, Namespace: w.ns, Name: name}
 }
 
-// coreManifest returns the manifest of an object of the core group. The text more is added after the metadata.
+// coreManifest returns the manifest of an object in the core group. The text more follows the metadata.
 func coreManifest(kind, name, more string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: NS}\n%s\n", kind, name, more)
 }
@@ -276,13 +276,13 @@ spec:
 `)
 }
 
-// deleteDefinition deletes a CRD, and with it all objects of its kind.
+// deleteDefinition deletes a CRD, which deletes all objects of the CRD's kind.
 func (w *world) deleteDefinition(name string) error {
 	crds := w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name)
 	return crds.Do(context.Background()).Error()
 }
 
-// shop has the manifests of a typical app. In these objects, the API server converts quantities, drops fields, and adds defaults to lists.
+// shop has the manifests of a typical app. The API server converts quantities, drops fields, and adds defaults to lists in these objects.
 const shop = `
 apiVersion: v1
 kind: ConfigMap

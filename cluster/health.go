@@ -11,14 +11,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// healthOf returns an object's health and the reason for it. Both are "" if the object is healthy.
+// healthOf returns an object's health and its reason. Both are "" if the object is healthy.
 func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	if u.GetDeletionTimestamp() != nil {
 		return status.TerminatingStatus, deleting(strings.Join(u.GetFinalizers(), ", "))
 	}
 	result, err := status.Compute(u)
 	if err != nil || result.Status == status.CurrentStatus {
-		return "", "" // healthy, or the form of its status is unknown
+		return "", "" // healthy, or the kind's status is unknown
 	}
 	return result.Status, cut(rollout.OneLine(result.Message), maxWhy)
 }
@@ -30,13 +30,13 @@ func deleting(finalizers string) string {
 	return "is being deleted, and waits for its finalizers: " + finalizers
 }
 
-// maxWhy bounds the text of a controller's message, in bytes.
+// maxWhy limits the text of a controller's message, in bytes.
 const maxWhy = 500
 
 // troubles holds the unhealthy objects of each app.
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note updates an object's health. It ignores objects of another cluster's apps, which may have the same names.
+// note updates an object's health. It ignores objects that another cluster's app of the same name has applied.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

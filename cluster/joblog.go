@@ -29,7 +29,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	last := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
-	// The API server cuts the selected lines after LimitBytes, so the last lines may be missing.
+	// LimitBytes cuts the end of the selected lines, so the last lines may be missing.
 	lines, bytes := int64(50), int64(64<<10)
 	text, err := t.core.Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{
 		Container: spoke(last), TailLines: &lines, LimitBytes: &bytes,
@@ -40,7 +40,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	return rollout.Tail(string(text), rollout.MaxHookLog)
 }
 
-// spoke returns the name of the first failed container, or else of the first container.
+// spoke returns the name of the first failed container, or of the first container if none failed.
 func spoke(pod corev1.Pod) string {
 	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	failed, _ := rollout.Find(all, func(c corev1.ContainerStatus) bool {

@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is a kind of objects, with its watch. The watch selects objects with rollout.LabelApp, so that 50,000 other
-// Secrets cost nothing. Workloads are watched without a selector.
+// kind is a kind of objects, with its watch. The watch selects objects with rollout.LabelApp, so that it need not read
+// 50,000 other Secrets. Workloads are watched without a selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
@@ -31,7 +31,7 @@ type kind struct {
 	late       atomic.Bool // the first list has taken longer than listTimeout
 }
 
-// key returns the key of an object. The key of a cluster-scoped object has no namespace, even if the manifest sets one.
+// key returns an object's key. Keys of cluster-scoped objects have no namespace, even if a manifest gives one.
 func (k *kind) key(ref rollout.Ref) key {
 	if !k.namespaced {
 		return key{name: ref.Name}
@@ -39,7 +39,7 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
-// kinds holds the kinds of all applied or requested objects. Each kind has a watch.
+// kinds holds the kinds of all objects that were applied or requested. Each kind has a watch.
 type kinds struct {
 	*background
 	*resources
@@ -54,8 +54,8 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout bounds how long a call waits for the first list of a kind. A list of 5,000 Deployments takes 0.3 s. After
-// the timeout, the client retries the list in the background. Later calls check for the list without waiting.
+// listTimeout limits how long a call waits for a kind's first list. A list of 5,000 Deployments takes 0.3 s. After the
+// timeout, the client retries in the background, and later calls do not wait for the list.
 const listTimeout = 5 * time.Second
 
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
@@ -77,18 +77,18 @@ func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, err
 	if permanent(err) {
 		w.forget(k)
 	}
-	if apierrors.IsNotFound(err) { // the discovered resource is out of date
+	if apierrors.IsNotFound(err) { // the discovered resource is outdated
 		_, _, _ = w.look(ctx)
 	}
 	return nil, fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)
 }
 
-// outside is the error for an object or kind outside Options.Namespaces.
+// outside is the error for an object or kind that is outside of Options.Namespaces.
 type outside string
 
 func (e outside) Error() string { return string(e) }
 
-// reach returns an error if an object is outside Options.Namespaces.
+// reach returns an error if an object is outside of Options.Namespaces.
 func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	if k.namespaced && len(w.namespaces) > 0 && !slices.Contains(w.namespaces, ref.Namespace) {
 		return outside(fmt.Sprintf("is in namespace %q, which --namespaces does not include", ref.Namespace))
@@ -96,7 +96,7 @@ func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	return nil
 }
 
-// watching returns a kind without waiting for the first list. If the kind is not watched yet, it starts the watch.
+// watching returns a kind, and starts its watch if there is none. It does not wait for the first list.
 func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	w.mu.Lock()
 	k := w.all[gvk]
@@ -117,7 +117,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if k := w.all[gvk]; k != nil {
-		return k, nil // another goroutine was faster
+		return k, nil // another goroutine has started the watch meanwhile
 	}
 	k = &kind{gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 	k.live = newTable(reading(func(u *unstructured.Unstructured) (*live, error) { return w.read(k, u) }), w.changed,
@@ -127,7 +127,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	return k, nil
 }
 
-// forget ends a kind's watch. The next call of the method watching for the kind starts a new watch.
+// forget ends a kind's watch. The next call of watching for the kind starts a new watch.
 func (w *kinds) forget(k *kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +175,7 @@ func (w *kinds) run(k *kind) {
 	}
 }
 
-// noteGone ends a kind's watch after the deletion of its CRD, which has deleted all objects of the kind.
+// noteGone ends a kind's watch after the deletion of the kind's CRD, which has deleted all objects of the kind.
 func (w *kinds) noteGone(k *kind, err error) {
 	if !apierrors.IsNotFound(err) {
 		return
@@ -190,7 +190,7 @@ func (w *kinds) noteGone(k *kind, err error) {
 	}
 }
 
-// ofRef returns the kind of a reference in its watched version, or else in the API server's preferred version.
+// ofRef returns the kind of a reference, in the version that is watched or else in the API server's preferred version.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	if k, ok := w.watched(ref); ok {
 		return k, w.reach(k, ref)

@@ -12,12 +12,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied is the label with the applied object's digest. An object with the same digest is not written again while
-// gitrollout owns its fields (see holds). The digest is not in an annotation, because the Deployment controller copies
-// annotations to ReplicaSets.
+// LabelApplied is the label with the applied object's digest. If the digest is equal and gitrollout still owns the
+// object's fields (see holds), the object is not written again. An annotation would not do, because the Deployment
+// controller copies annotations to ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
-// live is the record of an applied object, or of any workload.
+// live is the record of an applied object, or of a workload.
 type live struct {
 	stamp
 	ref          rollout.Ref
@@ -30,17 +30,17 @@ type live struct {
 	finalizers   string
 	applied      string        // LabelApplied
 	print        string        // fingerprint of the fields that gitrollout owns, "" if there are none
-	shared       bool          // another manager owns one of gitrollout's fields, or another tool has applied the object
+	shared       bool          // another manager owns any of gitrollout's fields, or another tool has applied the object
 	writer       string        // the last field manager, except gitrollout, that changed the object
 	ownsReplicas bool          // gitrollout's manager owns spec.replicas
 	replicas     int64         // spec.replicas, -1 if it is not a number
 	health       status.Status // "" if healthy
 	why          string        // the reason for health; "" if healthy
-	awaited      string        // why a CRD is not established yet, "" for other objects
+	awaited      string        // why a CRD is not established yet; "" for other objects
 	generation   int64
-	status       string    // as JSON; "" except for kinds whose status a router may write
-	pending      string    // JSON of gitrollout's managed fields until the first comparison with Git, then ""
-	workload     *workload // nil if the object runs no pods
+	status       string    // as JSON, for kinds whose status a router may write; else ""
+	pending      string    // gitrollout's managed fields as JSON, until the first comparison with Git; then ""
+	workload     *workload // nil if the object does not run pods
 }
 
 func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) {
@@ -87,7 +87,7 @@ func without(m map[string]any, fields ...string) map[string]any {
 	return out
 }
 
-// provenBy reports whether the digest label and the managed fields prove that the desired object is already applied.
+// provenBy reports whether the digest label and the managed fields prove that the desired object is applied.
 func (l *live) provenBy(d *desired) bool {
 	if l.applied != d.digest || l.pending == "" {
 		return false
@@ -101,7 +101,7 @@ func (l *live) isVersion(hash string) bool {
 	return hash != "" && l.workload != nil && string(l.workload.hash) == hash
 }
 
-// same reports whether two records are equal in all fields that matter to Observe and Apply.
+// same reports whether two records are equal in all fields that Observe and Apply need.
 func (l *live) same(o *live) bool {
 	a, b := *l, *o
 	a.version, b.version, a.pending, b.pending, a.status, b.status = "", "", "", "", "", ""
@@ -117,7 +117,7 @@ func (l *live) same(o *live) bool {
 	return *l.workload == *o.workload
 }
 
-// liveChanged calls OnChange for the app of a changed object. If the object has a new app, it does so for both apps.
+// liveChanged calls OnChange for the app of a changed object. If the app has changed, it calls OnChange for both apps.
 func (c *Client) liveChanged(was, is *live) {
 	c.mu.Lock()
 	c.troubles.note(was, is, c.opts.Cluster)

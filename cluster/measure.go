@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret's data and does not cache it. If label is not "", this label of the Secret must be "true".
+// SecretData reads a Secret's data and does not cache it. If label is not "", this label must have the value "true".
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -35,8 +35,8 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	return data, nil
 }
 
-// CheckJob validates a Job by a dry run, and refuses unknown fields. It also returns nil if the namespace does not
-// exist yet, if the Job exists, or if a webhook supports no dry run.
+// CheckJob validates a Job by a dry run, and refuses unknown fields. It returns nil if the namespace does not exist
+// yet, if the Job exists already, or if a webhook does not support dry runs.
 func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob returns a Job's state. It creates a missing Job, or sets state.Gone if begun is true, because the Job
-// existed before. If the Job has another value of the annotation, another run created it, and state.Taken is set.
+// EnsureJob returns a Job's state. If the Job is missing, it creates it or, with begun, sets state.Gone, because the
+// Job existed earlier. If the Job has another value of the annotation, another run created it: state.Taken is set.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -76,7 +76,7 @@ func (c *Client) EnsureJob(
 	case apierrors.IsNotFound(err):
 		c.kube.nameOwners(ctx, &job)
 		live, err = jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: manager})
-		if apierrors.IsAlreadyExists(err) { // another process was faster
+		if apierrors.IsAlreadyExists(err) { // another process has created the Job meanwhile
 			live, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
 		}
 	}
@@ -88,14 +88,14 @@ func (c *Client) EnsureJob(
 	}
 	state, err = c.kube.jobState(ctx, live)
 	state.UID, state.Started = string(live.UID), live.CreationTimestamp.UTC()
-	if live.Status.StartTime != nil { // the Job controller sets startTime again when a suspended Job resumes
+	if live.Status.StartTime != nil { // when a suspended Job resumes, the Job controller sets startTime again
 		state.Started = live.Status.StartTime.UTC()
 	}
 	state.Suspended = live.Spec.Suspend != nil && *live.Spec.Suspend
 	return state, err
 }
 
-// nameOwners sets the uids of the owners, so that Kubernetes deletes the Job after them. It drops unreadable owners.
+// nameOwners sets the owners' uids, so that Kubernetes deletes the Job with its owners. It drops unreadable owners.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
@@ -121,7 +121,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// stuck lists the reasons of waiting containers that usually need a change by a user.
+// stuck lists reasons of waiting containers that usually persist until a user changes something.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {

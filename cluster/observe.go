@@ -3,8 +3,8 @@ package cluster
 import "gitrollout.dev/gitrollout/rollout"
 
 // Observe returns an app's workloads and routes from the watch caches, without a request. The result includes the
-// writes of earlier Applies. It omits missing objects, and routes whose kind is not watched. If a watch fails, the
-// result has the last known state, and the field Unseen has the reason.
+// writes of earlier Applies. It omits missing objects, and routes of kinds that are not watched. If a watch fails, the
+// result has the last known state, and Unseen has the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),
@@ -22,7 +22,7 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 		}
 		live := c.workloads.observe(k, l)
 		if l.app != app {
-			live.Serial, live.BreakGlass = 0, "" // these values are from the other app
+			live.Serial, live.BreakGlass = 0, "" // these values belong to the other app
 		}
 		observed.Workloads[w] = live
 	}

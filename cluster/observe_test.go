@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// release returns the app's manifest at a version. The template hash is in the annotation that package strategies sets.
+// release returns the app's manifest with the given image. The template hash is in the annotation that package strategies sets.
 func release(image string, replicas int, hash rollout.Hash) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -33,7 +33,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 		t.Errorf("right after the apply: %+v", seen)
 	}
 	one := w.complete("shop", "shop")
-	if len(one.Revisions) != 1 || one.Hash != "h1-one" || one.Replicas != 4 || one.Surge != 1 { // Surge is the default maxSurge, 25 % of 4
+	if len(one.Revisions) != 1 || one.Hash != "h1-one" || one.Replicas != 4 || one.Surge != 1 { // Surge is the default maxSurge: 25 % of 4
 		t.Fatalf("observed %+v", one)
 	}
 	first := one.Revisions[0]
@@ -69,7 +69,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 		t.Errorf("OnChange was called %d times during a rollout", w.changes.of("shop")-changes)
 	}
 
-	// For the rollback to v1, the Deployment controller reuses the old ReplicaSet with a new revision number.
+	// For a rollback to v1, the Deployment controller reuses the old ReplicaSet, with a new revision number.
 	w.apply("shop", release("shop:v1", 4, "h1-one"))
 	back := w.complete("shop", "shop")
 	if r := back.Revisions[0]; r.Name != first.Name || r.Number != 3 || !r.Current || r.Hash != "h1-one" {
@@ -105,7 +105,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 	if two.Ready() != 10 || done.Surge != 3 { // 25 % of 10, rounded up
 		t.Errorf("promoted: %+v", done)
 	}
-	// The promotion keeps the pods that the step created.
+	// The promotion keeps the pods that the release created at its step.
 	before, _ := seen.Find("h1-two")
 	for _, m := range before.Members {
 		if !strings.Contains(fmt.Sprint(two.Members), m.Name) {
@@ -114,7 +114,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 	}
 }
 
-// problem waits until a revision's problem contains all parts, and the status of its first pod contains the text status.
+// problem waits until a revision's problem contains all given parts, and its first pod's status contains the text status.
 func (w *world) problem(hash rollout.Hash, status string, parts ...string) (r rollout.Revision) {
 	w.t.Helper()
 	w.until("the problem", func() (bool, string) {
@@ -181,8 +181,8 @@ func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
 	}
 }
 
-// TestTroubledObjects checks that Observe reports an unhealthy object of any kind until the object is healthy. It reports the object only
-// for its app.
+// TestTroubledObjects checks that Observe reports an unhealthy object of any kind to its app, and to no other app,
+// until the object is healthy.
 func TestTroubledObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // makeOnce creates an object without the option Force, because another writer may create it at the same time. If the
-// object exists, makeOnce writes only labels and annotations, because a database may already use its random content.
+// object exists, makeOnce writes only labels and annotations, because a database may use the random content.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):
@@ -26,7 +26,7 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstru
 		}})
 }
 
-// nowAlways removes the CreateOnly annotation from the live Secret if the Secret is no longer CreateOnly in Git.
+// nowAlways removes the CreateOnly annotation from a live Secret that is no longer CreateOnly in Git.
 func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); !exists || !l.once {
 		return nil
@@ -38,7 +38,7 @@ func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	return err
 }
 
-// annotate merges metadata into an existing object.
+// annotate merges labels and annotations into an existing object.
 func (s *server) annotate(
 	ctx context.Context, d *desired, metadata map[string]any,
 ) (*unstructured.Unstructured, error) {

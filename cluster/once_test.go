@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wantValue checks that the Secret auth has exactly one key, with the given value.
+// wantValue checks that the Secret auth has only the given key, with the given value.
 func (w *world) wantValue(what, key, want string) {
 	w.t.Helper()
 	s, err := w.cluster.Kube.CoreV1().Secrets(w.ns).Get(context.Background(), "auth", metav1.GetOptions{})
@@ -24,8 +24,8 @@ const (
 	onceAuth = anyAuth + `, annotations: {gitrollout.dev/create-only: "true"}}` + "\n"
 )
 
-// TestMadeOnce checks that a create-only Secret is created if it is missing. Later applies keep its content, even if a user has changed it.
-// After the annotation leaves Git, the content in Git is applied again.
+// TestMadeOnce checks that a missing create-only Secret is created. Later applies keep its content, even if a user has
+// changed the content. When the annotation leaves Git, the content in Git is applied again.
 func TestMadeOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -59,8 +59,8 @@ func TestMadeOnce(t *testing.T) {
 	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")}, w.ref("", "Secret", "auth"))
 }
 
-// TestMadeOnceByAnother checks that the app adopts a create-only Secret that another writer created, and keeps the content. If the Secret
-// is deleted, the next apply creates it with the content in Git.
+// TestMadeOnceByAnother checks that the app adopts a create-only Secret that another writer has created, and keeps its
+// content. If the Secret is deleted, the next apply creates it with the content in Git.
 func TestMadeOnceByAnother(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Other release controllers set these labels and annotations on the objects that they manage.
+// Other release controllers set these labels and annotations on objects.
 const (
 	argoHash      = "rollouts-pod-template-hash"
 	argoManaged   = "argo-rollouts.argoproj.io/managed-by-rollouts"
@@ -23,7 +23,7 @@ const (
 	kruiseRelease = "rollouts.kruise.io/in-progressing"
 )
 
-// recently is the time within which an active GitOps tool has applied each object. These tools apply every few minutes.
+// recently is the maximum age of an active GitOps tool's last apply. These tools apply each object every few minutes.
 const recently = 10 * time.Minute
 
 // gitOps maps the field managers of GitOps tools to the tools' names.
@@ -31,7 +31,7 @@ var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }
 
-// OtherOwners returns signs that other tools manage an app's objects. It reads each object, so call it only to adopt.
+// OtherOwners returns signs that other tools manage an app's objects. It reads each object, so only adoptions call it.
 func (c *Client) OtherOwners(
 	ctx context.Context, app string, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
@@ -64,14 +64,14 @@ func (c *Client) OtherOwners(
 	return append(signs, others...), err
 }
 
-// OtherOwners returns signs that other tools manage the objects.
+// OtherOwners returns signs that other tools manage the given objects.
 func (d *DryRunner) OtherOwners(
 	ctx context.Context, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
 	return hands{d.anyKind, now}.of(ctx, objects)
 }
 
-// hands looks for signs that other programs manage objects.
+// hands looks for signs that other programs manage an object.
 type hands struct {
 	anyKind
 	now time.Time
@@ -151,7 +151,7 @@ func (h hands) workload(
 	return h.argo(ctx, o)
 }
 
-// argo looks for a ReplicaSet with pods that an Argo Rollout owns and that the workload's matchLabels select.
+// argo looks for a ReplicaSet with pods that an Argo Rollout owns and the workload's matchLabels select.
 func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -212,7 +212,7 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "migrate the object as docs/coming-from-argo-rollouts.md describes"}
 }
 
-// flagger returns a sign if a Flagger Canary owns the live object. Otherwise, the field By of its result is "".
+// flagger returns a sign if a Flagger Canary owns the live object. Otherwise, the result has no By.
 func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
 	canary := ownedBy(live, "flagger.app", "Canary")
 	if canary == "" {
@@ -222,7 +222,7 @@ func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) roll
 		"migrate the object as docs/coming-from-flagger.md describes; do not delete Canary %s first", canary)}
 }
 
-// ownedBy returns the name of an object's controller (an owner reference) if it has this group and kind, else "".
+// ownedBy returns the name of an object's controller (an owner reference) if the group and kind match, or else "".
 func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	if u == nil {
 		return ""

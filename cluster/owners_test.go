@@ -19,12 +19,12 @@ import (
 
 const anyContent = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 
-// mine holds the manifests that the app has in Git.
+// mine is the manifests of the app in Git.
 var mine = documents(coreManifest("Service", "shop", "spec: {selector: {app: shop}, ports: [{port: 80}]}"),
 	coreManifest("ConfigMap", "shop", ""), withoutReplicas)
 
-// TestForeignControllers checks the signs of other controllers. A sign names the controller, and a fix by which the controller gives up the
-// object. OtherOwners writes nothing.
+// TestForeignControllers checks the signs of other controllers. A sign names the controller, and a fix that makes the
+// controller give up the object. OtherOwners must write nothing.
 func TestForeignControllers(t *testing.T) {
 	const service, deployment = 0, 2
 	owned := func(w *world, o map[string]any, group, kind string) {
@@ -123,7 +123,7 @@ func TestForeignControllers(t *testing.T) {
 	}
 }
 
-// ssa applies an object by server-side apply, with the field manager of another tool.
+// ssa applies an object by server-side apply with another tool's field manager.
 func (w *world) ssa(o rollout.Object, manager string) {
 	w.t.Helper()
 	raw, err := json.Marshal(o)
@@ -142,7 +142,7 @@ func pathOf(o rollout.Object) string {
 	return root + "/namespaces/" + o.Namespace() + "/" + plural + "/" + o.Name()
 }
 
-// uidOf returns the UID of the object with the name shop and the given kind.
+// uidOf returns the UID of the object of the given kind that is named shop.
 func (w *world) uidOf(version, kind string) string {
 	w.t.Helper()
 	at := pathOf(rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": w.ns, "name": "shop"}})

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know watches kinds of workloads, and waits for the first list of each kind. If a watch fails, Observed.Unseen has the
-// error. A kind that the API server does not serve is no error, because it has no objects.
+// Know watches kinds of workloads, and waits for each kind's first list. If a watch fails, Observed.Unseen has the
+// error. A kind that the API server does not serve is no error, because no objects of this kind can exist.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
 	if root == nil {
@@ -19,7 +19,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 	for _, p := range kinds {
 		t, isNew := c.workloads.know(p)
-		if isNew { // an older watch of the kind left out workloads without an app label
+		if isNew { // an earlier watch of the kind selected only objects with an app label
 			c.kinds.again(t.gvk)
 		}
 		ctx, cancel := context.WithTimeout(root, listTimeout)
@@ -40,7 +40,7 @@ func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	}
 	gvk := schema.FromAPIVersionAndKind(p.APIVersion, p.Kind)
 	others := slices.DeleteFunc(slices.Clone(w.more), func(t *workloadTable) bool { return t.gvk == gvk })
-	revisions := w.kinds[len(w.kinds)-1].revisions // one watch of ControllerRevisions serves all kinds
+	revisions := w.kinds[len(w.kinds)-1].revisions // all kinds share the watch of ControllerRevisions
 	t = &workloadTable{workloadKind: partitionedKind(p), revisions: revisions}
 	w.more = append(others, t)
 	return t, true
@@ -60,7 +60,7 @@ func (w *workloads) all() []*workloadTable {
 	return slices.Concat(w.kinds, w.more)
 }
 
-// partitionedKind describes a kind with ControllerRevisions. The parameter p has the paths of the kind's fields.
+// partitionedKind describes a kind with ControllerRevisions. p has the paths of the fields in objects of this kind.
 func partitionedKind(p rollout.Partitioned) *workloadKind {
 	k := &workloadKind{
 		gvk:       schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
@@ -117,8 +117,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first status field that the kind's description names and the object lacks, or "". If
-// minReadySeconds is set, the number of available pods may be missing, because a controller may omit a count of 0.
+// unsaid returns the first status field that is in the kind's description but not in the object, or "". If
+// minReadySeconds is set, the number of available pods may be missing, because a controller may omit 0.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -130,7 +130,7 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 }
 
 // byCounts sets the desired pods of each revision. Missing pods count for the base revision until the old pods fill the
-// partition, and then for the new revision. byCounts keeps at most as many ready pods as the controller counts: an
+// partition, and then for the new revision. At most as many pods are ready as the controller counts, because an
 // in-place update changes a pod's label while its old containers are still ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1

@@ -38,13 +38,13 @@ func (w *world) know(apiVersion, kind string) {
 	w.Know([]rollout.Partitioned{*p})
 }
 
-// TestCloneSetsAreKnownWhenTheyAreNamed checks that Observe returns the objects of a kind after a call of Know, whether they are adopted or
-// not. A kind that the cluster does not serve has no objects.
+// TestCloneSetsAreKnownWhenTheyAreNamed checks that, after a call of Know, Observe returns the objects of the kind,
+// even before their adoption. A kind that the API server does not serve has no objects.
 func TestCloneSetsAreKnownWhenTheyAreNamed(t *testing.T) {
 	w := newWorld(t)
 	kruisetest.Start(t, w.cluster, w.ns)
 	v1 := strings.ReplaceAll(cloneManifest, "HASH", "v1")
-	w.apply("other", v1) // now the kind is watched, but only for objects with the app label
+	w.apply("other", v1) // watches the kind, but only objects with the app label
 	see := func() (rollout.ObservedWorkload, bool) {
 		seen := w.Observe("web", []rollout.Workload{w.clone()}, nil)
 		if seen.Unseen != "" {
@@ -70,15 +70,15 @@ func TestCloneSetsAreKnownWhenTheyAreNamed(t *testing.T) {
 	if live, exists := see(); exists {
 		t.Errorf("in a version that the cluster does not serve it is %+v", live)
 	}
-	w.know("apps.kruise.io/v1alpha1", "CloneSet") // a new description of the kind, as after a change of the configuration
+	w.know("apps.kruise.io/v1alpha1", "CloneSet") // another description of the kind, as after a change of the configuration
 	if live, exists := see(); !exists || live.Available != 3 {
 		t.Errorf("in the version that it serves it is %t %+v", exists, live)
 	}
 	w.Client = served
 }
 
-// TestKindThatCannotBeWatchedIsUnseen checks a workload whose kind the client may not watch. Observe must report this in Unseen, because
-// the workload may exist.
+// TestKindThatCannotBeWatchedIsUnseen checks a workload whose kind the client may not watch. The workload may exist, so
+// Observe must set Unseen.
 func TestKindThatCannotBeWatchedIsUnseen(t *testing.T) {
 	w := newWorld(t)
 	kruisetest.Start(t, w.cluster, w.ns)
@@ -94,7 +94,7 @@ func TestKindThatCannotBeWatchedIsUnseen(t *testing.T) {
 	}
 }
 
-// TestReplicasOfACloneSetAreHandedOver checks that the live value of spec.replicas stays when Git leaves the field to an autoscaler.
+// TestReplicasOfACloneSetAreHandedOver checks that spec.replicas keeps its live value when Git leaves the field to an autoscaler.
 func TestReplicasOfACloneSetAreHandedOver(t *testing.T) {
 	w := newWorld(t)
 	kruisetest.Start(t, w.cluster, w.ns)
@@ -108,7 +108,7 @@ func TestReplicasOfACloneSetAreHandedOver(t *testing.T) {
 	})
 }
 
-// withoutKruise returns the configuration of an account that may read only the core and apps kinds.
+// withoutKruise returns the configuration of an account that may only read kinds of the groups core and apps.
 func (w *world) withoutKruise() *rest.Config {
 	w.t.Helper()
 	account := w.account("plain")

@@ -15,9 +15,9 @@ import (
 type pod struct {
 	stamp
 	created     time.Time
-	node        string    // the node of a pod of a DaemonSet, else ""
-	pin         string    // the label value that identifies the pod's revision
-	readySince  time.Time // zero while the pod is not Ready
+	node        string    // the node, for a DaemonSet's pod; else ""
+	pin         string    // the value of the label that identifies the pod's revision
+	readySince  time.Time // zero if the pod is not Ready
 	terminating bool
 	finished    bool // Succeeded or Failed: the pod does not restart, and its controller does not count it
 	restarts    int
@@ -50,8 +50,8 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by != nil && slices.ContainsFunc(workloadKinds, onNodes) {
 		out.node = p.Spec.NodeName
 	}
-	// During an in-place update, a pod has its new label while its old containers are still Ready. The update clears a
-	// readiness gate before the Ready condition becomes false.
+	// During an in-place update, a pod has its new label while its old containers are still Ready. Before the Ready
+	// condition is false, the update sets a readiness gate to false.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created

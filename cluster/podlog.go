@@ -20,27 +20,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLogLine is the length in bytes at which a log line is cut. A kubelet itself splits lines at 16 KiB.
+// maxLogLine is the maximum length of a log line in bytes. Longer lines are cut. Kubelets split lines at 16 KiB.
 const maxLogLine = 64 << 10
 
-// PodLogs reads logs of pods with the rights of a client's user.
+// PodLogs reads pods' logs with the rights of a client's user.
 type PodLogs struct{ core *coreclient.CoreV1Client }
 
-// LogsOf returns a reader for the logs of pods in a client's cluster.
+// LogsOf returns a reader of pods' logs in a client's cluster.
 func LogsOf(c *Client) PodLogs { return PodLogs{c.kube.core} }
 
-// LogSource is a container of a pod, with the state of its newest run.
+// LogSource is a pod's container, with the state of its newest run.
 type LogSource struct {
 	Namespace, Pod, Container string
 
 	Run   string // the id of the container's current or last run; "" before the first run
 	Waits string // why there is no run yet
-	Over  bool   // no run is in progress
-	Last  bool   // no further run follows
+	Over  bool   // the run has ended, or there is none
+	Last  bool   // no further run will follow
 }
 
-// Sources returns a pod's init containers and containers. The result is nil if the pod no longer exists, or if its uid
-// or its revision's pin differs from the given one.
+// Sources returns a pod's init containers and containers. It returns nil if the pod no longer exists, or if the pod has
+// another uid or another revision's pin.
 func (l PodLogs) Sources(ctx context.Context, namespace, name, uid, pin string) ([]LogSource, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -62,7 +62,7 @@ func logSources(p *corev1.Pod) (all []LogSource) {
 	for i, container := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		s, _ := rollout.Find(statuses, func(s corev1.ContainerStatus) bool { return s.Name == container.Name })
 		source := LogSource{Namespace: p.Namespace, Pod: p.Name, Container: container.Name, Over: s.State.Running == nil}
-		was := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated) // the log of a crashed run stays readable
+		was := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated) // a crashed run's log stays readable
 		switch {
 		case s.State.Running != nil:
 			source.Run = s.ContainerID
@@ -84,14 +84,14 @@ func logSources(p *corev1.Pod) (all []LogSource) {
 
 // LogRange selects lines of a log.
 type LogRange struct {
-	Since  time.Duration // only lines from this period before now; 0 for all
+	Since  time.Duration // only lines that are younger than this; 0 for all
 	After  time.Time     // only lines after this time; zero for all
 	Tail   int           // only the last lines; -1 for all
-	Follow bool          // wait for further lines until the container's run ends
+	Follow bool          // after the last line, wait for new lines until the container's run ends
 }
 
-// Read calls the function line for each line of the container's current or last run. It returns the time of the last
-// line, for a later LogRange.After. If line returns an error, Read ends.
+// Read calls line with each line of the container's current or last run. It returns the time of the last line, for a
+// later LogRange.After. If line returns an error, Read returns the error.
 func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(text string) error) (time.Time, error) {
 	o := &corev1.PodLogOptions{Container: s.Container, Follow: r.Follow, Timestamps: true}
 	if r.Tail >= 0 {
@@ -99,7 +99,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	}
 	switch {
 	case !r.After.IsZero():
-		o.SinceTime = &metav1.Time{Time: r.After} // in whole seconds, so that lines may be sent again
+		o.SinceTime = &metav1.Time{Time: r.After} // in whole seconds, so that the server may send lines again
 	case r.Since > 0:
 		o.SinceSeconds = new(int64((r.Since + time.Second - 1) / time.Second))
 	}
@@ -111,7 +111,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	return eachLine(body, r.After, line)
 }
 
-// eachLine passes each line that has no time, or a time after the given time, to line. It returns the last line's time.
+// eachLine calls line with each line that has no time or was written after the given time. It returns the last time.
 func eachLine(log io.Reader, after time.Time, line func(text string) error) (last time.Time, err error) {
 	last = after
 	in := bufio.NewReaderSize(log, maxLogLine+len(time.RFC3339Nano)+1)
@@ -124,7 +124,7 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 		}
 		switch ended := errors.Is(err, io.EOF); {
 		case err != nil && !ended:
-			return last, err // the next Read gets the whole line
+			return last, err // the line is incomplete; the next Read gets it
 		case text == "":
 			return last, nil
 		}
@@ -132,7 +132,7 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 		stamp, said, _ := strings.Cut(text, " ")
 		at, invalid := time.Parse(time.RFC3339Nano, stamp)
 		switch {
-		case invalid != nil: // a message of the kubelet
+		case invalid != nil: // a message from the kubelet, without a time
 			said = text
 		case !at.After(after):
 			continue
@@ -148,7 +148,7 @@ func eachLine(log io.Reader, after time.Time, line func(text string) error) (las
 	}
 }
 
-// explainRead converts an error of a reader of logs or events. The fix is for the user in the error.
+// explainRead converts an error of reading logs or events. Its fix gives the user in the error the missing right.
 func explainRead(err error, ref rollout.Ref, verb, resource string) error {
 	explained := explain(err, ref, verb)
 	e := new(Error)

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// logsOf returns a reader of pod logs for an API server with this handler.
+// logsOf returns a reader of pods' logs from an API server with the given handler.
 func logsOf(t *testing.T, handler http.HandlerFunc) cluster.PodLogs {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -31,8 +31,8 @@ func logsOf(t *testing.T, handler http.HandlerFunc) cluster.PodLogs {
 	return cluster.LogsOf(client)
 }
 
-// TestReadLog checks the lines that Read passes on, and the time of the last line. Connections may break, and lines may be long or have no
-// time.
+// TestReadLog checks the lines that Read passes on, and the last line's time. Connections may break, and lines may be
+// long or without a time.
 func TestReadLog(t *testing.T) {
 	at := func(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 5000, time.UTC) }
 	line := func(second int, text string) string { return at(second).Format(time.RFC3339Nano) + " " + text + "\n" }
@@ -109,7 +109,7 @@ func sorted(url string) string {
 	return path + "?" + r.URL.Query().Encode()
 }
 
-// TestLogSources checks, for containers in each state, whether there is a log, and whether a further run follows.
+// TestLogSources checks for containers in each state whether they have a log, and whether another run will follow.
 func TestLogSources(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	ended := func(code int32) *corev1.ContainerStateTerminated {

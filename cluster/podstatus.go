@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nodeLost is the reason in the status of pods on an unreachable node. The node controller sets it.
+// nodeLost is the status reason that the node controller sets for pods on an unreachable node.
 const nodeLost = "NodeLost"
 
 // podStatus returns kubectl's STATUS column, as printPod does (k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
@@ -36,7 +36,7 @@ func podStatus(p *corev1.Pod) string {
 	}
 }
 
-// initStatus returns the status of the first unfinished init container, and whether there is one.
+// initStatus returns the status of the first init container that has not finished, and whether there is one.
 func initStatus(p *corev1.Pod) (string, bool) {
 	for i, s := range p.Status.InitContainerStatuses {
 		switch {
@@ -54,7 +54,7 @@ func initStatus(p *corev1.Pod) (string, bool) {
 	return "", false
 }
 
-// isSidecar reports whether an init container has restartPolicy Always, so that it keeps running.
+// isSidecar reports whether an init container has restartPolicy Always, so that it runs as long as the pod.
 func isSidecar(p *corev1.Pod, name string) bool {
 	c, _ := rollout.Find(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
@@ -71,7 +71,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	}
 }
 
-// containerStatus returns the status of the first container that has a reason, or else the given status.
+// containerStatus returns the reason of the first container that has one, or else the given status.
 func containerStatus(p *corev1.Pod, status string) string {
 	running, failure := false, ""
 	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {
@@ -106,7 +106,7 @@ func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
 	return conditionOf(p, kind).Status == corev1.ConditionTrue
 }
 
-// conditionOf returns a pod's condition of a type, or the zero value if the pod has none.
+// conditionOf returns a pod's condition of the given type, or the zero value.
 func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	found, _ := rollout.Find(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	return found

@@ -16,7 +16,7 @@ type trouble struct {
 	text string
 }
 
-// rank orders reasons by how well they explain a stalled release: "can never start" ranks above "is starting".
+// rank orders reasons by how well they explain a stalled release: "can never start" is above "is starting".
 type rank int
 
 const (
@@ -33,7 +33,7 @@ const (
 
 func (t trouble) worseThan(o trouble) bool { return t.rank > o.rank }
 
-// podTrouble returns why a pod is not Ready, in one line. Of all ages and counters, the text has only the restarts.
+// podTrouble returns in one line why a pod is not Ready. The line has no ages, and no counter except restarts.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
@@ -57,7 +57,7 @@ func podTrouble(p *corev1.Pod) trouble {
 	return worst
 }
 
-// gates returns a text about the first unmet readiness gate, "" if all gates are met.
+// gates returns a text about the first readiness gate that is not met, or "".
 func gates(p *corev1.Pod) string {
 	for _, gate := range p.Spec.ReadinessGates {
 		if !hasCondition(p, gate.ConditionType) {
@@ -125,7 +125,7 @@ func joined(parts ...string) string {
 	return shortened(rollout.OneLine(strings.Join(kept, ": ")))
 }
 
-// maxTrouble bounds a reason in bytes. A scheduler's or registry's long output would otherwise fill the state branch.
+// maxTrouble limits a reason in bytes, because long output of schedulers or registries would fill the state branch.
 const maxTrouble = 300
 
 func shortened(s string) string {

@@ -16,13 +16,13 @@ type desired struct {
 	ref    rollout.Ref
 	gvk    schema.GroupVersionKind
 	object map[string]any
-	digest string // digest of the object without LabelApplied
+	digest string // digest of the object, except LabelApplied
 	once   bool   // rollout.Object.CreateOnly
-	kind   *kind  // nil if the same Apply must first create the CRD
+	kind   *kind  // nil if the same Apply must create the CRD first
 }
 
-// prepare adds gitrollout's labels and annotations to the object's metadata, but not to a pod template or a selector.
-// New labels in a pod template would start a release. A label in a selector could never be removed.
+// prepare adds gitrollout's labels and annotations to the object's metadata, but not to a pod template or a selector. A
+// new label in a pod template would start a release. A label in a selector could never be removed.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
@@ -54,7 +54,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body encodes the object for an apply. prepare does not store this text, because most objects need no apply.
+// body encodes the object for an apply. prepare does not store the encoded object, because most objects need no apply.
 func (d *desired) body() []byte {
 	raw, _ := json.Marshal(d.object) // cannot fail: prepare has encoded it before
 	return raw
@@ -67,7 +67,7 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData moves stringData to data. If the API server did this, it would keep keys that leave Git later.
+// encodeStringData moves stringData to data. If the API server moved it, keys that leave Git would stay.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 )
 
 // Prune deletes an app's former objects, in the order of pruneRank. It returns the candidates that no longer exist or
-// are not the app's, and the reason for each object that stays. After a refused deletion or an unreadable kind, it
-// continues. Any other error ends it. Prune may be called again after an error.
+// are not the app's, and the reason for each object that stays. It continues after a refused deletion or an unreadable
+// kind, and stops at any other error. Prune may be called again after an error.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -25,7 +25,7 @@ func (c *Client) Prune(
 		k, l, failed := c.candidate(ctx, app, ref)
 		if failed = explain(failed, ref, "list and watch"); failed != nil {
 			if err = errors.Join(err, failed); isRefused(failed) || apierrors.ReasonForError(failed) != "" {
-				continue // the API server answers, so the deletion of other kinds may work
+				continue // the API server answers, so deletions of other kinds may succeed
 			}
 			return gone, kept, err
 		}
@@ -46,7 +46,7 @@ func (c *Client) Prune(
 			}
 			c.applied.forget(ref)
 		}
-		if l.terminating || l.finalizers != "" { // only a later call can find that the object is gone
+		if l.terminating || l.finalizers != "" { // only a later call can show that the object is gone
 			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
 		} else {
 			gone = append(gone, ref)
@@ -55,7 +55,7 @@ func (c *Client) Prune(
 	return gone, kept, err
 }
 
-// Removable returns the app's existing objects that may be deleted, and why other objects stay. It changes nothing.
+// Removable returns the app's existing objects that Prune may delete, and why other objects stay. It changes nothing.
 func (c *Client) Removable(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (there []rollout.Ref, kept []string, err error) {
@@ -74,11 +74,11 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object, or nil if the object does not exist or belongs to another app or cluster.
+// candidate returns the live object. It returns nil if there is none, or if the object is another app's or cluster's.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {
-		return nil, nil, nil // the CRD's deletion has deleted all objects of the kind
+		return nil, nil, nil // the deletion of the CRD has deleted all objects of the kind
 	}
 	if err != nil {
 		return nil, nil, err
@@ -108,7 +108,7 @@ func (w *workloads) whyKept(l *live) string {
 	return ""
 }
 
-// staysForGood returns why Prune must never delete an object, or "". For example, a Namespace contains users' data.
+// staysForGood returns why Prune must never delete an object, or "". For example, a Namespace contains users' objects.
 func staysForGood(l *live) string {
 	switch {
 	case l.keep != "":

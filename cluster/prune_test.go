@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// prune checks which candidates Prune returns as gone. Prune must return a reason for each other candidate.
+// prune calls Prune and checks which candidates are gone. Prune must return a reason for each other candidate.
 func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	w.t.Helper()
 	gone, kept, err := w.Prune(context.Background(), "shop", candidates)
@@ -32,7 +32,7 @@ func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	}
 }
 
-// untilHidden waits until the watches no longer show that an object belongs to the app.
+// untilHidden waits until the watch caches no longer have the object as an object of the app.
 func (w *world) untilHidden(ref rollout.Ref) {
 	w.t.Helper()
 	w.until(ref.Name+" being hidden", func() (bool, string) { return !w.Shows(context.Background(), "shop", ref), "" })
@@ -53,7 +53,7 @@ func TestPruneDeletesOnlyWhatIsTheAppsAndMayGo(t *testing.T) {
 		w.ref("", "PersistentVolumeClaim", "data"), {Kind: "Namespace", Name: w.ns}, w.ref("nowhere.dev", "Thing", "x"),
 	}
 	w.untilHidden(service("released"))
-	// The app did not apply the Namespace, so Prune returns it as gone without deleting it.
+	// The app has not applied the Namespace, so Prune returns it as gone and does not delete it.
 	w.prune(all, service("plain"), service("released"), service("moved"), service("never-was"), rollout.Ref{Kind: "Namespace", Name: w.ns},
 		w.ref("nowhere.dev", "Thing", "x"))
 	for name, want := range map[string]bool{"plain": false, "kept": true, "released": true, "moved": true} {
@@ -92,7 +92,7 @@ spec:
 	config, key := w.ref("", "ConfigMap", "config-v1"), w.ref("", "Secret", "key-v1")
 	w.apply("shop", version("v1"))
 	w.complete("shop", "shop")
-	// v2 never becomes ready, so v1 and its configuration stay.
+	// The pods of v2 never become ready, so the pods and the configuration of v1 stay.
 	w.apply("shop", strings.Replace(version("v2"), "shop:v2", "shop:v2-neverready", 1))
 	w.until("both versions", func() (bool, string) { return len(w.observe("shop", "shop").Revisions) == 2, "" })
 	w.prune([]rollout.Ref{config, key})
@@ -130,8 +130,8 @@ func TestPruneOfAnUnreadableKind(t *testing.T) {
 	}
 }
 
-// TestPruneListsWhatIsStillThere checks that an object with a finalizer is returned as kept, with the reason, until the finalizer is
-// removed. If a deletion is refused, the other deletions continue.
+// TestPruneListsWhatIsStillThere checks that an object with a finalizer is returned as kept, with the reason, until the
+// finalizer is removed. After a refused deletion, the other deletions continue.
 func TestPruneListsWhatIsStillThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

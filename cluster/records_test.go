@@ -47,7 +47,7 @@ func podOf(t *testing.T, text string) *corev1.Pod {
 	return p
 }
 
-// objectOf parses an object as Kubernetes' dynamic client does.
+// objectOf decodes an object as Kubernetes' dynamic client does.
 func objectOf(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -57,8 +57,8 @@ func objectOf(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// TestPodsInWords checks two texts for pod statuses as kubelets write them: the status that kubectl get pods prints, and why the pod is not
-// Ready.
+// TestPodsInWords checks two texts about pods, with statuses as kubelets write them: the STATUS of kubectl get pods,
+// and why the pod is not Ready.
 func TestPodsInWords(t *testing.T) {
 	const since, going = `lastTransitionTime: "2026-01-01T00:00:00Z"`, `metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}`
 	const aReady, bReady = "{name: a, ready: true, state: {running: {}}}", "{name: b, ready: true, state: {running: {}}}"
@@ -235,7 +235,7 @@ func TestTableKeepsTheNewest(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: "uid-" + "x", ResourceVersion: version,
 			OwnerReferences: []metav1.OwnerReference{{UID: "owner-" + "y", Name: owner, Controller: &yes}}}}
 	}
-	answer := func(version string) func() error { // the response to gitrollout's own write
+	answer := func(version string) func() error { // the response to a write by gitrollout
 		return func() error {
 			r, err := readPod(object("p", version, "r"))
 			tab.put(r)
@@ -284,8 +284,8 @@ func TestTableKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// TestTableOfTwoNamespaces checks that each feed changes only the objects of its namespace. The table is in sync once all feeds are in
-// sync. It reports the feed that failed first.
+// TestTableOfTwoNamespaces checks that each feed changes only its namespace's objects. The table is in sync when all
+// feeds are in sync. It reports the feed that failed first.
 func TestTableOfTwoNamespaces(t *testing.T) {
 	tab := newTable(reading(readPod), func(_, _ *pod) {}, "a", "b")
 	a, b := tab.feedOf("a"), tab.feedOf("b")
@@ -324,8 +324,8 @@ func TestTableOfTwoNamespaces(t *testing.T) {
 	}
 }
 
-// TestRefusedWatchIsAList checks that a list follows a refused watch, except if the API server limits the rate. If etcd was restored from a
-// backup, a watch from the last known version would send no events, or events of other objects.
+// TestRefusedWatchIsAList checks that a list follows a refused watch, unless the API server limits the rate. After a
+// restore of etcd from a backup, a watch from the last known version would send no events, or other objects' events.
 func TestRefusedWatchIsAList(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {
@@ -353,7 +353,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 				},
 				watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 					if o.SendInitialEvents != nil {
-						// The reflector falls back to a list.
+						// Refuse the watch for the first list, so that the reflector requests a list.
 						return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
 					}
 					if watches++; watches == 1 {
@@ -368,7 +368,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			})
 			<-open
 			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-				if _, why := tab.blind(); why == nil { // the success of the watch is recorded after the watch has started
+				if _, why := tab.blind(); why == nil { // the reflector reports the watch's success after its start
 					break
 				}
 			}
@@ -384,7 +384,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 	}
 }
 
-// TestBlind checks that a feed reports when an outage began, and the first error. It reports nothing while a watch works or is renewed.
+// TestBlind checks that a feed reports the begin of an outage and its first error. While a watch works or is renewed, it reports nothing.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
@@ -405,7 +405,7 @@ func TestBlind(t *testing.T) {
 		if since := sees("the API server does not answer"); !since.Equal(began) {
 			t.Errorf("blind since %s, and the server does not answer since %s", since, began)
 		}
-		tab.report(errors.New("connection refused")) // belongs to the same outage
+		tab.report(errors.New("connection refused")) // the same outage
 		sees("the API server does not answer")
 		tab.begin()
 		tab.report(nil)
@@ -420,7 +420,7 @@ func TestBlind(t *testing.T) {
 	})
 }
 
-// TestRecordsOfAnyObject checks that objects of a custom kind can be read even if spec.replicas is no number.
+// TestRecordsOfAnyObject checks that an object of a custom kind can be read even if its spec.replicas is not a number.
 func TestRecordsOfAnyObject(t *testing.T) {
 	c, err := New(&rest.Config{Host: "http://localhost"}, Options{})
 	must(t, err)
@@ -443,7 +443,7 @@ func TestRecordsOfAnyObject(t *testing.T) {
 	}
 }
 
-// TestHealth checks which health and reason healthOf returns for objects of several kinds.
+// TestHealth checks the health and the reason that healthOf returns for objects of several kinds.
 func TestHealth(t *testing.T) {
 	const thing = "{kind: Thing, apiVersion: a.b/v1, "
 	for name, c := range map[string]struct{ object, want string }{
@@ -477,7 +477,7 @@ func answer(code int32, reason metav1.StatusReason, msg string, causes ...metav1
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// TestRefusalsAreSorted checks the Reason for each kind of error that the API server and its plugins send.
+// TestRefusalsAreSorted checks the Reason of each kind of error that the API server and its admission plugins send.
 func TestRefusalsAreSorted(t *testing.T) {
 	forbidden := func(msg string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", errors.New(msg))
@@ -631,7 +631,7 @@ func TestRefusalsInWords(t *testing.T) {
 	if err := explain(fmt.Errorf("x: %w", known), node, "patch"); !errors.Is(err, known) || isRefused(errors.New("x")) {
 		t.Errorf("it is explained twice: %v", err)
 	}
-	for reason, is := range map[Reason][2]bool{ // whether the error is temporary, and whether it is a refusal
+	for reason, is := range map[Reason][2]bool{ // is the error temporary, and is it a refusal
 		Unavailable: {true, false}, NamespaceGone: {true, true}, Unexpected: {false, false}, Denied: {false, true},
 	} {
 		if e := (&Error{Reason: reason}); e.Temporary() != is[0] || isRefused(e) != is[1] {
@@ -640,8 +640,8 @@ func TestRefusalsInWords(t *testing.T) {
 	}
 }
 
-// TestTroublesAreNoted checks that unhealthy objects are recorded for their app until they are healthy or deleted. Objects of another
-// cluster are ignored, even if their app has the same name.
+// TestTroublesAreNoted checks that an unhealthy object is recorded for its app until it is healthy or deleted. Objects
+// of another cluster are ignored, even if the app's name is the same.
 func TestTroublesAreNoted(t *testing.T) {
 	at := func(name, app, cluster, health string) *live {
 		l := &live{ref: rollout.Ref{Kind: "Job", Name: name}, app: app, cluster: cluster, why: "because"}
@@ -670,8 +670,8 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 }
 
-// checkSame checks that records are the same if only the resource version differs. After each of the given changes, they must not be the
-// same.
+// checkSame checks that two records are the same if they differ only in the resource version, and not the same after
+// each of the given changes.
 func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func(*T), changes map[string]func(*T)) {
 	t.Helper()
 	next := was
@@ -708,7 +708,7 @@ func TestRevisionsThatAreTheSame(t *testing.T) {
 	})
 }
 
-// TestFighting checks that the pauses between repairs of an object grow. After five minutes without a repair, the next repair is immediate.
+// TestFighting checks that the pauses between an object's repairs grow. After five minutes without a repair, the next one is immediate.
 func TestFighting(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
@@ -746,7 +746,7 @@ func TestFighting(t *testing.T) {
 }
 
 // TestOverwritten checks that an object is reported if another writer changes it every 15 s. The reports begin with the second change, and
-// end after a minute without changes. A single change, several changes within seconds, and changes a minute apart are not reported.
+// end after a minute without changes. A single change, changes within seconds, and changes a minute apart are not reported.
 func TestOverwritten(t *testing.T) {
 	fights := known{repairs: promptRepairs + 3, since: time.Unix(0, 0), repaired: time.Unix(8, 0)}
 	if err := fights.overwritten(rollout.Ref{}, time.Unix(9, 0)); err == nil || errors.Is(err, rollout.ErrOverwritten) {
@@ -764,8 +764,8 @@ func TestOverwritten(t *testing.T) {
 	}
 	d := &desired{ref: rollout.Ref{Kind: "ConfigMap", Name: "a"}, digest: "d"}
 	for name, c := range map[string]struct {
-		changes []int // when the changes occur, in seconds
-		told    []int // when the changes are reported, in seconds; checked every 5 s
+		changes []int // the times of the changes, in seconds
+		told    []int // the times of the reports, in seconds; the test checks every 5 s
 	}{
 		"one":                      {[]int{0}, nil},
 		"within seconds":           {[]int{0, 2, 3, 6}, nil},
@@ -793,7 +793,7 @@ func TestOverwritten(t *testing.T) {
 	}
 }
 
-// TestReadPods checks the fields that are read from a pod.
+// TestReadPods checks the fields of a pod's record.
 func TestReadPods(t *testing.T) {
 	const made, ready = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 	const since, gate = `lastTransitionTime: "` + ready + `"`, "spec: {readinessGates: [{conditionType: InPlaceUpdateReady}]}"
@@ -831,8 +831,8 @@ func TestReadPods(t *testing.T) {
 	}
 }
 
-// TestDeploymentsAreRead checks that missing numbers get Kubernetes' defaults. The message of the condition ReplicaFailure is read only
-// while the condition is true.
+// TestDeploymentsAreRead checks that missing numbers get Kubernetes' defaults. The condition ReplicaFailure counts only
+// while its status is True.
 func TestDeploymentsAreRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, status string
@@ -870,7 +870,7 @@ func TestDeploymentsAreRead(t *testing.T) {
 	if _, err := reading(readReplicaSet)(&corev1.Pod{}); err == nil {
 		t.Error("a pod is read as a ReplicaSet")
 	}
-	// A ReplicaSet's template has the label pod-template-hash in addition to the Deployment's labels.
+	// A ReplicaSet's template has the Deployment's labels and the label pod-template-hash.
 	labelled := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a", rollout.LabelPodHash: "x"}}}
 	plain := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}}
 	one, err := templateDigest(labelled)
@@ -880,8 +880,8 @@ func TestDeploymentsAreRead(t *testing.T) {
 	}
 }
 
-// TestOverlaid checks an object's state after an apply without the API server: defaults and other fields stay, and lists of another length
-// are replaced.
+// TestOverlaid checks the state after an apply that is computed without the API server. Defaults and other fields stay,
+// and a list of another length is replaced.
 func TestOverlaid(t *testing.T) {
 	parsed := func(text string) (value any) {
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {

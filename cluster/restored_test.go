@@ -18,8 +18,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// TestEtcdIsRestored restores the control plane from a backup while the process runs. The backup is older than the state that the process's
-// watches have shown. The process must again apply the objects that the backup lacks or has with older content.
+// TestEtcdIsRestored restores the control plane from a backup while the client runs. The backup is older than the state
+// in the client's watch caches. The client must apply objects again that the backup lacks, or has with older content.
 func TestEtcdIsRestored(t *testing.T) {
 	tier.All(t)
 	dir := filepath.Join(t.TempDir(), "state")
@@ -35,7 +35,7 @@ func TestEtcdIsRestored(t *testing.T) {
 	}
 	c, stop := launch()
 	w := &world{t: t, cluster: c, ns: "default"}
-	same := rest.CopyConfig(c.Config) // the client keeps one address for all three servers
+	same := rest.CopyConfig(c.Config) // the client uses the same address for all three servers
 	var open sync.Map
 	same.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address.Load().(string))
@@ -44,7 +44,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		}
 		return conn, err
 	}
-	kill := func() { // like the kill of a process: there are no last answers, and the port has no listener
+	kill := func() { // as when a process is killed, no last response is sent, and the port refuses connections
 		address.Store("127.0.0.1:1")
 		open.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
 		stop()
@@ -61,7 +61,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		_, err := w.Apply(t.Context(), "shop", w.objects(newest))
 		return err == nil, fmt.Sprint(err)
 	})
-	for i := range 500 { // the resource versions become higher than the restored server's first resource versions
+	for i := range 500 { // raise the resource versions above the first resource versions of the restored server
 		w.apply("busy", config("busy", fmt.Sprint("t", i)))
 	}
 	w.wantWrites(0, "the same objects again", func() { w.apply("shop", newest) })

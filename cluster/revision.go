@@ -12,10 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revision is the record of an object that stores a version of a workload's template, such as a ReplicaSet.
+// revision is the record of an object that stores a version of a workload's template, for example a ReplicaSet.
 type revision struct {
 	stamp
-	kind      string // such as ReplicaSet
+	kind      string // for example ReplicaSet
 	hash      rollout.Hash
 	pin       rollout.Pin
 	number    int
@@ -29,7 +29,7 @@ type revision struct {
 	configs   []configRef
 }
 
-// newRevision returns a revision with the fields that are read in the same way for all kinds of revisions.
+// newRevision returns a revision with the fields that are the same for all kinds of revisions.
 func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplateSpec) (*revision, error) {
 	digest, err := templateDigest(template)
 	return &revision{

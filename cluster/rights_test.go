@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// account creates a ServiceAccount without rights in the test's namespace.
+// account creates a ServiceAccount in the test's namespace. It has no rights.
 func (w *world) account(name string) rbacv1.Subject {
 	w.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -24,7 +24,7 @@ func (w *world) account(name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: w.ns, Name: name}
 }
 
-// login returns a configuration with a token of the account.
+// login returns a configuration with a new token of the account.
 func (w *world) login(account rbacv1.Subject) *rest.Config {
 	w.t.Helper()
 	accounts := w.cluster.Kube.CoreV1().ServiceAccounts(account.Namespace)
@@ -35,7 +35,7 @@ func (w *world) login(account rbacv1.Subject) *rest.Config {
 	return config
 }
 
-// rule returns a rule that permits verbs on resources of API groups. Each of these lists is separated by spaces. The core group is "".
+// rule returns a rule that permits verbs on resources of API groups. Spaces separate the entries of each list. The core group is "".
 func rule(verbs, groups, resources string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: strings.Fields(verbs), APIGroups: strings.Split(groups, " "), Resources: strings.Fields(resources),
 		ResourceNames: names}
@@ -68,8 +68,8 @@ func (w *world) permitEverywhere(subject rbacv1.Subject, rules ...rbacv1.PolicyR
 	})
 }
 
-// TestMissingRightToWatchIsNamed checks that the error of Start names the missing right, for an account without rights and for an account
-// that lacks one right.
+// TestMissingRightToWatchIsNamed checks that the error of Start names the missing right. One account has no rights, and
+// another lacks a single right.
 func TestMissingRightToWatchIsNamed(t *testing.T) {
 	w := newWorld(t)
 	poor := w.account("poor")
@@ -82,7 +82,7 @@ func TestMissingRightToWatchIsNamed(t *testing.T) {
 		defer cancel()
 		return client.Start(ctx)
 	}
-	compare.CheckError(t, "no rights", start(), `resource "deployments" in API group "apps"`) // "cannot list" or "cannot watch"
+	compare.CheckError(t, "no rights", start(), `resource "deployments" in API group "apps"`) // it says "cannot list" or "cannot watch"
 	w.permitEverywhere(poor, rule("get list watch", "", "namespaces pods"), rule("get list watch", "apps", "replicasets"),
 		rule("get list", "apps", "deployments"))
 	w.until("an error that names the right", func() (bool, string) {

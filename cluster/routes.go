@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WatchRoutes watches the kinds of routes, so that Observe also returns routes that this process did not apply.
+// WatchRoutes watches kinds of routes, so that Observe also returns routes that another process has applied.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
 		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, ErrUnknownKind) {
@@ -22,7 +22,7 @@ func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	return nil
 }
 
-// observeRoutes returns the generation and status of routes whose kind is watched. It starts no watch itself.
+// observeRoutes returns the generation and status of routes whose kinds are watched. It starts no watch.
 func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref]rollout.ObservedRoute {
 	if len(routes) == 0 {
 		return nil
@@ -57,10 +57,10 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// maxStatus bounds a stored status. The status of an HTTPRoute with 32 parents, Gateway API's maximum, has about 30 kB.
+// maxStatus limits a stored status. An HTTPRoute's status with 32 parents, Gateway API's maximum, has about 30 kB.
 const maxStatus = 64 << 10
 
-// statusOf returns an object's status as JSON if a router may write this kind's status, else "".
+// statusOf returns an object's status as JSON if routers may write the status of its kind, or else "".
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
@@ -74,7 +74,7 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 }
 
 // Serves reports whether a Service has a ready endpoint whose pod has the given pod-template-hash. It reads
-// EndpointSlices, because proxies send requests to endpoints and not to pods.
+// EndpointSlices, because proxies get endpoints from them, not from pods.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

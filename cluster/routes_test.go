@@ -21,12 +21,12 @@ metadata: {name: other, namespace: NS}
 spec: {rules: [{backendRefs: [{name: web, port: 80}]}]}
 `
 
-// TestObservedRoutes checks that Observe returns the status of a route with its generation. After a new status, OnChange is called only if
-// a release observes the route, because controllers write statuses all the time.
+// TestObservedRoutes checks that Observe returns a route's status and generation. OnChange is called after a new status
+// only if a release observes the route, because controllers write statuses all the time.
 func TestObservedRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.ns // a unique name, because the client also sees the apps of other tests
+	app := w.ns // unique, because the client also sees other tests' apps
 	crds.Apply(t, w.cluster.Config, crds.GatewayAPI)
 	w.apply(app, fmt.Sprintf(twoRoutes, 1))
 	ref := w.ref("gateway.networking.k8s.io", "HTTPRoute", "seen")
@@ -57,7 +57,7 @@ func TestObservedRoutes(t *testing.T) {
 	if route.Generation != 2 || len(parents) != 1 {
 		t.Errorf("it is %+v", route)
 	}
-	// A watch keeps the order of events, so the event of this route comes after all others.
+	// A watch keeps the order of events, so this route's event comes after all earlier events.
 	w.until("OnChange", func() (bool, string) { return w.changes.of(app) > before, "it was not called" })
 	if n := w.changes.of(app) - before; n != 1 {
 		t.Errorf("OnChange was called %d times, want once: the other route is not observed", n)
@@ -75,7 +75,7 @@ func TestObservedRoutes(t *testing.T) {
 	w.wantWrites(0, "a pass after that", func() { w.apply(app, fmt.Sprintf(twoRoutes, 2)) })
 }
 
-// accept writes a route's status, as a Gateway's controller does.
+// accept writes a route's status, as the controller of a Gateway does.
 func (w *world) accept(name string, generation int64) {
 	w.t.Helper()
 	status := fmt.Sprintf(`{"status": {"parents": [{"controllerName": "example.com/gateway", "parentRef": {"name": "public"},

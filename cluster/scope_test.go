@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestKindsWithoutNamespace checks that the API server, not the manifest, decides whether a kind has namespaces. If a kind becomes
-// forbidden, an app keeps its existing objects of this kind.
+// TestKindsWithoutNamespace checks that the API server, not the manifest, says whether a kind is namespaced. When a
+// kind is forbidden later, an app keeps its existing objects of this kind.
 func TestKindsWithoutNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.kinds = "example.com/Widget"
@@ -26,11 +26,11 @@ func TestKindsWithoutNamespace(t *testing.T) {
 	must(t, w.Check(t.Context(), "shop", w.objects(class)))
 	w.apply("shop", class)
 	w.kinds = "example.com/Widget"
-	must(t, w.Check(t.Context(), "shop", w.objects(class))) // the app already has this object
+	must(t, w.Check(t.Context(), "shop", w.objects(class))) // the app has this object already
 }
 
-// TestNamespaces checks that a client that is limited to two namespaces needs only a Role in each. It must not read or write other
-// namespaces.
+// TestNamespaces checks that a client whose scope is two namespaces needs only a Role in each of them. It must not read
+// or write other namespaces.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	tc := testcluster.Shared(t)

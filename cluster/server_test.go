@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FuzzPath checks, for any namespace and name, that a request is sent only to the path of the object with this namespace and name.
+// FuzzPath checks for any namespace and name that a request is sent only to the path of the object with this namespace and name.
 func FuzzPath(f *testing.F) {
 	for _, name := range []string{"web", "system:node", "../../payments/secrets/s", "..", ".", "a/b", "a%2fb", "a?x=y", "a#b", "ä",
 		"", "a//b", "a;b"} {
@@ -58,7 +58,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestErrorOfSeveralVersions checks that the error of find always names the same version if several versions of a group do not answer.
+// TestErrorOfSeveralVersions checks that find always returns the error of the same version if several versions of a group do not answer.
 func TestErrorOfSeveralVersions(t *testing.T) {
 	l := &look{mapper: meta.NewDefaultRESTMapper(nil), unseen: map[schema.GroupVersion]error{}}
 	for _, version := range []string{"v3", "v1", "v2", "v4"} {

@@ -36,7 +36,7 @@ func readStatefulSet(o rollout.Object) (*workload, error) {
 	return out, nil
 }
 
-// updateRevisionOf returns the revision that the controller reports for the current template, or nil if it is unknown.
+// updateRevisionOf returns the revision that the controller reports as the newest template's, or nil if it is unknown.
 func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision {
 	found, _ := rollout.Find(revisions, func(r *revision) bool {
 		return synced && (r.name == w.update || r.pin.Value == w.update)
@@ -44,11 +44,11 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals sets the desired pods of each revision. A missing pod belongs to the base (old) revision if its
-// ordinal is below the partition, and otherwise to the current revision. byOrdinals copies the StatefulSet's hash to
-// the current revision, because the revision's own annotation may be missing or outdated.
+// byOrdinals sets the desired pods of each revision. A missing pod belongs to the base (old) revision if its ordinal is
+// below the partition, and else to the current revision. byOrdinals copies the StatefulSet's hash to the current
+// revision, because the revision's own annotation may be missing or outdated.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
-	of := map[int]int{} // from ordinal to index in out.Revisions
+	of := map[int]int{} // the index in out.Revisions, by ordinal
 	index := func(name string) int {
 		return slices.IndexFunc(out.Revisions, func(r rollout.Revision) bool { return r.Name == name })
 	}
@@ -74,7 +74,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			out.Revisions[i].Desired++
 		}
 	}
-	// The watch of revisions may lag. The state is not synced until the newest revision is known.
+	// The watch of revisions may lag. Until the newest revision is known, the state is not synced.
 	out.Synced = out.Synced && (w.update == "" || index(w.update) >= 0)
 	out.Complete = out.Complete && w.base == w.update && out.Synced
 }

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals returns the manifest of a StatefulSet. The text more has further fields of the spec, such as the update strategy.
+// ordinals returns a StatefulSet's manifest. The text more adds fields to the spec, such as the update strategy.
 func ordinals(image string, replicas int, hash rollout.Hash, more string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -40,7 +40,7 @@ func (w *world) observeSet() rollout.ObservedWorkload {
 	return w.Observe("db", []rollout.Workload{name}, nil).Workloads[name]
 }
 
-// awaitPods waits until the revisions (newest first) have these numbers of pods, both desired and ready.
+// awaitPods waits until the revisions, newest first, have the given numbers of pods, both desired and ready.
 func (w *world) awaitPods(pods ...int) rollout.ObservedWorkload {
 	w.t.Helper()
 	return w.awaitSet(fmt.Sprintf("pods %v of the revisions", pods), func(seen rollout.ObservedWorkload) bool {
@@ -52,7 +52,7 @@ func (w *world) awaitPods(pods ...int) rollout.ObservedWorkload {
 	})
 }
 
-// awaitSet waits until the observed StatefulSet satisfies a condition.
+// awaitSet waits until the observed StatefulSet satisfies the condition.
 func (w *world) awaitSet(what string, is func(rollout.ObservedWorkload) bool) rollout.ObservedWorkload {
 	w.t.Helper()
 	return w.await(what, w.observeSet, is)
@@ -98,14 +98,14 @@ func TestStatefulSetIsHeldByItsPartition(t *testing.T) {
 	}
 }
 
-// TestAdoptedStatefulSetHasAVersion checks the adoption of a StatefulSet whose current revision has no annotation of gitrollout. This
-// revision gets the template hash of the StatefulSet.
+// TestAdoptedStatefulSetHasAVersion checks the adoption of a StatefulSet whose current revision lacks gitrollout's
+// annotation. Observe must return the StatefulSet's template hash for this revision.
 func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	unmarked := strings.Replace(ordinals("db:v1", 2, "", ""), ", annotations: {"+rollout.AnnotationHash+`: ""}`, "", 1)
 	w.kubectl(unmarked, "create", "--field-manager=provisioner", "-f", "-")
-	// The controller copies annotations only into a new revision, so the revision must exist before the adoption.
+	// The controller copies annotations only to a new revision. So the revision must exist before the adoption.
 	w.until("the revision of the other writer", func() (bool, string) {
 		set, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Get(t.Context(), "db", metav1.GetOptions{})
 		return err == nil && set.Status.CurrentRevision != "", fmt.Sprintf("%+v, %v", set, err)
@@ -122,8 +122,8 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	}
 }
 
-// TestPodIsEvictedIfItIsTheSame checks that Evict deletes a pod only if the uid matches. Evictions are needed because of kubernetes#67250:
-// the StatefulSet controller never replaces a pod that does not become ready, even after a rollback.
+// TestPodIsEvictedIfItIsTheSame checks that Evict deletes a pod only if its uid matches. Evict is needed because of
+// kubernetes#67250: the StatefulSet controller never replaces a pod that is not ready, even after a rollback.
 func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,7 +146,7 @@ func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	other := broken
 	other.UID = "another"
 	for _, p := range []rollout.Pod{other, {Name: "db-9", UID: "none"}} {
-		must(t, w.Evict(t.Context(), w.ns, p)) // evicting a pod that is gone succeeds
+		must(t, w.Evict(t.Context(), w.ns, p)) // the pod is gone, which is no error
 	}
 	p, err := w.cluster.Kube.CoreV1().Pods(w.ns).Get(t.Context(), broken.Name, metav1.GetOptions{})
 	if err != nil || string(p.UID) != broken.UID || p.DeletionTimestamp != nil {
@@ -159,7 +159,7 @@ func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	})
 }
 
-// TestConfigurationOfAStatefulSetsBaseStays checks that Prune keeps the ConfigMap of the base revision even while this revision has no pod.
+// TestConfigurationOfAStatefulSetsBaseStays checks that Prune keeps the base revision's ConfigMap even while the base revision has no pod.
 func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,7 +171,7 @@ func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
 	w.quota("pods")
 	ctx, kube := context.Background(), w.cluster.Kube.CoreV1()
 	w.awaitSet("no pod", func(seen rollout.ObservedWorkload) bool {
-		_ = kube.Pods(w.ns).Delete(ctx, "db-0", metav1.DeleteOptions{}) // repeated until the quota is enforced
+		_ = kube.Pods(w.ns).Delete(ctx, "db-0", metav1.DeleteOptions{}) // again and again, until the quota is enforced
 		return len(seen.Revisions) == 2 && len(seen.Revisions[1].Members) == 0 && seen.Revisions[1].Desired == 1
 	})
 	if gone, kept, err := w.Prune(ctx, "db", []rollout.Ref{config}); err != nil || len(gone) > 0 || len(kept) != 1 {

@@ -18,8 +18,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestDeletedBeforeItsAnswer checks an object that is deleted right after its creation. The watch shows the deletion before the client
-// receives the response to the creation. The client must not count the object as existing, so that the next apply creates it again.
+// TestDeletedBeforeItsAnswer checks an object that is deleted right after its creation. The watch shows the deletion
+// before the client gets the response to the creation. The next apply must create the object again.
 func TestDeletedBeforeItsAnswer(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
@@ -46,7 +46,7 @@ func TestDeletedBeforeItsAnswer(t *testing.T) {
 					break
 				}
 			}
-			// The client's own watch also gets the event of the deletion, but the test cannot see when.
+			// The client's own watch gets the event of the deletion too, but the test cannot see when.
 			time.Sleep(500 * time.Millisecond)
 			return answer, nil
 		})
@@ -66,7 +66,7 @@ func TestDeletedBeforeItsAnswer(t *testing.T) {
 	})
 }
 
-// TestReplicasThatAreNoNumber checks that objects of a custom kind are applied if spec.replicas is no number, and if its type changes.
+// TestReplicasThatAreNoNumber checks that objects of a custom kind are applied even if spec.replicas is no number or changes its type.
 func TestReplicasThatAreNoNumber(t *testing.T) {
 	w := newWorld(t)
 	group := w.ns + ".example.com"

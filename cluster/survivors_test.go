@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOnlyWhatWasSeenIsDeleted checks that a deletion request contains the uid of the observed object, so that a newer object of the same
-// name stays.
+// TestOnlyWhatWasSeenIsDeleted checks that the request of a deletion has the observed object's uid, so that a newer
+// object of the same name stays.
 func TestOnlyWhatWasSeenIsDeleted(t *testing.T) {
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +35,7 @@ func TestOnlyWhatWasSeenIsDeleted(t *testing.T) {
 	compare.Contains(t, asked, "DELETE /api/v1/namespaces/shop/services/web", `"uid":"uid-of-the-first"`, `"Background"`)
 }
 
-// TestWhatHoldsDataIsKept checks that Prune keeps objects if their deletion would delete users' data.
+// TestWhatHoldsDataIsKept checks that Prune keeps objects whose deletion would delete users' data.
 func TestWhatHoldsDataIsKept(t *testing.T) {
 	kept := map[rollout.Ref]bool{
 		{Kind: "Namespace", Name: "a"}:                                                              true,
@@ -54,8 +54,8 @@ func TestWhatHoldsDataIsKept(t *testing.T) {
 	}
 }
 
-// TestFinishedPods checks that a Succeeded or Failed pod counts as not ready, even if its Ready condition is true. Prune need not keep the
-// ConfigMaps and Secrets of such a pod.
+// TestFinishedPods checks that a Succeeded or Failed pod counts as not ready, even if its Ready condition is true. Such
+// a pod does not prevent Prune from deleting its ConfigMaps and Secrets.
 func TestFinishedPods(t *testing.T) {
 	configs := []configRef{{"ConfigMap", "settings"}}
 	since := time.Unix(1_700_000_000, 0)
@@ -77,8 +77,8 @@ func TestFinishedPods(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAnotherVersion checks the adoption of an object with fields that a tool applied in another API version. The tool loses these
-// fields, but they stay in the object, because their paths may mean other fields.
+// TestFieldsOfAnotherVersion checks an adopted object with fields that a tool has applied in another API version. The
+// tool loses these fields, but they stay in the object, because their paths may mean other fields.
 func TestFieldsOfAnotherVersion(t *testing.T) {
 	object := map[string]any{
 		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
@@ -105,7 +105,7 @@ func TestFieldsOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestMemoryOfManyApps checks that several apps can use the cache of applied objects concurrently.
+// TestMemoryOfManyApps checks that apps can use the cache of applied objects concurrently.
 func TestMemoryOfManyApps(t *testing.T) {
 	m := &appliedCache{known: map[rollout.Ref]known{}}
 	var all sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 
 type key struct{ namespace, name string }
 
-// stamp holds the fields of a record that a table needs.
+// stamp holds the fields that each record of a table needs.
 type stamp struct {
 	key
 	uid     types.UID
@@ -41,19 +41,19 @@ type row interface {
 	at() *stamp
 }
 
-// table holds the newest known objects of one kind. After a write by gitrollout, it returns no older state.
+// table holds the newest known objects of a kind. After a write by gitrollout, it returns the written or a newer state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
-	changed func(was, is R) // "was" is the zero value for a new row; "is" is the zero value for a deleted row
+	changed func(was, is R) // "was" is the zero value for a new row, and "is" for a deleted row
 	feeds   []*feed[R]
 
-	mu    sync.RWMutex // also guards the fields of the feeds
+	mu    sync.RWMutex // also guards the feeds' fields
 	rows  map[key]R
 	byUID map[types.UID]R
 	owned map[types.UID]map[key]R
 }
 
-// newTable returns a table with a feed for each namespace, or one feed for all namespaces.
+// newTable returns a table with a feed for each namespace or, without namespaces, a feed for the whole cluster.
 func newTable[R row](read func(any) (R, error), changed func(was, is R), namespaces ...string) *table[R] {
 	t := &table[R]{
 		read: read, changed: changed,
@@ -137,7 +137,7 @@ func (t *table[R]) drop(k key, asOf string) {
 	t.changed(was, none)
 }
 
-// swap replaces a row by a row of the same resource version. It does not call changed.
+// swap replaces a row by a row with the same resource version. It does not call changed.
 func (t *table[R]) swap(was, is R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,7 +172,7 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer reports whether resource version a is newer than b. It returns false if a or b is not a number.
+// newer reports whether resource version a is newer than b. It returns false if either is not a number.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
@@ -191,7 +191,7 @@ func (t *table[R]) inSync() bool {
 	return !slices.ContainsFunc(t.feeds, func(f *feed[R]) bool { return !f.inSync() })
 }
 
-// await waits until all feeds are in sync. If a feed fails or is late, await returns its error.
+// await waits until all feeds are in sync. If a feed fails, or is late, it returns the feed's error.
 func (t *table[R]) await(ctx context.Context, timeout time.Duration) error {
 	end := time.NewTimer(timeout)
 	defer end.Stop()

@@ -15,7 +15,7 @@ var cloneSets = func() (of [2]rollout.Partitioned) {
 	return of
 }()
 
-// TestTwoVersionsOfAKind checks that each of two versions of a kind gets exactly one watch, even if the versions are registered repeatedly.
+// TestTwoVersionsOfAKind checks that each of two versions of a kind has exactly one watch, even if Know is called repeatedly.
 func TestTwoVersionsOfAKind(t *testing.T) {
 	w := newWorkloads(func(string) {})
 	begun := 0
@@ -36,7 +36,7 @@ func TestTwoVersionsOfAKind(t *testing.T) {
 	}
 }
 
-// TestUnwatchableKindHoldsItsApps checks that the error of a kind that cannot be watched is reported only to apps that use this kind.
+// TestUnwatchableKindHoldsItsApps checks that the error of a kind that cannot be watched is reported only to apps with this kind.
 func TestUnwatchableKindHoldsItsApps(t *testing.T) {
 	w := newWorkloads(func(string) {})
 	table, _ := w.know(cloneSets[0])

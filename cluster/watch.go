@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// background runs the goroutines of a client until the context from start ends.
+// background runs a client's goroutines until the context that start got ends.
 type background struct {
 	mu      sync.Mutex
 	root    context.Context // nil before start
@@ -42,7 +42,7 @@ func (b *background) context() context.Context {
 	return b.root
 }
 
-// source lists and watches the objects of one kind.
+// source lists and watches objects of one kind.
 type source struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -66,7 +66,7 @@ func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	}
 }
 
-// reading returns a function that converts the objects of a watch, which have type O, to rows.
+// reading returns a function that converts objects of a watch, which have the type O, to rows.
 func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	return func(obj any) (r R, err error) {
 		o, is := obj.(O)
@@ -78,8 +78,8 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 }
 
 // runWatch fills a table through a feed until ctx ends. After a broken connection or an expired version, the reflector
-// starts again with a list. A list older than the known objects shows that the cluster was restored from a backup. If
-// client-go instead watched from its last version, a restored cluster would send no events.
+// starts again with a list. If this list is older than the known objects, the cluster was restored from a backup. A
+// watch from the last version, as client-go starts it, would get no events from a restored cluster.
 func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source) {
 	note := func(err error) {
 		if ctx.Err() == nil {
@@ -105,26 +105,26 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 			w, err := s.watch(ctx, o)
 			note(err)
 			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {
-				err = errors.New(err.Error()) // hides the error's type, so that the reflector starts with a new list
+				err = errors.New(err.Error()) // hide the error's type, so that the reflector starts with a new list
 			}
 			return w, err
 		},
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// Retry soon, because most connections recover in milliseconds, but then rarely, to spare a server that is down.
+		// Retry soon, because most connections recover in milliseconds. Then retry rarely, to spare a server that is down.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	b.running.Go(func() { reflector.RunWithContext(quiet(ctx)) })
 }
 
-// quiet returns a context in which client-go logs nothing, because the callers report errors.
+// quiet returns a context in which client-go logs nothing, because its callers report the errors.
 func quiet(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, klog.Logger{}) // a logger without a sink discards everything
 }
 
-// overloaded reports whether the API server has too much load, which a list would increase. An API server without etcd
-// also returns 429, but has no overload. Its message has "initializing" (k8s.io/apiserver/pkg/storage/cacher).
+// overloaded reports whether the API server has too much load, to which a list would add. Without etcd, the API server
+// also returns 429, with "initializing" in the message (k8s.io/apiserver/pkg/storage/cacher), but has no such load.
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

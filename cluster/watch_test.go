@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wire forwards TCP connections to the API server. Tests can break these connections.
+// wire forwards TCP connections to the API server. Tests can break the connections.
 type wire struct {
 	net.Listener
 	to string
@@ -59,7 +59,7 @@ func (w *wire) serve() {
 	}
 }
 
-// cut closes all connections. If down is true, it also refuses new connections.
+// cut closes all connections. If down is true, it also refuses new ones.
 func (w *wire) cut(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func TestDroppedWatchesCatchUp(t *testing.T) {
 	w.apply("shop", shop)
 	w.complete("shop", "shop")
 	wire.cut(true)
-	// During the outage, a field is edited, an object is deleted, and pods are replaced.
+	// During the outage, a label is edited, an object is deleted, and pods are replaced.
 	w.edit("shop", `{"metadata":{"labels":{"team":"b"}}}`)
 	core := w.cluster.Kube.CoreV1()
 	must(t, core.Services(w.ns).Delete(context.Background(), "shop", metav1.DeleteOptions{}))

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestObjectsOfAnotherClusterAreLeftAlone runs clients for two clusters, which are two names in Git, with one API server. Prune for an app
-// must not delete objects that the other cluster's app of the same name has applied.
+// TestObjectsOfAnotherClusterAreLeftAlone runs clients for two clusters in Git, which have the same API server. Prune
+// for an app must not delete objects that the other cluster's app of the same name has applied.
 func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -32,7 +32,7 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	w.service("shop") // the other cluster's Service still exists
 }
 
-// TestSerialOfAnotherApp checks that Observe returns the serial of a Deployment only for the app that applied the Deployment.
+// TestSerialOfAnotherApp checks that Observe returns a Deployment's serial only for the app that has applied the Deployment.
 func TestSerialOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,7 +43,7 @@ func TestSerialOfAnotherApp(t *testing.T) {
 	}
 }
 
-// TestEndpointsThatAreNotReady checks that Serves ignores endpoints that are not ready, because proxies send no requests to them.
+// TestEndpointsThatAreNotReady checks that Serves ignores endpoints that are not ready, to which proxies send no requests.
 func TestEndpointsThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

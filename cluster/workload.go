@@ -15,20 +15,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// workloadKind describes a kind of objects that run pods. Each kind has its own file and an entry in workloadKinds.
+// workloadKind describes a kind of objects that run pods. Each has a file and an entry in workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
 	described    rollout.Partitioned                     // the field paths of a kind that is not built in
-	read         func(rollout.Object) (*workload, error) // reads everything except gitrollout's annotations and labels
+	read         func(rollout.Object) (*workload, error) // reads all fields except gitrollout's annotations and labels
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions is nil if the kind shares the revisions of the previous entry in workloadKinds.
+	// watchRevisions is nil if the kind has the same kind of revisions as the previous entry in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
-	// current returns the current template's revision, or nil if there is none yet. The parameter synced is true if the
-	// controller has seen the newest spec. The parameter revisions is sorted, newest first.
+	// current returns the revision of the current template, or nil if there is none yet. The parameter synced is true if
+	// the controller has seen the newest spec. The revisions are sorted, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
 	// pods returns the pods of a revision, unsorted.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
-	// finish completes an observed workload with the fields that depend on several revisions. It may be nil.
+	// finish sets the fields of an observed workload that depend on several revisions. It may be nil.
 	finish func(w *workload, out *rollout.ObservedWorkload)
 	// inUse reports whether a revision has pods or may get new pods.
 	inUse func(objects *kind, r *revision) bool
@@ -45,34 +45,34 @@ func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	return nil
 }
 
-// workload holds the additional fields of an object that runs pods. The type is comparable with ==.
+// workload holds the additional fields of an object that runs pods. Workloads can be compared with ==.
 type workload struct {
 	hash           rollout.Hash
 	serial         int
 	commit, status string // rollout.AnnotationCommit and rollout.AnnotationStatus
 	breakGlass     string // rollout.AnnotationBreakGlass
 
-	number               int    // the number of the newest revision, 0 if not known
+	number               int    // the number of the newest revision; 0 if unknown
 	template             string // digest of the pod template
-	generation, observed int64  // the newest generation, and the generation that the controller has seen
+	generation, observed int64  // the newest generation, and the newest generation that the controller has seen
 	replicas             int    // desired pods: spec.replicas, or the number of nodes
 	surge                int    // spec.strategy.rollingUpdate.maxSurge of a Deployment, in pods
 	total                int    // status: all pods, of any revision
 	updated              int    // status: pods of the current template
 	available            int    // status: available pods
 	failure              string
-	revised              bool // the Deployment is not paused, so a new template gets a ReplicaSet
+	revised              bool // a new template gets a ReplicaSet, because the Deployment is not paused
 
-	// Only StatefulSets and other kinds with a partition have these fields.
+	// Only StatefulSets and other kinds with a partition have the following fields.
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the number of pods that keep the base revision, and spec.ordinals.start
 	unordered        bool   // see rollout.ObservedWorkload
 	room             bool   // spec has maxUnavailable; an API server without the feature drops the field
 	updatedReady     int    // status: ready pods of the current template; -1 if the status lacks the number
-	unsaid           string // a required status field that is missing in the object, "" if there is none
+	unsaid           string // a required status field that the object lacks, or ""
 }
 
-// readWorkload returns the workload part of an object's record, or nil if the object runs no pods.
+// readWorkload returns the workload in an object's record, or nil if the object does not run pods.
 func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	if kind == nil {
 		return nil, nil
@@ -94,7 +94,7 @@ type workloads struct {
 	tell  func(app string)
 
 	mu     sync.Mutex
-	owners map[rollout.Workload]string // the app that has the workload in Git, if the workload has no app label
+	owners map[rollout.Workload]string // the app that has a workload in Git, for workloads without an app label
 	more   []*workloadTable
 }
 
@@ -103,7 +103,7 @@ type workloadTable struct {
 	*workloadKind
 	objects   atomic.Pointer[kind] // nil before the first list
 	revisions *table[*revision]
-	unseen    error // why the objects cannot be watched, nil if the watch works
+	unseen    error // why the objects cannot be watched; nil while the watch works
 }
 
 func newWorkloads(tell func(app string), namespaces ...string) *workloads {
@@ -153,7 +153,7 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 }
 
 // unseen returns why the cached state of these workloads may be outdated, or "". It checks the watches of built-in
-// kinds, and of any other kind that a workload in the list has. It reports the watch that failed first.
+// kinds, and of other kinds to which any of the workloads belongs. It reports the watch that failed first.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -179,7 +179,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// own records the app of these workloads, because a workload has no app label before its adoption.
+// own records the app of workloads that may not be adopted yet, and so have no app label.
 func (w *workloads) own(app string, of []rollout.Workload) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,7 +188,7 @@ func (w *workloads) own(app string, of []rollout.Workload) {
 	}
 }
 
-// appOf returns the app in an object's label. For a workload without this label, it returns the app that own recorded.
+// appOf returns the app in an object's label. For a workload without a label, it returns the app that own recorded.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -267,7 +267,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	byRevision(revisions)
 	current := k.current(d, out.Synced, revisions)
 	out.Synced = out.Synced && (current != nil || !d.revised) // the watch of revisions may lag
-	// Complete has the meaning of "kubectl rollout status": all pods are current and available; old pods are gone.
+	// Complete is true when "kubectl rollout status" succeeds: all pods are current and available; old pods are gone.
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 	for _, r := range revisions {
 		shown := r.observe(k.pods(w.pods, l, r))
@@ -283,7 +283,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns a pod or a revision that uses the ConfigMap or Secret, or "". Terminating pods count, and also
+// userOf returns a pod or a revision that uses the ConfigMap or Secret, or "". It includes terminating pods, and
 // revisions without pods that may get new pods.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
