@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestBeside checks that two Repos with one mirror (see Beside) share fetched and pushed commits. While the second Repo's request for an
-// older commit hangs, the first Repo can fetch, read and push.
+// TestBeside checks that two Repos with one mirror (see Beside) share fetched and pushed commits. While the second
+// Repo's request for an older commit hangs, the first Repo must be able to fetch, read and push.
 func TestBeside(t *testing.T) {
 	repo := gittest.New(t)
 	older := repo.CommitFiles("first", map[string]string{"a": "1\n"})
@@ -49,7 +49,7 @@ func TestBeside(t *testing.T) {
 	}
 	server.Fault(gittest.Faults{})
 	pushed := push(t, first, stateUpdate("", "x", "1"))[0]
-	snapshot(t, first, older) // must not wait for the second Repo
+	snapshot(t, first, older) // must not wait for the second Repo's request
 	if found := fetch(t, first); found.Main != newest {
 		t.Errorf("fetched %+v", found)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // TestWhatIsBetween checks fetches after different changes of main. One request gets all commits between the old and the new head. If files
-// are missing then, a second request gets the new head. All files must be correct, and few bytes received.
+// are then missing, a second request gets the new head. All files must be correct, and few bytes may be received.
 func TestWhatIsBetween(t *testing.T) {
 	t.Parallel()
 	type repo struct {
@@ -48,7 +48,7 @@ func TestWhatIsBetween(t *testing.T) {
 	} {
 		for _, bitmaps := range []bool{false, true} {
 			if bitmaps && testing.Short() && c.packs == 1 {
-				continue // with bitmaps, the server may send other objects; this matters most in cases with several requests
+				continue // bitmaps may change the sent objects, most of all in cases with several requests
 			}
 			t.Run(fmt.Sprintf("%s, bitmaps %t", name, bitmaps), func(t *testing.T) {
 				t.Parallel()
@@ -72,7 +72,7 @@ func TestWhatIsBetween(t *testing.T) {
 				}
 				sameAsGit(w, mirror, heads.Main)
 				sameAsGit(w, mirror, state)
-				// Log must return earlier commits with all their files, even if the fetch left out some files.
+				// Log must return earlier commits with all their files, even if the fetch did not get some files.
 				n := 0
 				if _, err := mirror.Log(t.Context(), heads.Main, 5, func(s *git.Snapshot) (bool, error) {
 					n++
@@ -92,7 +92,7 @@ func commit(r *gittest.Repo, message string) {
 	r.Git("commit", "-q", "-m", message)
 }
 
-// rewritten replaces main's history by a new history. Its pack is larger than a fetch between two heads accepts.
+// rewritten gives main a new history. The history's pack is larger than the limit for a fetch between two heads.
 func rewritten(r *gittest.Repo) {
 	r.Git("checkout", "-q", "--orphan", "anew")
 	for i := range 6 {

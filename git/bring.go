@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot returns a snapshot of a commit. If the commit is not in memory, Snapshot fetches the commit by its id.
-// Errors: ErrNotFound (also fs.ErrNotExist) if the server lacks the commit, ErrAuth and ErrUnreachable.
+// Snapshot returns a snapshot of a commit, and fetches the commit by its id if it is not in memory. Errors: ErrNotFound
+// (also fs.ErrNotExist) if the server does not have the commit, ErrAuth and ErrUnreachable.
 func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st 
 	return id, st, err
 }
 
-// Held returns a snapshot of a commit without network access. The result held is false if the commit is not in memory.
+// Held returns a snapshot of a commit without network access. It returns false if the commit is not in memory.
 func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	id, err := parseID(commit)
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return s, err == nil
 }
 
-// Bring fetches the commits that are not in memory, with one request if the server has them all. The result missing
+// Bring fetches the commits that are not in memory, with one request if the server has all of them. The result missing
 // lists the commits that the server does not send. Errors: ErrAuth and ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
@@ -74,7 +74,7 @@ func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	return st, nil
 }
 
-// ensureAll fetches the commits that are not in the mirror, and returns the commits that the server lacks or refuses.
+// ensureAll fetches the commits that are not in the mirror. It returns the commits that the server lacks or refuses.
 func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) (lost []plumbing.Hash, err error) {
 	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
 		wants, main := r.wanted(ids)
@@ -89,8 +89,8 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches each commit that the server sends. If the server lacks a commit, git refuses the whole request and
-// names only one such commit. bringByID then asks which commits the server has, and requests only these commits.
+// bringByID fetches each commit that the server sends. If the server lacks any commit, git refuses the whole request
+// and names only one missing commit. bringByID then asks which commits the server has, and requests these commits.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -111,7 +111,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// The server refuses commits that are on no branch, but does not name them. So fetch each half of the list separately.
+	// The server refuses commits that are on no branch, without naming them. So fetch each half of the list separately.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 
 func isMissing(err error) bool { return wire.IsMissing(err) || errors.Is(err, errMissing) }
 
-// bringAll fetches all commits or none, in one session. The result v2 reports whether the server speaks version 2.
+// bringAll fetches all commits or none, in one session. v2 is true if the server speaks protocol version 2.
 func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 	return s.V2(), r.bring(ctx, s, ids, false)
 }
 
-// thoseThere returns the commits that the server has. It returns all ids if the server cannot say which commits it has.
+// thoseThere returns the ids of commits that the server has. If the server cannot tell, it returns all ids.
 func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	r.mu.Lock()
 	main := plumbing.NewHash(r.heads.Main)
@@ -152,7 +152,7 @@ func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.
 	return there, err
 }
 
-// bringByHistory fetches the whole history of the branches to get commits, if the server refuses requests by commit id.
+// bringByHistory fetches the branches' whole history to get commits from a server that refuses requests by commit id.
 func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {

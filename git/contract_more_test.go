@@ -66,9 +66,9 @@ func proposals(w *world) {
 	if heads := fetch(w, r); len(heads.Proposals) != 0 {
 		w.Errorf("proposals left: %v", heads.Proposals)
 	}
-	push(w, r, remove) // repeating the removal is harmless
+	push(w, r, remove) // repeating a removal is harmless
 
-	// A proposal to revert restores the files of the app.
+	// A proposal to revert restores the app's files.
 	main = w.server.CommitFiles("bad", map[string]string{"apps/shop/app.yaml": "v2\n", "apps/shop/new": "x", "other": "stays"})
 	push(w, r, rollout.Update{Branch: "gitrollout/revert/prod/shop", Parent: main, Message: "revert", When: when,
 		Edits: map[string][]byte{"apps/shop/app.yaml": []byte("v1\n"), "apps/shop/new": nil}})
@@ -101,7 +101,7 @@ func deterministic(w *world) {
 	heads := fetch(w, a)
 	updates := []rollout.Update{stateUpdate("", "x/y", "1"), proposal("shop", "", heads.Main)}
 	first := push(w, a, updates...)
-	// A second process, which does not know of the push, repeats the push and gets the same commits.
+	// A second process, which has not seen the push, repeats it and gets the same commits.
 	fetch(w, b)
 	if again := push(w, b, updates...); !compare.Equal(first, again) {
 		w.Errorf("made %v, then %v", first, again)
@@ -240,7 +240,7 @@ func commitToBranch(w *world) {
 	r := w.open()
 	calls := 0
 	build := func(s *git.Snapshot) (rollout.Update, error) {
-		if calls++; calls <= 2 { // before the first two attempts, another process pushes
+		if calls++; calls <= 2 { // before each of the first two attempts, another process pushes
 			w.server.CommitFiles("theirs", map[string]string{"count": fmt.Sprint(calls)})
 		}
 		old, err := s.ReadFile("count")

@@ -36,7 +36,7 @@ func sameAsGit(w *world, r *git.Repo, commit string) {
 	compare.CheckNamed(w, "snapshot of "+commit, want, got)
 }
 
-// walk calls visit for all entries below a folder, and checks that entries are sorted and that no folder is empty.
+// walk calls visit for all entries below a folder. It checks that the entries are sorted, and that no folder is empty.
 func walk(t testing.TB, s *git.Snapshot, dir string, visit func(path string, e rollout.Entry)) {
 	t.Helper()
 	entries, err := s.ReadDir(dir)
@@ -55,7 +55,7 @@ func walk(t testing.TB, s *git.Snapshot, dir string, visit func(path string, e r
 	}
 }
 
-// describe prints an entry as git ls-tree does. An Entry does not tell whether a file is executable, so each file gets the mode 100644.
+// describe prints an entry as git ls-tree does. Each file gets the mode 100644, because an Entry does not say whether it is executable.
 func describe(e rollout.Entry) string {
 	switch e.Kind {
 	case rollout.Dir:

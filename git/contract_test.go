@@ -24,7 +24,7 @@ import (
 
 var when = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// transports has all ways to access a repository. TestContract runs its cases over each transport.
+// transports has all transports to a repository. TestContract runs its cases over each of them.
 var transports = map[string]func(*gittest.Repo) git.Options{
 	"http": func(r *gittest.Repo) git.Options { return git.Options{URL: r.HTTP(gittest.HTTPOptions{}).URL} },
 	"http-v0": func(r *gittest.Repo) git.Options {
@@ -56,7 +56,7 @@ func sshOptions(s *gittest.Server) git.Options {
 	return git.Options{URL: s.URL, Auth: wire.Auth{SSHKeyFile: s.KeyFile, KnownHosts: s.KnownHosts}}
 }
 
-// world is one repository, with the options to access it over one transport.
+// world is a test's repository, with the options to access it over one transport.
 type world struct {
 	*testing.T
 	server *gittest.Repo
@@ -71,7 +71,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantError checks with errors.Is that err is kind (nil: success), and that the text of err contains parts.
+// wantError checks with errors.Is that err is the error kind (nil: success), and that its text contains parts.
 func wantError(t testing.TB, what string, err, kind error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -94,7 +94,7 @@ func fetch(t testing.TB, r *git.Repo) rollout.Heads {
 	return heads
 }
 
-// wantState fetches, and checks that the head of the state branch is want.
+// wantState fetches, and checks that the state branch has the head want.
 func wantState(t testing.TB, what string, r *git.Repo, want string) {
 	t.Helper()
 	if heads := fetch(t, r); heads.State != want {
@@ -125,7 +125,7 @@ func (w *world) open() *git.Repo {
 	return open(w, opts)
 }
 
-// pushAll pushes updates, and returns the new commit for each update. It is "" if the branch did not change or was deleted.
+// pushAll pushes updates, and returns each update's new commit, or "" if the branch was deleted or did not change.
 func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]string, error) {
 	heads, err := r.Push(ctx, updates)
 	if err != nil {
@@ -140,7 +140,7 @@ func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]str
 	return ids, nil
 }
 
-// held reports whether the mirror has a commit, so that no network access is needed to read the commit.
+// held reports whether the mirror has a commit, so that a read of the commit needs no network access.
 func held(r *git.Repo, commit string) bool { _, held := r.Held(commit); return held }
 
 // newRepo returns a repository with one commit, which has the given files.
@@ -162,10 +162,10 @@ func update(branch, base, message string, edits map[string][]byte) rollout.Updat
 	return rollout.Update{Branch: branch, Old: base, Parent: base, Edits: edits, Message: message, When: when}
 }
 
-// story is a test case of TestContract. begin makes its first commits, once for all transports; play runs the case.
+// story is a test case of TestContract. The function begin makes its first commits, once for all transports. The function play runs it.
 type story struct {
 	play  func(*world)
-	begin func(*testing.T, *gittest.Repo) // nil if a repository with one commit is enough
+	begin func(*testing.T, *gittest.Repo) // nil if a repository with one commit suffices
 }
 
 func TestContract(t *testing.T) {
@@ -215,14 +215,14 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// plays reports whether the test case with number n runs over a transport. With -short, similar transports share the cases. Each case still
-// runs over HTTP and over a stream, and with both protocol versions.
+// plays reports whether the n-th test case runs over a transport. With -short, similar transports share the cases. Each
+// case still runs over HTTP and over a stream, and with both protocol versions.
 func plays(transport string, n int) bool {
 	switch transport {
 	case "http", "path":
 		return true
 	case "file":
-		// TestParseRemote checks that a file URL gives the same wire.Remote as a path, so one case is enough here.
+		// A file URL gives the same wire.Remote as a path, as TestParseRemote checks. So one case suffices.
 		return n == 0
 	case "http-v0":
 		return !testing.Short() || n%3 == 0
@@ -260,7 +260,7 @@ func idlePoll(w *world) {
 	}
 }
 
-// busyHistory adds commits with content that a fetch does not need to download.
+// busyHistory adds commits whose content a fetch does not need to download.
 func busyHistory(t *testing.T, r *gittest.Repo) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{1})
@@ -294,7 +294,7 @@ func fetchNew(w *world) {
 		sameAsGit(w, r, heads.Main)
 	}
 	received("a commit", 2000, func() { w.server.CommitFiles("one line", map[string]string{"apps/3/61/blob2": "small"}) })
-	// The restored file is older than the clone, so the fetch must download this file, and nothing else.
+	// The restored file is older than the clone. So the fetch must download this file and nothing else.
 	received("a revert beyond the clone", 4500, func() { w.server.Revert("HEAD~1") })
 	received("a merge of a branch older than the clone", 2500, func() {
 		w.server.Git("checkout", "-q", "old-topic")
@@ -322,7 +322,7 @@ func orphanState(w *world) {
 	}
 	compare.CheckNamed(w, "files", []string{"apps/shop/a.yaml", "apps/shop/b.yaml"}, w.server.Files(stateBranch))
 	compare.CheckNamed(w, "log", []string{"prod: apps/shop/b.yaml", "prod: apps/shop/a.yaml"}, w.server.Log(stateBranch))
-	// An update with the same content makes no commit and sends no request.
+	// An update with the same content makes no commit, and sends no request.
 	before = r.Stats()
 	if ids := push(w, r, stateUpdate(second, "apps/shop/b.yaml", "phase: Paused\n")); ids[0] != "" {
 		w.Errorf("an update without a change made %v", ids)
@@ -338,7 +338,7 @@ func orphanState(w *world) {
 	compare.CheckNamed(w, "files", []string{"cluster.yaml"}, w.server.Files(stateBranch))
 }
 
-// fetched fetches a branch from the server into the worktree with the real git, and returns the branch's name there.
+// fetched fetches a branch into the worktree with the real git, and returns the name by which git knows it there.
 func fetched(w *world, branch string) string {
 	w.Helper()
 	w.server.Git("fetch", "-q", "origin", branch)
@@ -363,7 +363,7 @@ func staleWriter(w *world) {
 		wantError(w, name, err, git.ErrConflict)
 		compare.CheckNamed(w, name, refs, w.server.Refs())
 	}
-	// The second writer fetches the commit of the first writer, and pushes on top.
+	// The second writer fetches the first writer's commit, and pushes a commit on top.
 	wantState(w, "the loser", b, first)
 	push(w, b, stateUpdate(first, "x", "b"))
 }
@@ -371,7 +371,7 @@ func staleWriter(w *world) {
 func racingWriters(w *world) {
 	writers, commits := 8, 10
 	if testing.Short() || !strings.Contains(w.Name(), "/http/") {
-		writers, commits = 3, 3 // the server does the same work for each transport, so one race with many writers is enough
+		writers, commits = 3, 3 // one transport with many writers suffices, because the server does the same work for each transport
 	}
 	errs := make([]error, writers)
 	concurrently(writers, func(n int) {

@@ -35,7 +35,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// gitHub serves one request of GitHub's REST API as documented: POST /app/installations/{id}/access_tokens.
+// gitHub serves a request of GitHub's REST API as documented: POST /app/installations/{id}/access_tokens.
 type gitHub struct {
 	*httptest.Server
 	key *rsa.PublicKey
@@ -84,7 +84,7 @@ func (g *gitHub) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// check returns the error with which GitHub would refuse a JSON Web Token, or nil for a valid token.
+// check returns the error with which GitHub would refuse a JSON Web Token, or nil if the token is valid.
 func (g *gitHub) check(jwt string) error {
 	parts := strings.Split(jwt, ".")
 	if len(parts) != 3 {
@@ -120,7 +120,7 @@ func (g *gitHub) check(jwt string) error {
 	return nil
 }
 
-// takes reports whether GitHub's Git server would accept the credentials in a request.
+// takes reports whether GitHub's Git server would accept a request's credentials.
 func (g *gitHub) takes(req *http.Request) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -217,17 +217,17 @@ func TestGitHubApp(t *testing.T) {
 	fetch("four minutes before its end", 2)
 	hub.pass(30 * time.Hour)
 	fetch("long after", 3)
-	// After the server has refused a revoked token once, the next fetch gets a new token.
+	// A token is revoked. After the server has refused it once, the next fetch gets a new token.
 	hub.change(func() { clear(hub.tokens) })
 	_, err = r.Fetch(t.Context())
 	wantError(t, "revoked", err, git.ErrAuth)
 	noSecret(t, err)
 	fetch("after it was revoked", 4)
-	// GitHub gets another key for the app. The key file is read again for the next token.
+	// The app gets another key in GitHub. The next token is requested with the new content of the key file.
 	hub.change(func() { hub.key = rsaKey(t, file) })
 	hub.pass(2 * time.Hour)
 	fetch("another key", 5)
-	// A failure of GitHub (503) must not count as a refusal of the credentials. The error must not contain the JSON Web Token.
+	// A failure of GitHub (503) does not mean that the credentials are refused. No error may contain the JSON Web Token.
 	for status, want := range map[int]error{503: git.ErrUnreachable, 403: git.ErrAuth} {
 		hub.change(func() { hub.status = status })
 		hub.pass(2 * time.Hour)
@@ -235,7 +235,7 @@ func TestGitHubApp(t *testing.T) {
 			t.Errorf("%d: %v, want %v", status, err, want)
 		}
 	}
-	// The file no longer contains a key, so no token is requested from GitHub.
+	// The file contains no key any more, so no token is requested from GitHub.
 	write(t, file, secret)
 	before := hub.count()
 	hub.pass(2 * time.Hour)
@@ -332,7 +332,7 @@ func (a authority) issue(t *testing.T, name string) (cert, key string) {
 	return encoded("CERTIFICATE", der), encoded("EC PRIVATE KEY", raw)
 }
 
-// proxy starts a CONNECT proxy that connects all names to one address. If password is not "", clients must send this password.
+// proxy starts a CONNECT proxy that connects every name to one address. If password is not "", clients must send it.
 func proxy(t *testing.T, to, password string) (url string, count func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -376,8 +376,8 @@ func proxy(t *testing.T, to, password string) (url string, count func() int) {
 	return "http://" + l.Addr().String(), func() int { mu.Lock(); defer mu.Unlock(); return n }
 }
 
-// secure serves a repository over TLS with a certificate for git.example.com. If clients is not nil, each client needs a certificate from
-// this authority.
+// secure serves a repository over TLS with a certificate for git.example.com. If clients is not nil, each client needs
+// a certificate of this authority.
 func secure(t *testing.T, repo *gittest.Repo, server authority, clients *authority) (addr, url string) {
 	t.Helper()
 	inner := repo.HTTP(gittest.HTTPOptions{})

@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one path that differs between an old and a new snapshot. Old or New is the zero Entry if that snapshot
-// lacks the path. If only one snapshot has a directory, each file in the directory is a Change.
+// Change is a path that differs between an old and a new snapshot. If a snapshot lacks the path, Old or New is the zero
+// Entry. If only one snapshot has a directory, each file in it is a Change.
 type Change struct {
 	Path     string
 	Old, New rollout.Entry
 }
 
 // Changes lists the files, symbolic links and submodules below dir ("" for the root) that differ, sorted by path
-// element. It skips directories with equal ids: one change among 5,000 apps takes 2 ms; go-git's DiffTree takes 800 ms.
+// element. It skips directories with equal ids. So a change among 5,000 apps takes 2 ms (go-git's DiffTree 800 ms).
 func Changes(old, new *Snapshot, dir string) ([]Change, error) {
 	from, _, err := old.lookup(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ type differ struct {
 	changes  []Change
 }
 
-// pair compares the entries of both snapshots at one path. An entry with mode 0 is missing.
+// pair compares the two snapshots' entries at a path. An entry with mode 0 is missing.
 func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	if from.Hash == to.Hash && from.Mode == to.Mode {
 		return nil

@@ -5,9 +5,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Callers test for these errors with errors.Is. No error contains a credential.
+// Callers compare errors with these by errors.Is. No error contains a credential.
 var (
-	// ErrConflict: a ref was locked or not at the expected commit, and did not move. The caller fetches and decides again.
+	// ErrConflict: a ref was locked, or not at the expected commit, and did not move. Callers fetch and decide again.
 	ErrConflict = rollout.ErrConflict
 	// ErrAuth: the server refuses the credentials, or the known hosts do not contain the server's host key.
 	ErrAuth = wire.ErrAuth

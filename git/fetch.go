@@ -14,12 +14,12 @@ import (
 )
 
 // lane admits one network operation at a time. Lookups of branches, downloads of older commits, and pushes have
-// separate lanes, so that an operation that hangs blocks only operations of the same kind.
+// separate lanes, so that an operation that hangs delays only operations of the same kind.
 type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
 
-// onNetwork calls do while it holds the lane, within the time limit. Errors start with what and the repository.
+// onNetwork calls do while it holds the lane, and within the time limit. Its errors begin with what and the repository.
 func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
@@ -116,7 +116,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update downloads and stores the found heads. It keeps the heads of pushes whose number is greater than before.
+// update downloads and stores the heads of a lookup. It keeps heads from pushes whose numbers are greater than before.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -144,9 +144,9 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// bring downloads commits in up to three attempts. The first tells the server that the mirror has its heads with their
-// whole history, so the response may lack files after a revert. The second names only the heads (80 ms of the server's
-// CPU at 5,000 folders), the third nothing. Without an older head of each branch (ahead), the first is skipped.
+// bring downloads commits in up to three attempts. The first tells the server that the mirror has its heads with all
+// their history, so files may be missing after a revert. The second names only the heads (80 ms of the server's CPU at
+// 5,000 folders), the third nothing. The first is skipped unless the mirror has an older head of each branch (ahead).
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()
@@ -177,7 +177,7 @@ func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash
 
 func (m *mirror) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
-	if q.Between() { // commits between old and new heads may lack files, so do not keep them
+	if q.Between() { // commits between old and new heads may have missing files, so do not keep them
 		into = newStore()
 		into.under = st
 	}

@@ -9,18 +9,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// followed holds the decision of the last Fetch: which commit of the users' branch to read.
+// followed holds the last Fetch's decision which commit of the users' branch to read.
 type followed struct {
 	configured string // the last commit whose configuration was read
 
-	judged  string // the last checked head, and the version of the keys for this check
-	trusted string // the last head with an accepted signature, "" if there is none yet
+	judged  string // the last checked head, and the version of the keys with which it was checked
+	trusted string // the last head with an accepted signature; "" if there was none
 	refused *rollout.Refusal
-	base    string // the commit to read instead of a refused head
+	base    string // the commit that is read instead of a refused head
 }
 
-// judge checks the signature of heads.Main. If the keys refuse it, judge sets heads.Refused, and Main to the last
-// accepted head. After a restart, Main becomes the newest signed commit, and only its configuration is used.
+// judge checks the signature of heads.Main. If no key accepts it, judge sets heads.Refused, and sets Main to the last
+// accepted head. After a restart, Main becomes the newest signed commit, of which only the configuration is used.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {
@@ -66,8 +66,8 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads the name of the state branch from the configuration in a commit. The result moved reports
-// whether the name has changed. A missing or invalid configuration changes nothing, because other code reports it.
+// followStateBranch reads the state branch's name from the configuration in a commit. The result moved is true if the
+// name has changed. It ignores a missing or invalid configuration, because other code reports it.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
 		return false, nil
@@ -92,7 +92,7 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 }
 
 // Approve returns the signer of the commit or merge that introduced a promotion file. An error that wraps a
-// *rollout.InvalidError means that no accepted signature was found. After any other error, the signer is unknown.
+// *rollout.InvalidError means that there is no accepted signature. After any other error, the signer is unknown.
 func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
 	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// configured commits the configuration of the cluster prod, with the given lines at its end.
+// configured commits the configuration of the cluster prod, which ends with the given lines.
 func configured(repo *gittest.Repo, more string) string {
 	return repo.CommitFiles("configuration", map[string]string{
 		rollout.ConfigPath("prod"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n" + more,
@@ -31,7 +31,7 @@ func TestStateBranchIsFollowed(t *testing.T) {
 	fetch(w, stays)
 	first := push(w, r, stateUpdate("", "a", "1"))[0]
 
-	// The other branch has a history that the fetch does not need to download.
+	// The other branch has a history that a fetch does not need.
 	s := importer{clock: 100}
 	for i := range 50 {
 		s.commit(other, 0)
@@ -60,7 +60,7 @@ func TestStateBranchIsFollowed(t *testing.T) {
 	wantState(t, "the first branch again", r, first)
 }
 
-// trusted creates a key. It returns a function that signs commits with this key, and the line of an allowed_signers file for this key.
+// trusted creates a key. It returns a function that signs commits with the key, and the key's line for an allowed_signers file.
 func trusted(t *testing.T, repo *gittest.Repo, who string) (commit func([]byte) ([]byte, error), public string) {
 	t.Helper()
 	file := repo.NewKeyFile()

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FuzzTreeEdits applies the same edits to trees and to a map from paths to content, and compares the results. TestEditsAgainstModel is
-// slower, but compares with git itself.
+// FuzzTreeEdits applies the same edits to trees and to a map from paths to content, and compares the results.
+// TestEditsAgainstModel is slower, but compares the results with git's.
 func FuzzTreeEdits(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed, seed*7)

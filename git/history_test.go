@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// promoted is a repository with Ann's key. The policy list accepts only signatures of this key.
+// promoted is a repository with Ann's key. The policy list accepts only signatures by this key.
 type promoted struct {
 	*gittest.Repo
 	t    *testing.T
@@ -32,7 +32,7 @@ func newPromoted(t *testing.T) *promoted {
 	return p
 }
 
-// signs signs the next commits with a key, or leaves them unsigned if key is "".
+// signs makes the next commits signed with a key, or unsigned if key is "".
 func (p *promoted) signs(key string) *promoted {
 	p.Git("config", "commit.gpgsign", fmt.Sprint(key != ""))
 	p.Git("config", "user.signingkey", key)
@@ -45,7 +45,7 @@ func (p *promoted) promote(content string) string {
 	return p.CommitFiles("promote", map[string]string{promotion: content})
 }
 
-// other adds n empty commits to main. CommitNothing is faster than one process for each commit, but cannot sign.
+// other adds n empty commits to main. CommitNothing takes one process for all commits, but cannot sign.
 func (p *promoted) other(n int) {
 	if !p.signing {
 		p.CommitNothing(n)
@@ -59,7 +59,7 @@ func (p *promoted) other(n int) {
 
 func (p *promoted) branch(name string, do func()) { onBranch(p.Repo, name, "main", do) }
 
-// onBranch makes a new branch at a commit, runs do on this branch, and then checks out main.
+// onBranch makes a new branch at a commit, runs do on the branch, and then checks out main.
 func onBranch(r *gittest.Repo, name, at string, do func()) {
 	r.Git("checkout", "-q", "-b", name, at)
 	do()

@@ -28,7 +28,7 @@ func httpWorld(t *testing.T) (*world, *gittest.Server) {
 	return &world{T: t, server: server, opts: git.Options{URL: s.URL}}, s
 }
 
-// TestHTTPRequests checks which HTTP requests each operation sends.
+// TestHTTPRequests checks the HTTP requests that each operation sends.
 func TestHTTPRequests(t *testing.T) {
 	w, s := httpWorld(t)
 	r := w.open()
@@ -69,7 +69,7 @@ func TestHTTPRequests(t *testing.T) {
 	}
 }
 
-// greetings counts the requests for the server's capabilities. Such a request precedes the first push.
+// greetings counts the requests for the server's capabilities, of which one precedes the first push.
 func greetings(s *gittest.Server) (n int) {
 	for _, request := range s.Requests() {
 		if strings.HasSuffix(request, "/info/refs?service=git-receive-pack") {
@@ -231,7 +231,7 @@ func TestHTTPCredentials(t *testing.T) {
 	}
 }
 
-// TestHTTPRedirect checks that credentials are sent only to the configured server, and not to servers after a redirect.
+// TestHTTPRedirect checks that credentials are sent only to the configured server. A redirect to another server gets no credentials.
 func TestHTTPRedirect(t *testing.T) {
 	w, s := httpWorld(t)
 	var authorized, posted bool
@@ -296,7 +296,7 @@ func TestIncompletePack(t *testing.T) {
 	}
 }
 
-// TestPushOneByOne checks pushes to a server without atomic pushes: the branches are pushed one by one, until a push is refused.
+// TestPushOneByOne checks pushes to a server without atomic pushes. The branches are pushed one by one until the server refuses a push.
 func TestPushOneByOne(t *testing.T) {
 	w, _ := httpWorld(t)
 	w.server.InBare("config", "receive.advertiseAtomic", "false")

@@ -10,15 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// KeyFiles has the paths of files with accepted keys (allowed_signers; Keyring: OpenPGP). The path "" means no check.
+// KeyFiles has the paths of files with accepted keys (allowed_signers; Keyring: OpenPGP). A path "" disables its check.
 type KeyFiles struct {
 	Commits   string // keys that must sign a commit of the users' branch before gitrollout uses it
-	Keyring   string // OpenPGP keys for the same commits; if both files are set, a key in either file is enough
+	Keyring   string // OpenPGP keys for the same commits; if both files are set, a key in either file suffices
 	Promoters string // keys that must sign the commit or merge of a promotion file
 	State     string // keys that must sign the newest commit of the state branch
 }
 
-// Keys holds the keys of the files in KeyFiles. Each Fetch reads the files again. Keys is safe for concurrent use.
+// Keys holds the keys of KeyFiles. Each Fetch reads the files again. Keys is safe for concurrent use.
 type Keys struct {
 	files KeyFiles
 
@@ -27,7 +27,7 @@ type Keys struct {
 
 type accepted struct{ commits, promoters, state sign.Policy }
 
-// OpenKeys reads the files, so that an error in a file prevents the start. It returns nil if all paths are "".
+// OpenKeys reads the files, because an error in a file must prevent the start. It returns nil if all paths are "".
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -36,7 +36,7 @@ func OpenKeys(files KeyFiles) (*Keys, error) {
 	return k, k.Read()
 }
 
-// Read reads the files, and parses changed content. After an error, the previously read keys stay in force.
+// Read reads the files, and parses files that have changed. After an error, the keys of the last read stay in force.
 func (k *Keys) Read() error {
 	files := []wire.File{
 		{Purpose: "--verify-commits", Name: k.files.Commits}, {Purpose: "--verify-keyring", Name: k.files.Keyring},
@@ -59,7 +59,7 @@ func (k *Keys) Read() error {
 	return err
 }
 
-// Version returns a string that changes whenever the accepted keys change.
+// Version returns a text that changes with the accepted keys.
 func (k *Keys) Version() string {
 	_, reads := k.accepted.Last()
 	return strconv.Itoa(reads)
@@ -87,7 +87,7 @@ func (k *Keys) last() accepted {
 	return a
 }
 
-// Signer signs with the key in a file. It reads the file for each commit, and parses it again if it changed.
+// Signer signs with the key in a file. It reads the file for each commit, and parses it again only after a change.
 type Signer struct {
 	File       string
 	Passphrase string // passphrase of the key, "" for none

@@ -16,10 +16,10 @@ import (
 
 const megabyte = 1 << 20
 
-// Most tests use an eighth of the real limit for the size of a file. Only TestTheUsualBounds uses the real limit.
+// Most tests use an eighth of the real size limit of a file. Only TestTheUsualBounds uses the real limit.
 const (
 	times  = 8
-	atMost = 16 * megabyte / times // size of the largest file that is kept, in bytes
+	atMost = 16 * megabyte / times // size of the largest file that the mirror keeps, in bytes
 )
 
 // narrow opens a mirror that keeps files of at most atMost bytes.
@@ -28,7 +28,7 @@ func narrow(t *testing.T, repo *gittest.Repo) *git.Repo {
 	return open(t, git.Options{URL: repo.Bare, Branch: "main"}).Narrow(times)
 }
 
-// readable checks which files of the newest commit can be read. For all other files, the error must be ErrTooLarge.
+// readable checks which files of the newest commit can be read. For files that cannot be read, the error must be ErrTooLarge.
 func readable(t *testing.T, r *git.Repo, want map[string]bool) {
 	t.Helper()
 	s, held := r.Held(fetch(t, r).Main)
@@ -45,15 +45,15 @@ func readable(t *testing.T, r *git.Repo, want map[string]bool) {
 
 func zeros(size int) string { return strings.Repeat("\x00", size) }
 
-// noise returns bytes that do not compress. If a few bytes change, Git sends the new version of the file as a delta.
+// noise returns bytes that do not compress. After a change of a few bytes, Git sends the file as a delta.
 func noise(size int) []byte {
 	data := make([]byte, size)
 	_, _ = io.ReadFull(rand.NewChaCha8([32]byte{}), data)
 	return data
 }
 
-// TestTheUsualBounds checks that a file of 16 MiB is kept, and that a file with one more byte is not kept. One server supports filters, and
-// one does not.
+// TestTheUsualBounds checks that a file of 16 MiB is kept, and that a file with one byte more is not. One server
+// supports filters, and another does not.
 func TestTheUsualBounds(t *testing.T) {
 	repo := newRepo(t, map[string]string{"limit.bin": zeros(16 * megabyte), "more.bin": zeros(16*megabyte + 1)})
 	for _, filter := range []string{"false", "true"} {
@@ -62,8 +62,8 @@ func TestTheUsualBounds(t *testing.T) {
 	}
 }
 
-// TestLargeFilesAreNotKept checks that the content of a too large file is not kept, whether the server sends the whole file or a delta. All
-// other files can be read, also in later commits and after a renewal of the store. A server with filters does not send too large files.
+// TestLargeFilesAreNotKept checks that the content of too large a file is not kept, whether the server sends it whole or as a delta. All
+// other files can be read, also in later commits and after a renewal of the store. A server with filters does not send such files.
 func TestLargeFilesAreNotKept(t *testing.T) {
 	for _, filter := range []string{"false", "true"} {
 		t.Run("filter "+filter, func(t *testing.T) { largeFilesAreNotKept(t, filter) })
@@ -89,7 +89,7 @@ func largeFilesAreNotKept(t *testing.T, filter string) {
 	if came := r.Stats().Received; (came < atMost/16) != (filter == "true") {
 		t.Errorf("%d bytes came, of which %d are a file that is not kept", came, len(old))
 	}
-	// These commits cause a renewal of the store. The server sends deltas whose bases were omitted.
+	// These commits cause a renewal of the store. The server sends deltas whose bases the mirror has omitted.
 	for i := range map[string]int{"false": 3, "true": 1}[filter] {
 		changed[i*atMost/16] ^= 1
 		repo.CommitFiles(fmt.Sprint("again ", i), map[string]string{"a.yaml": fmt.Sprintf("a: %d\n", i),
@@ -103,8 +103,8 @@ func largeFilesAreNotKept(t *testing.T, filter string) {
 	readable(t, narrow(t, repo), want)
 }
 
-// TestManyLargeFilesAreNotKept checks that all large files together take at most eight times the limit for one file, and that small files
-// are still kept.
+// TestManyLargeFilesAreNotKept checks that all large files together take at most eight times the limit for a file, and
+// that small files are still kept.
 func TestManyLargeFilesAreNotKept(t *testing.T) {
 	repo := gittest.New(t)
 	files := map[string]string{"z.yaml": "a: 1\n"}

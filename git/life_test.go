@@ -51,7 +51,7 @@ func TestStoreIsRenewed(t *testing.T) {
 	}
 }
 
-// TestStoreIsRenewedByFetches checks that the store also drops old commits of the users' branch if there are only fetches.
+// TestStoreIsRenewedByFetches checks that the store also drops old commits of the users' branch if the process never pushes.
 func TestStoreIsRenewedByFetches(t *testing.T) {
 	const size, commits = 1 << 20, 8
 	repo := newRepo(t, map[string]string{"big": randomText(size)})
@@ -67,7 +67,7 @@ func TestStoreIsRenewedByFetches(t *testing.T) {
 	}
 }
 
-// TestCostsDoNotGrow checks that the costs of a poll, a clone and a state commit do not grow with the number of refs and commits.
+// TestCostsDoNotGrow checks that the costs of a poll, a clone and a state commit do not depend on the numbers of refs and commits.
 func TestCostsDoNotGrow(t *testing.T) {
 	cost := func(refs, commits int) (poll, clone, commit git.Stats) {
 		repo := newRepo(t, map[string]string{"f": "1"})
@@ -96,15 +96,15 @@ func TestCostsDoNotGrow(t *testing.T) {
 	if clone2.Received > clone1.Received+100 || clone2.Objects != clone1.Objects {
 		t.Errorf("clone: %+v at 10 commits, %+v at 500", clone1, clone2)
 	}
-	// The first push reads the server's capabilities, which contain all refs. Later pushes do not read the capabilities.
+	// Only the first push reads the server's capabilities, which contain all refs.
 	if push2.Sent > push1.Sent+10 || push2.Requests != 2 {
 		t.Errorf("push: %+v at 10 commits, %+v at 500", push1, push2)
 	}
 	t.Logf("poll %+v\nclone %+v\npush %+v", poll2, clone2, push2)
 }
 
-// TestCompactCostsNothingLater checks that Compact costs one small push. After Compact, polls and commits cost the same as before, in this
-// process and in a new process.
+// TestCompactCostsNothingLater checks that Compact takes one small push. After Compact, polls and commits must cost the
+// same as before, in this process and in a new one.
 func TestCompactCostsNothingLater(t *testing.T) {
 	repo := newRepo(t, map[string]string{"f": "1"})
 	var s importer
@@ -142,7 +142,7 @@ func TestCompactCostsNothingLater(t *testing.T) {
 	if now := fresh(); now.Objects != cloned.Objects || apart(now.Received, cloned.Received) > 200 {
 		t.Errorf("a new process: %+v before, %+v after", cloned, now)
 	}
-	// Sizes may differ only because other hashes compress differently. Neither a push nor a poll may list the 200 refs.
+	// Sizes may differ only because different hashes compress differently. Neither a push nor a poll may list the 200 refs.
 	now := commit(2002)
 	if apart(now.Sent, was.Sent) > 20 || apart(now.Received, was.Received) > 20 || now.Requests != 1 || now.Received > 300 {
 		t.Errorf("a state commit: %+v before, %+v after", was, now)

@@ -8,12 +8,12 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestLine checks Line for commits near the head and far from it. At first, the mirror has only the head.
+// TestLine checks Line for commits near the head and far from the head. At first, the mirror has only the head.
 func TestLine(t *testing.T) {
 	p := &promoted{Repo: gittest.New(t), t: t}
 	first := p.CommitFiles("first", map[string]string{"f": "1"})
 	second := p.CommitFiles("second", map[string]string{"f": "2"})
-	p.other(120) // more commits than Log fetches first
+	p.other(120) // more commits than Log fetches at first
 	last := p.CommitFiles("last", map[string]string{"f": "3"})
 	r := open(t, git.Options{URL: p.Bare})
 	fetch(t, r)

@@ -28,7 +28,7 @@ func TestSSHTrust(t *testing.T) {
 	repo := newRepo(t, map[string]string{"f": "1"})
 	s, other := repo.SSH(gittest.SSHOptions{}), repo.SSH(gittest.SSHOptions{})
 	empty := write(t, filepath.Join(t.TempDir(), "known_hosts"), "")
-	// This known_hosts file lists another server's key for the address, as if a man in the middle presented another key.
+	// This known_hosts file lists another server's key for the address. A man in the middle would also present an unlisted key.
 	addr, _, _ := strings.Cut(strings.TrimPrefix(s.URL, "ssh://git@"), "/")
 	changed := knownAt(t, addr, other)
 	cases := map[string]struct {
@@ -68,7 +68,7 @@ func TestUnreachable(t *testing.T) {
 		_, err := r.Fetch(t.Context())
 		wantError(t, opts.URL+" is gone", err, git.ErrUnreachable)
 	}
-	// A server that accepts a connection and never answers must not delay Fetch beyond the time limit, on any transport.
+	// On every transport, Fetch must end within the time limit if the server accepts a connection and never answers.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
@@ -86,7 +86,7 @@ func TestLocalRepository(t *testing.T) {
 	repo := newRepo(t, map[string]string{"f": "1"})
 	repo.Git("branch", "other")
 	t.Chdir(repo.Work)
-	// In a hook, git sets these variables to the hook's own repository. They must not affect another repository.
+	// git sets these variables in hooks, to the repository of the hook. They must not affect another repository.
 	t.Setenv("GIT_DIR", "/nonexistent")
 	t.Setenv("GIT_INDEX_FILE", "/nonexistent/index")
 	r := open(t, git.Options{URL: ".", Branch: "main"})

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestLog checks that Log fetches the history in steps, and stops fetching when visit needs no more commits.
+// TestLog checks that Log fetches the history in steps, and fetches nothing more when visit has returned false.
 func TestLog(t *testing.T) {
 	const commits = 250
 	repo, tip := logged(t, commits)
@@ -65,7 +65,7 @@ func mirrorOf(t testing.TB, repo *gittest.Repo) *git.Repo {
 	return open(t, git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})
 }
 
-// logged returns a repository with a branch whose commits each change one file, and the newest commit of this branch.
+// logged returns a repository with a branch, and the newest commit of this branch. Each commit of the branch changes one file.
 func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	t.Helper()
 	repo = newRepo(t, map[string]string{"f": "0"})
@@ -79,10 +79,10 @@ func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	return repo, repo.Ref("state")
 }
 
-// TestLogAfterACutOffAnswer cuts off the response to a request for history, so that some commits lack files. The next Log must fetch these
-// files instead of returning an error.
+// TestLogAfterACutOffAnswer cuts off the response to a request for history, so that some commits lack files. The next
+// Log must fetch these files and succeed.
 func TestLogAfterACutOffAnswer(t *testing.T) {
-	const commits = 90 // few enough for one request
+	const commits = 90 // few enough for a single request
 	repo, tip := logged(t, commits)
 	server := repo.HTTP(gittest.HTTPOptions{})
 	var left atomic.Int64 // bytes until a response is cut off; a negative number means never
@@ -119,7 +119,7 @@ func TestLogAfterACutOffAnswer(t *testing.T) {
 	}
 }
 
-// cutOff breaks the connection after a number of bytes of the response.
+// cutOff breaks the connection when it has sent the given number of bytes.
 type cutOff struct {
 	http.ResponseWriter
 	left *atomic.Int64

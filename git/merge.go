@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns the changes from a commit's only parent, and whether they apply to `onto` without a conflict. For other
-// commits, it returns the zero value. It fetches missing commits. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// Merge returns the changes from a commit's only parent to the commit, and whether they apply to `onto` without a
+// conflict. Without exactly one parent, it returns the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -25,7 +25,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	base, err := r.Snapshot(ctx, s.parents[0])
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return rollout.Merge{}, nil // the server lacks the parent, so the parent is no ancestor of onto
+		return rollout.Merge{}, nil // the server does not have the parent, so the parent is no ancestor of onto
 	case err != nil:
 		return rollout.Merge{}, err
 	}
@@ -76,12 +76,12 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 	return false, nil
 }
 
-// graphDepths are the numbers of commits that Outside fetches in turn, without files. A commit takes about 200 bytes.
+// graphDepths are the numbers of commits that Outside fetches one after the other, without files: 200 bytes per commit.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
 // Outside returns the commits in the list `of` that are neither commit nor its ancestors. A server cannot forge
-// ancestors, because a commit's id is a hash over its parents. If the server sends only part of the history, Outside
-// also returns the commits that it did not find. If the server lacks commit, the error is ErrNotFound.
+// ancestors, because a commit's id is a hash over its parents. If the server sends only a part of the history, Outside
+// also returns commits that it could not find. If the server lacks commit, the error is ErrNotFound.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 	return slices.DeleteFunc(slices.Clone(of), func(c string) bool { return !sought[plumbing.NewHash(c)] }), nil
 }
 
-// graph fetches a commit's history up to a depth, without files. Servers without filters also send the files.
+// graph fetches a commit's history up to a depth. It fetches no files, unless the server does not support filters.
 func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*store, error) {
 	st, done := r.filling()
 	defer done()
@@ -125,7 +125,7 @@ func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*stor
 	return into, err
 }
 
-// lineage deletes commit and its ancestors from sought. whole is false if the parents of a visited commit are unknown.
+// lineage deletes commit and its ancestors from sought. whole is false if a visited commit's parents are unknown.
 func (m *mirror) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}
@@ -155,7 +155,7 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 
 const mostParents = 10_000
 
-// noteParents records the parents of commits between old and new heads, so that descends needs no request for them.
+// noteParents records the parents of commits between old and new heads, so that descends need not request them.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,31 +13,31 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mirror holds the heads of branches and the objects of commits, without I/O. Copies of a Repo share one mirror.
+// mirror holds the heads of branches and the objects of commits, and does no I/O. Copies of a Repo share one mirror.
 type mirror struct {
 	cluster string // "" if proposals are not looked up
 
 	mu        sync.Mutex
 	stateRef  string // short name
 	policyRef string // short name; "" if there is none
-	branch    string // short name; "" until the server's default branch is known
+	branch    string // short name; "" until the server has sent its default branch
 	store     *store
-	live      int64                             // size of the store after the last renew
+	live      int64                             // size of the store after the last call of renew
 	downloads int                               // downloads in progress
 	heads     rollout.Heads                     // the latest known heads; Main is "" before the first Fetch
-	arrived   int                               // number of successful pushes
-	pushed    map[string]pushed                 // pushes that the last lookup may have missed; the key is the branch
-	uses      int                               // number of reads of commits other than heads
-	recent    map[plumbing.Hash]int             // the key is a commit, the value is the field uses at its last read
+	arrived   int                               // number of successful pushes so far
+	pushed    map[string]pushed                 // pushes that the last lookup may not show; the key is the branch
+	uses      int                               // number of reads of commits that are not heads
+	recent    map[plumbing.Hash]int             // the key is a commit, and the value is the number of its last read (uses)
 	gone      map[plumbing.Hash]string          // the key is a commit that the server lacked, the value is heads.Main then
-	parents   map[plumbing.Hash][]plumbing.Hash // the key is a commit, the value has its parents; see noteParents
+	parents   map[plumbing.Hash][]plumbing.Hash // the key is a commit, and the value is its parents; see noteParents
 }
 
-// recentBytes limits the total size of recently read commits that renew keeps in addition to the heads. It is enough
-// for more than 1,000 commits, even if each commit has its own 40 KB tree of a folder with 1,000 apps.
+// recentBytes limits the total size of recently read commits that renew keeps in addition to the heads. It suffices for
+// more than 1,000 commits, even if each has another 40 KB tree of a folder with 1,000 apps.
 const recentBytes = 64 << 20
 
-// follow initializes an empty mirror, and checks the names of the cluster and of the branches.
+// follow initializes an empty mirror, and checks the names of the cluster and the branches.
 func (m *mirror) follow(cluster, branch, state, policy string) error {
 	if strings.Contains(cluster, "/") {
 		return fmt.Errorf("cluster name %q must not contain a slash", cluster)
@@ -78,7 +78,7 @@ func (m *mirror) holds(id plumbing.Hash) bool {
 	return m.store.holds(id)
 }
 
-// held returns the store if the store has a commit with all its objects, and marks the commit as used.
+// held returns the store if it has a commit with all its objects, and marks the commit as recently used.
 func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +89,7 @@ func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	return m.store, true
 }
 
-// use marks a commit as most recently used, so that renew keeps it. renew always keeps the heads. The caller holds mu.
+// use marks a commit as most recently used, so that renew keeps it. renew always keeps heads. The caller holds mu.
 func (m *mirror) use(id plumbing.Hash) {
 	if name := id.String(); name != m.heads.Main && name != m.heads.State && name != m.heads.Policy {
 		m.uses++
@@ -97,7 +97,7 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the heads of the users' and state branches that st holds. A short list keeps the negotiation short.
+// haves returns the heads of the users' and state branches, if st has them. A short list keeps the negotiation short.
 func (m *mirror) haves(st *store) []plumbing.Hash {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *mirror) haves(st *store) []plumbing.Hash {
 	return haves
 }
 
-// lacking returns the commits that are not in the mirror. It leaves out duplicates and empty ids.
+// lacking returns the commits that are not in the mirror, without duplicates and empty ids.
 func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	var wants []plumbing.Hash
 	seen := map[string]bool{"": true}
@@ -130,7 +130,7 @@ func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	return wants, nil
 }
 
-// wanted returns heads.Main and the commits to request. Until Main changes, it skips commits that the server lacked.
+// wanted returns heads.Main and the commits to request. Until Main changes, it omits commits that the server lacked.
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,7 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	return wants, m.heads.Main
 }
 
-// taken marks the fetched commits as used, and returns the missing commits. It records main, so that wanted skips them.
+// taken marks fetched commits as used, and returns missing ones. It records main for these, so that wanted omits them.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +160,7 @@ func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) 
 	return lost
 }
 
-// pushed is the last push to a branch. The id is the pushed commit, or "" after a deletion.
+// pushed is the last push to a branch. The field id is the pushed commit, or "" after a deletion.
 type pushed struct {
 	number int // sequence number of the push
 	id     string
@@ -172,8 +172,8 @@ func (m *mirror) arrivals() int {
 	return m.arrived
 }
 
-// overtaken replaces the heads of branches that were pushed after the lookup began, because the result of the lookup
-// may be older than the push. The next lookup corrects the heads. The caller holds mu.
+// overtaken replaces the heads of branches that were pushed after the lookup began, because its result may be older
+// than the push. The next lookup corrects these heads. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -183,7 +183,7 @@ func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	return found
 }
 
-// place sets the head of a branch, if the branch is configured. For a proposal, the id "" removes the head.
+// place sets the head of a branch if the branch is configured. For a proposal, id "" removes the head.
 func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
@@ -208,7 +208,7 @@ func (m *mirror) proposals() []string {
 	return rollout.ProposalBranches(m.cluster, "")
 }
 
-// land adds pushed commits to the mirror and moves its heads, so that Fetch does not download these commits. A Fetch in
+// land adds pushed commits to the mirror and moves the mirror's heads, so that Fetch need not download them. A Fetch in
 // progress keeps the pushed heads.
 func (m *mirror) land(commands []wire.Command, made *store) {
 	m.mu.Lock()
@@ -219,7 +219,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 		id := ""
 		if !c.New.IsZero() {
 			id = c.New.String()
-			// The commit is complete if the mirror has the parent's objects. Otherwise, the next read of the commit fetches it.
+			// If the mirror has the parent's objects, the commit is complete. Otherwise, the next read of the commit fetches it.
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
@@ -230,7 +230,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns the store for a download. Until done is called, renew keeps the store, which the response may need.
+// filling returns the store for a download. Until the caller calls done, renew does not replace this store.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -243,7 +243,7 @@ func (m *mirror) filling() (st *store, done func()) {
 }
 
 // renew replaces the store by a copy with only the objects of heads and recently read commits. It does nothing during a
-// download, or until the store has grown by a seventh plus 1 MiB. Snapshots keep the old store. The caller holds mu.
+// download, or before the store has grown by a seventh plus 1 MiB. Snapshots keep the old one. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {
@@ -267,7 +267,7 @@ func (m *mirror) renew() {
 	_, m.live = fresh.usage()
 }
 
-// moveTo copies a commit with its files into the store fresh, if the mirror holds the commit. It returns false if an
+// moveTo copies a commit with its files into the store fresh, if the mirror has the commit. It returns false if an
 // object is missing. The caller holds mu.
 func (m *mirror) moveTo(fresh *store, id plumbing.Hash) bool {
 	return !m.store.holds(id) || m.store.reach(id, fresh) == nil

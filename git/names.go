@@ -12,7 +12,7 @@ import (
 
 const headsPrefix = "refs/heads/"
 
-// branchRef returns the full ref of a branch. The branch may be given as "main" or as "refs/heads/main".
+// branchRef returns the full ref of a branch, which is given as "main" or as "refs/heads/main".
 func branchRef(branch string) (plumbing.ReferenceName, error) {
 	short := strings.TrimPrefix(branch, headsPrefix)
 	ref := plumbing.ReferenceName(headsPrefix + short)
@@ -30,7 +30,7 @@ func parseID(id string) (plumbing.Hash, error) {
 	return plumbing.NewHash(id), nil
 }
 
-// checkEditPath refuses paths that a checkout would refuse or misread (as git fsck --strict does), and .gitmodules.
+// checkEditPath refuses .gitmodules, and paths that a checkout would refuse or misread (as git fsck --strict does).
 func checkEditPath(name string) error {
 	if name == "." || !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("%q is not a path inside the repository", name)

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestOutside checks that Outside distinguishes the ancestors of a commit, through any parent, from other commits. At first, the mirror has
-// only the head. One server supports filters, and one does not.
+// TestOutside checks that Outside finds the commits that are no ancestors of a commit, through any parent. At first,
+// the mirror has only the head. One server supports filters, and another does not.
 func TestOutside(t *testing.T) {
 	for name, filter := range map[string]string{"commits alone": "true", "with their files": "false"} {
 		t.Run(name, func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestOutside(t *testing.T) {
 			last := p.CommitFiles("last", map[string]string{"f": "2"})
 			r := open(t, git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL})
 			fetch(t, r)
-			snapshot(t, r, stranger) // Outside must return this commit although the mirror has it
+			snapshot(t, r, stranger) // Outside must return this commit even though the mirror has it
 			unknown := "0123456789012345678901234567890123456789"
 			got, err := r.Outside(t.Context(), last, []string{first, stranger, side, unknown, last})
 			if want := []string{stranger, unknown}; err != nil || !slices.Equal(got, want) {

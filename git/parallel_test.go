@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gate is a proxy in front of a Git server. It can delay requests before they reach the server, or delay their responses.
+// gate is a proxy in front of a Git server. It can delay requests, or the responses to them.
 type gate struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -59,10 +59,10 @@ func (g *gate) hold(before, after func(*http.Request)) {
 	g.before, g.after = before, after
 }
 
-// fetches reports whether a request is for a lookup or a fetch. Other requests are for pushes.
+// fetches reports whether a request is a lookup or a fetch. All other requests are pushes.
 func fetches(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/git-upload-pack") }
 
-// waiting returns a hook that delays requests; the function which selects them. Each delayed request sends to entered; leave releases all.
+// waiting returns hold, a hook that delays the requests that which selects. Each delayed request sends to entered. leave ends all delays.
 func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered chan struct{}, leave func()) {
 	entered, left := make(chan struct{}, 100), make(chan struct{})
 	return func(req *http.Request) {
@@ -86,7 +86,7 @@ func openGate(t *testing.T, repo *gittest.Repo) (*gate, *world, *git.Repo) {
 	return g, w, r
 }
 
-// TestHangingFetchHoldsUpNothing checks that a Fetch whose lookup hangs delays no reads, no pushes and no downloads of older commits.
+// TestHangingFetchHoldsUpNothing checks that a Fetch whose lookup hangs delays no reads, no pushes, and no downloads of older commits.
 func TestHangingFetchHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
@@ -144,7 +144,7 @@ func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 	}
 }
 
-// TestPushOvertakesFetch checks that the late response to a lookup does not undo the pushes that succeeded after the lookup began.
+// TestPushOvertakesFetch checks that a late response to a lookup does not undo pushes that succeeded after the lookup began.
 func TestPushOvertakesFetch(t *testing.T) {
 	t.Parallel()
 	const ours = "gitrollout/promote/prod/shop"
@@ -173,7 +173,7 @@ func TestPushOvertakesFetch(t *testing.T) {
 	must(t, got.error)
 	compare.CheckNamed(t, "the fetch that was overtaken", want, got.Heads)
 	compare.CheckNamed(t, "the next fetch", want, fetch(w, r))
-	// Pushes override only a lookup that is in progress. The next lookup shows changes by other writers.
+	// Pushes take precedence only over a lookup in progress. The next lookup shows other writers' changes.
 	repo.InBare("update-ref", "refs/heads/"+stateBranch, second)
 	wantState(t, "after a push by another client", r, second)
 }
@@ -214,7 +214,7 @@ func TestDownloadAndRenewal(t *testing.T) {
 	}
 }
 
-// TestEverythingAtOnce calls the methods concurrently, for the race detector, and compares the content with git's.
+// TestEverythingAtOnce calls the methods concurrently, for the race detector, and compares the content with the real git's.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
@@ -257,7 +257,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	repo.Fsck()
 }
 
-// TestBringMany checks that Bring gets a thousand commits with one request, as needed for a thousand apps after a restart.
+// TestBringMany checks that Bring gets a thousand commits with one request, as a restart with a thousand apps needs.
 func TestBringMany(t *testing.T) {
 	t.Parallel()
 	const apps = 1000
@@ -280,7 +280,7 @@ func TestBringMany(t *testing.T) {
 	if n := after.Requests - before.Requests; n != 1 {
 		t.Errorf("%d requests, want 1", n)
 	}
-	// A renewal of the store must keep all these commits. Each push adds a megabyte, so that a renewal becomes due.
+	// A renewal of the store must keep all these commits. Each push adds a megabyte, until a renewal is due.
 	base := ""
 	for i := range 4 {
 		base = push(w, r, stateUpdate(base, "x", strings.Repeat(fmt.Sprint(i), 1<<20)))[0]
@@ -307,7 +307,7 @@ func twelveCommits(t *testing.T, r *gittest.Repo) {
 	}
 }
 
-// bringSome is a test case of TestContract: Bring gets the other commits if the server has lost some.
+// bringSome is a test case of TestContract. The server has lost some commits, and Bring must get the others.
 func bringSome(w *world) {
 	var ids, lost []string
 	for i, id := range strings.Fields(w.server.InBare("rev-list", "--reverse", "--max-count=12", "main")) {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestPolicyBranch checks that Fetch also gets the policy branch: before it exists, after its creation, after a push to it, and after its
-// deletion. An unchanged policy branch causes no further request, and a renewal of the store keeps its commit.
+// TestPolicyBranch checks that Fetch also gets the policy branch: before the branch exists, after its creation, after a push to it, and
+// after its deletion. An unchanged policy branch causes no further request. A renewal of the store keeps its commit.
 func TestPolicyBranch(t *testing.T) {
 	p := newRepo(t, map[string]string{"f": "1"})
 	r := open(t, git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL, Policy: "platform"})

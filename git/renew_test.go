@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// TestRenewalKeepsWhatIsUsed checks that a renewal keeps the heads, and the most recently read commits up to a total size.
+// TestRenewalKeepsWhatIsUsed checks that a renewal keeps the heads, and recently read commits up to a total size.
 func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	const size, commits = 8 << 20, 16
 	r := &mirror{store: newStore(), recent: map[plumbing.Hash]int{}}
@@ -71,7 +71,7 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestStoreIsShared writes and reads one store concurrently, for the race detector.
+// TestStoreIsShared writes and reads a store concurrently, for the race detector.
 func TestStoreIsShared(t *testing.T) {
 	const writers, objects = 8, 500
 	st := newStore()

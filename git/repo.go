@@ -12,31 +12,31 @@ import (
 // Options selects the repository to mirror and its branches.
 type Options struct {
 	// URL is an https, http, ssh, git or file URL, or user@host:path, or a local path. Open removes a user name and
-	// password from the URL, and uses them if Auth has no HTTP credentials.
+	// password from it, and uses them if Auth has no HTTP credentials.
 	URL  string
 	Auth wire.Auth
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
-	// Cluster selects the state branch and the proposal branches; "" selects none. The configuration of the cluster in Git
+	// Cluster selects the state branch and the proposal branches; "" selects none. The cluster's configuration in Git
 	// names the state branch. Before the first Fetch, the name is rollout.StateBranch(Cluster).
 	Cluster string
-	// StateBranch overrides the name of the state branch in the configuration.
+	// StateBranch, if set, is the state branch, whatever name the configuration gives.
 	StateBranch string
-	// Policy is another branch to look up and fetch; "" means none.
+	// Policy is another branch to look up and fetch; "" for none.
 	Policy string
-	// Keys are the accepted signing keys; nil requires no signatures.
+	// Keys are the accepted signing keys. If Keys is nil, commits need no signatures.
 	Keys *Keys
 	// Identity is the author and committer of pushed commits (default Self).
 	Identity rollout.Identity
-	// Sign, if set, signs a commit object. For equal commits, it must return equal bytes, so that a push can be repeated.
+	// Sign, if set, signs a commit object. Equal commits must get equal signatures, so that a push can be repeated.
 	Sign func(commit []byte) ([]byte, error)
-	// Timeout bounds each operation (default 2 minutes). MaxBytes bounds each response (default 1 GiB).
+	// Timeout limits each operation (default 2 minutes). MaxBytes limits each response (default 1 GiB).
 	Timeout  time.Duration
 	MaxBytes int64
 }
 
 // Repo is a shallow mirror of the configured branches, in memory. It is safe for concurrent use. A lookup, a push or a
-// download of older commits waits only for operations of the same kind. Reads from memory never wait for the network.
+// download of older commits waits only for an operation of the same kind. Reads from memory never wait for the network.
 type Repo struct {
 	remote wire.Remote
 	opts   Options
@@ -45,12 +45,12 @@ type Repo struct {
 	looking, bringing, pushing lane
 
 	followed *followed    // guarded by the lane looking
-	raced    *atomic.Bool // whether the last push found a locked ref, although no ref had moved
+	raced    *atomic.Bool // the last push found a locked ref, although no ref had moved
 
 	*mirror
 }
 
-// Open checks options, keys and known hosts without a connection, so that a reconciler can start before the Git server.
+// Open checks options, keys and known hosts. It does not connect, so that a reconciler can start before the Git server.
 func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, nil
 }
 
-// Beside returns a Repo with the same mirror. Its pushes and downloads of older commits do not wait for r's operations.
+// Beside returns a Repo with the same mirror. Its pushes and downloads of older commits need not wait for r's.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)
@@ -96,7 +96,7 @@ func (r *Repo) Beside() *Repo {
 // Remote returns the repository's address.
 func (r *Repo) Remote() wire.Remote { return r.remote }
 
-// Stats has the numbers of a Repo's operations since Open, and of the objects and bytes in its store.
+// Stats counts a Repo's operations since Open, and the objects and bytes in its store.
 type Stats struct {
 	wire.Stats
 	Objects, Bytes int64

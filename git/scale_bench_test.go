@@ -16,9 +16,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// BenchmarkLargeRepository compares this package with the git command. Both do the same tasks in turns on one server, and a table shows the
-// costs. git gets its best case: clones of the needed branches only, shallow for fetches and whole for pushes, because pushes from a
-// shallow clone are slower. TestCostsDoNotGrow checks exact costs; no test checks times. docs/performance.md explains the table.
+// BenchmarkLargeRepository compares this package with the git command. Both do the same tasks in turn on one server, and a table shows the
+// costs. git does its best: it clones only the needed branches, shallow for fetches and whole for pushes, because pushes from a shallow
+// clone are slower. TestCostsDoNotGrow checks exact costs, and no test checks times. docs/performance.md explains the table.
 func BenchmarkLargeRepository(b *testing.B) {
 	size := scaleOf()
 	start := time.Now()
@@ -26,7 +26,7 @@ func BenchmarkLargeRepository(b *testing.B) {
 	fmt.Printf("\n\n%s: made in %.0f s\n", size, time.Since(start).Seconds())
 	server := repo.HTTP(gittest.HTTPOptions{})
 	http := &largeWorld{size: size, repo: repo, server: server, url: server.URL, cliURL: server.URL}
-	// The second world writes other versions, because otherwise its changes would already exist in the repository.
+	// The second world writes other versions, because the repository already has the first world's changes.
 	path := &largeWorld{size: size, repo: repo, url: repo.Bare, cliURL: "file://" + repo.Bare, version: 1_000_000}
 	http.table(b, "http")
 	path.table(b, "path")
@@ -52,14 +52,14 @@ func (w *largeWorld) table(b *testing.B, transport string) {
 	fmt.Printf("\n\n%s\n%s\n", table.String(), w.notes.String())
 }
 
-// maintain repacks the server's repository, as a real server does regularly. Otherwise, the loose objects of each push would slow down all
-// later pushes.
+// maintain repacks the server's repository, as servers do regularly. Otherwise, the loose objects of each push would
+// slow down all later pushes.
 func (w *largeWorld) maintain() { w.repo.InBare("repack", "-d", "-q") }
 
-// minRounds is the minimum number of rounds of each task. Fast tasks run more rounds, for up to a second.
+// minRounds is the minimum number of rounds of a task. A fast task has more rounds, in up to a second.
 const minRounds = 12
 
-// rounds calls round as often as the benchmark requests, but at least minRounds times.
+// rounds calls round as often as the benchmark needs, but at least minRounds times.
 func rounds(b *testing.B, round func(i int)) {
 	n := 0
 	for ; b.Loop(); n++ {
@@ -71,7 +71,7 @@ func rounds(b *testing.B, round func(i int)) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// largeWorld is the large repository with the URLs of one transport.
+// largeWorld is the large repository, with its URLs for one transport.
 type largeWorld struct {
 	size        scale
 	repo        *gittest.Repo
@@ -83,7 +83,7 @@ type largeWorld struct {
 	notes   strings.Builder // printed after the table
 }
 
-// cost has the costs of one task, either with gitrollout or with git.
+// cost has the costs of a task, either with gitrollout or with git.
 type cost struct {
 	walls          []time.Duration
 	received, sent int64  // total of all rounds; negative if unknown
@@ -110,7 +110,7 @@ func millis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/floa
 
 func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// row adds the costs of a task with gitrollout and with git to the table, and reports them as metrics.
+// row adds a line with a task's costs, with gitrollout and with git, to the table, and reports them as metrics.
 func (w *largeWorld) row(b *testing.B, what string, ours, plain *cost) {
 	ratio := float64(plain.median()) / float64(ours.median())
 	_, _ = fmt.Fprintf(w.columns, "%s\t%s\t%s\t1 : %.1f\n", what, ours, plain, ratio)
@@ -123,7 +123,7 @@ func (w *largeWorld) row(b *testing.B, what string, ours, plain *cost) {
 	}
 }
 
-// ours measures one operation of gitrollout's mirror.
+// ours measures an operation of gitrollout's mirror.
 func (c *cost) ours(r *git.Repo, step func()) {
 	before, start := r.Stats(), time.Now()
 	step()
@@ -136,7 +136,7 @@ func (c *cost) poll(b *testing.B, r *git.Repo) {
 	c.ours(r, func() { fetch(b, r) })
 }
 
-// plain measures one script with git commands.
+// plain measures a script with git commands.
 func (w *largeWorld) plain(c *cost, in cli, script string) {
 	if w.server == nil {
 		c.walls, c.received, c.sent = append(c.walls, in.run(script)), -1, -1
@@ -148,7 +148,7 @@ func (w *largeWorld) plain(c *cost, in cli, script string) {
 	c.received, c.sent = c.received+sentNow-sent, c.sent+receivedNow-received
 }
 
-// resident runs a script of git again. It returns the peak RSS, or "–" for a local path, because then the script also runs the server.
+// resident runs a script of git again. It returns the peak RSS. For a local path, it returns "–", because the script also runs the server.
 func (w *largeWorld) resident(in cli, script string) string {
 	if peak := in.resident(script); w.server != nil {
 		return "RSS " + mib(peak)
@@ -175,7 +175,7 @@ func (w *largeWorld) mirror(b *testing.B) cli {
 
 const firstFetch, nextFetch = "git fetch -q --no-tags --depth 1 origin", "git fetch -q --no-tags origin"
 
-// firstFetch measures a new process from its start until it has fetched both branches. For gitrollout, the process is this test program.
+// firstFetch measures a new process from its start until it has fetched both branches. For gitrollout, this test program is the process.
 func (w *largeWorld) firstFetch(b *testing.B) {
 	var ours, plain cost
 	var heap, resident int64
@@ -228,7 +228,7 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 		w.version++
 		usersPush(w.repo, w.version)
 		both := []func(){func() { ours.poll(b, r) }, func() { w.plain(&plain, clone, nextFetch) }}
-		both[i%2]() // the order alternates, because the second function profits from the page cache
+		both[i%2]() // the order alternates, because the page cache makes the second function faster
 		both[1-i%2]()
 	})
 	w.version++
@@ -240,18 +240,18 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 	w.row(b, "fetch of one commit", &ours, &plain)
 }
 
-// committer commits to two state branches of the same length, to one with gitrollout and to one with git.
+// committer commits to two state branches of equal length: with gitrollout to the first, and with git to the second.
 type committer struct {
 	commits     int
 	r           *git.Repo
 	state       string
 	clone       cli
 	ours, plain cost
-	// first is the cost of gitrollout's first push, which also reads the server's capabilities and all refs.
+	// first is the cost of gitrollout's first push, which also reads the server's capabilities with all refs.
 	first cost
 }
 
-// stateCommits measures commits with the records of n apps, in turns on branches with histories of different lengths.
+// stateCommits measures commits with the records of n apps, in turn on branches with histories of different lengths.
 func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
 	var all []*committer
 	for _, commits := range histories {
@@ -285,7 +285,7 @@ func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
 	}
 }
 
-// records returns edits with new records of n apps.
+// records returns edits that write new records of n apps.
 func (w *largeWorld) records(n int) map[string][]byte {
 	w.version++
 	edits := map[string][]byte{}
@@ -305,7 +305,7 @@ func (c *committer) commit(b *testing.B, w *largeWorld, n int, into *cost) {
 	}
 }
 
-// script writes new records into the clone, and returns the git commands that commit and push these records.
+// script writes new records into the clone. It returns the git commands that commit and push them.
 func (c *committer) script(b *testing.B, w *largeWorld, n int) string {
 	for path, content := range w.records(n) {
 		must(b, os.WriteFile(c.clone.dir+"/"+path, content, 0o644))
@@ -317,7 +317,7 @@ func (c *committer) commitByCLI(b *testing.B, w *largeWorld, n int) {
 	w.plain(&c.plain, c.clone, c.script(b, w, n))
 }
 
-// longLife polls and commits a thousand times, with a push to main after every 50 rounds, and reports the memory.
+// longLife polls and commits a thousand times, with a push to main after each 50 rounds, and reports the memory.
 func (w *largeWorld) longLife(b *testing.B) {
 	const life = 1000
 	c := &committer{commits: w.size.longest()}
@@ -325,7 +325,7 @@ func (w *largeWorld) longLife(b *testing.B) {
 	c.r, c.state = r, heads.State
 	var polls cost
 	var early int64
-	var most [2]int64 // the largest heap in each half of the run, because the heap grows until the store is renewed
+	var most [2]int64 // the largest heap in each half of the run; the heap grows until the store is renewed
 	for i := range life {
 		if i%100 == 0 {
 			w.maintain()

@@ -40,14 +40,14 @@ func (s scale) String() string {
 
 func appFile(i int) string { return fmt.Sprintf("apps/%02d/app-%04d/kustomization.yaml", i/100, i) }
 
-// recordFile returns the path of an app's record. As in StatePath of package rollout, the records are in 256 folders.
+// recordFile returns the path of an app's record. The records are in 256 folders, as in rollout.StatePath.
 func recordFile(i int) string {
 	name := fmt.Sprintf("app-%04d", i)
 	sum := sha256.Sum256([]byte(name))
 	return fmt.Sprintf("apps/%x/%s.yaml", sum[:1], name)
 }
 
-// record returns a record of an app with a typical length of 1.3 kB. It contains hashes, which do not compress.
+// record returns an app's record of a typical length, 1.3 kB. It contains hashes, which do not compress.
 func record(app, version int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "apiVersion: gitrollout.dev/v1alpha1\nkind: AppState\napp: app-%04d\nserial: %d\n", app, version)
@@ -63,7 +63,7 @@ func record(app, version int) string {
 
 func stateOf(commits int) string { return fmt.Sprintf("gitrollout/state/after-%d", commits) }
 
-// byCLI returns the name of the branch for the git command. The branch starts at the same commit as the branch stateOf(commits).
+// byCLI returns the branch to which the git command commits. It starts at the same commit as the branch stateOf(commits).
 func byCLI(commits int) string { return fmt.Sprintf("cli/state/after-%d", commits) }
 
 // importer builds the input of git fast-import.
@@ -92,8 +92,8 @@ func (s *importer) topics(n int) {
 	}
 }
 
-// largeRepo creates the repository. Its refs point to commits throughout main's history. The state branches have the same files, but
-// separate histories. The refs are packed and a commit-graph exists, as after a server's maintenance.
+// largeRepo creates the repository. Its refs point to commits all over main's history. The state branches have the same
+// files, but separate histories. The refs are packed and a commit-graph exists, as after maintenance by a server.
 func largeRepo(b *testing.B, size scale) *gittest.Repo {
 	b.Helper()
 	repo := gittest.New(b)
@@ -146,7 +146,7 @@ func usersPush(repo *gittest.Repo, version int) {
 	repo.FastImport(s.String())
 }
 
-// For a new process, the benchmark starts this test program again. If freshURL is set, TestMain calls fresh instead of running tests.
+// For a new process, the benchmark starts this test program again. If freshURL is set, TestMain calls fresh and runs no tests.
 const (
 	freshURL   = "GITROLLOUT_BENCH_FRESH_URL"
 	freshState = "GITROLLOUT_BENCH_FRESH_STATE"
@@ -163,7 +163,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fresh opens a repository and fetches, as a new process does. It prints the received bytes, the heap after a collection, and the peak RSS.
+// fresh opens a repository and fetches, as a new process does. It prints received bytes, the heap after a collection, and the RSS peak.
 func fresh(url, state string) error {
 	ctx := context.Background()
 	r, err := git.Open(ctx, git.Options{URL: url, Branch: "main", StateBranch: state})
@@ -182,7 +182,7 @@ func fresh(url, state string) error {
 // liveHeap returns the size of the heap after a garbage collection.
 func liveHeap() int64 {
 	runtime.GC()
-	runtime.GC() // the second collection frees objects whose finalizers ran after the first one
+	runtime.GC() // the second collection frees objects whose finalizers ran after the first collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
@@ -195,8 +195,8 @@ func allocated() int64 {
 	return int64(m.TotalAlloc)
 }
 
-// residentPeak returns the peak RSS of a process since its exec, or 0 without /proc. Linux's rusage would also count the time before the
-// exec, when the process was a copy of the test program.
+// residentPeak returns a process's peak RSS since its exec, or 0 without /proc. Linux's rusage would include the time
+// before the exec, when the process was a copy of the test program.
 func residentPeak(pid int) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, after, _ := bytes.Cut(status, []byte("VmHWM:"))
@@ -241,7 +241,7 @@ func (c cli) run(script string) time.Duration {
 	return time.Since(start)
 }
 
-// resident runs a script, and returns the peak RSS of its largest process, which is sampled every millisecond.
+// resident runs a script, and returns the peak RSS of its largest process. It reads the RSS every millisecond.
 func (c cli) resident(script string) int64 {
 	c.b.Helper()
 	cmd := c.command(script)

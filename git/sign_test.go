@@ -48,11 +48,11 @@ func TestGitVerifiesOurCommits(t *testing.T) {
 			t.Errorf("SignedBy: %q, %v", who, err)
 		}
 	}
-	// The same update makes the same commit, so nothing is pushed.
+	// The same update makes the same commit, so the second push sends nothing.
 	if again := push(t, r, proposal("shop", ids[1], main)); again[0] != "" {
 		t.Errorf("pushed again: %v", again)
 	}
-	// SignedBy refuses commits by other writers: a commit signed with another key, and an unsigned commit.
+	// SignedBy refuses other writers' commits: a commit signed with another key, and an unsigned commit.
 	for name, sign2 := range map[string]func([]byte) ([]byte, error){"not in": sign2, "not signed": nil} {
 		other := mirror(sign2)
 		id := push(t, other, stateUpdate(repo.Ref(stateBranch), "cluster.yaml", name))[0]

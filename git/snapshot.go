@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot reads the files of one commit from memory. It is safe for concurrent use. Paths use slashes and are relative
+// Snapshot reads the files of a commit from memory. It is safe for concurrent use. Paths use slashes and are relative
 // to the root, which is "" or ".". Snapshot does not follow symbolic links. It decodes each tree once, so that a lookup
 // takes one binary search per path element.
 type Snapshot struct {
@@ -32,7 +32,7 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	}
 	author := fmt.Sprintf("%s <%s>", c.Author.Name, c.Author.Email)
 	if c.Author.Email == Self.Email {
-		author = "a merged proposal" // without a merge commit, Git does not record who merged
+		author = "a merged proposal" // without a merge commit, Git does not record the user who merged
 	}
 	subject, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n")
 	return &Snapshot{
@@ -42,7 +42,7 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	}, nil
 }
 
-// EmptySnapshot returns a snapshot without files and without a commit, for a branch that does not exist.
+// EmptySnapshot returns a snapshot without files and commit. It stands for a branch that does not exist.
 func EmptySnapshot() *Snapshot { return &Snapshot{store: newStore()} }
 
 // Commit returns the commit. Its ID is "" for the empty snapshot.
@@ -56,7 +56,7 @@ type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }
 
-// SignedBy returns the commit's signer if the verifier accepts the signature. Otherwise, the error has the reason.
+// SignedBy returns the commit's signer if the verifier accepts the signature. Otherwise, the error gives the reason.
 func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	if s.commit.ID == "" {
 		return "", errors.New("there is no commit")
@@ -68,7 +68,7 @@ func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	return v.Verify(o.data)
 }
 
-// Lookup returns the entry at a path. The result ok is false if the path does not exist.
+// Lookup returns the entry at a path. If the path does not exist, ok is false.
 func (s *Snapshot) Lookup(path string) (entry rollout.Entry, ok bool, err error) {
 	at, ok, err := s.lookup(path)
 	if !ok || err != nil {
@@ -107,7 +107,7 @@ func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err err
 	return at, true, nil
 }
 
-// entryOf converts a tree entry. For mode 0, which means a missing entry, it returns the zero Entry.
+// entryOf converts a tree entry. A missing entry, which has mode 0, becomes the zero Entry.
 func entryOf(e object.TreeEntry) rollout.Entry {
 	entry := rollout.Entry{Name: e.Name, ID: e.Hash.String(), Kind: rollout.File}
 	switch e.Mode {

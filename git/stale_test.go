@@ -12,7 +12,7 @@ import (
 )
 
 // TestRefThatCannotBeWritten checks pushes to a ref that the server cannot write, although no other push runs. The first push returns
-// ErrConflict, and later pushes return ErrRejected with the server's message. After the cause is removed, a push succeeds.
+// ErrConflict, and later pushes return ErrRejected with the server's message. When the cause is removed, a push succeeds.
 func TestRefThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	lockOf := func(repo *gittest.Repo) string { return filepath.Join(repo.Bare, "refs/heads", stateBranch+".lock") }

@@ -21,9 +21,9 @@ type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
 	omitted map[plumbing.Hash]bool // files that are too large to keep
-	lost    bool                   // a download omitted files whose ids are unknown
+	lost    bool                   // a download has omitted files with unknown ids
 	size    int64                  // bytes of content and overhead
-	under   *store                 // store to read missing objects from; may be nil
+	under   *store                 // another store with objects that this store lacks; may be nil
 }
 
 // stored is one immutable object. Several stores may share the object.
@@ -37,7 +37,7 @@ type stored struct {
 	complete atomic.Bool
 }
 
-// overhead is the memory of an object in addition to its content: map bucket, struct and rounding of the slice's size.
+// overhead is an object's memory besides its content: map bucket, struct, and rounding of the slice's size.
 const overhead = 160
 
 func newStore() *store {
@@ -55,8 +55,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive clears the flag lost if the parameter is false. The flag makes each missing file count as too large. Only a
-// response to a request without haves may keep the flag. Other responses omit files that the store should have.
+// forgive clears the flag lost if the parameter is false. While the flag is set, each missing file counts as too large.
+// Only a response to a request without haves may set it. Other responses omit files that the store should have.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *store) omits(id plumbing.Hash) bool {
 	return omits || s.under != nil && s.under.omits(id)
 }
 
-// file returns the object of a file. It returns nil without an error if the file was too large to keep.
+// file returns a file's object. If the file was too large to keep, it returns nil without an error.
 func (s *store) file(id plumbing.Hash) (*stored, error) {
 	o, err := s.typed(plumbing.BlobObject, id)
 	if errors.Is(err, errMissing) && s.omits(id) {
@@ -108,7 +108,7 @@ func (s *store) Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte
 	return plumbing.InvalidObject, nil, false
 }
 
-// Keep stores data as an object and takes ownership of data. It implements wire.Store.
+// Keep implements wire.Store. It takes ownership of data.
 func (s *store) Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash {
 	o := &stored{kind: kind, id: plumbing.ComputeHash(kind, data), data: data}
 	s.put(o)
@@ -121,7 +121,7 @@ func (s *store) addAll(from *store) {
 	}
 }
 
-// ids returns the ids of all objects, sorted, so that equal objects make equal packs.
+// ids returns the sorted ids of all objects. The order makes packs of equal objects equal.
 func (s *store) ids() []plumbing.Hash {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -147,8 +147,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns a tree's entries, sorted by the bytes of their names. Git's own order differs, because Git sorts a
-// directory as if the name ended with a slash. Callers must not change the shared slice.
+// tree returns a tree's entries, sorted by the bytes of their names. Git's order differs, because Git sorts a directory
+// as if a slash followed its name. Callers must not change the slice, which is shared.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *store) holds(commit plumbing.Hash) bool {
 }
 
 // verify checks that the store has all objects of a commit, and marks the commit and its trees as complete. It skips
-// complete trees, so that it reads only new objects. It detects responses of servers that misunderstand shallow clones.
+// complete trees, so that it reads only new objects. It detects wrong responses to shallow clients.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {
@@ -248,7 +248,7 @@ func (s *store) reach(commit plumbing.Hash, into *store) error {
 }
 
 func (s *store) reachTree(id plumbing.Hash, into *store) error {
-	if o := into.get(id); o != nil && o.complete.Load() { // an interrupted download may have left a tree without its files
+	if o := into.get(id); o != nil && o.complete.Load() { // an interrupted download may have left a tree without files
 		return nil
 	}
 	folder := func(id plumbing.Hash) error { return s.reachTree(id, into) }
@@ -267,7 +267,7 @@ func (s *store) reachTree(id plumbing.Hash, into *store) error {
 	return err
 }
 
-// These methods implement plumbing.EncodedObject, which go-git's decoders read.
+// go-git's decoders read these methods of plumbing.EncodedObject.
 
 func (o *stored) Hash() plumbing.Hash             { return o.id }
 func (o *stored) Type() plumbing.ObjectType       { return o.kind }

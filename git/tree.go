@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder makes the blobs and trees of one commit, and adds them to the store made, even if the mirror already has
-// them. The server may have dropped such objects, and would then refuse a push without them.
+// builder makes a commit's blobs and trees, and adds them to the store made, even if the mirror already has them. The
+// server may have dropped such objects, and would then refuse a push without them.
 type builder struct {
 	from *store
 	made *store
@@ -26,12 +26,12 @@ type builder struct {
 
 type edit struct {
 	remove   bool
-	content  []byte // the new content of the file, if set is true
+	content  []byte // the file's new content, if set is true
 	set      bool
 	children map[string]*edit
 }
 
-// plan arranges edits by path. Deletions are applied first, so that edits can delete a file "a" and write a file "a/b".
+// plan arranges edits by path. Deletions come first, so that edits can delete a file "a" and write a file "a/b".
 func plan(edits map[string][]byte) (*edit, error) {
 	root := &edit{}
 	for path, content := range edits {
@@ -77,7 +77,7 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to the tree id, or to an empty tree if id is zero. It returns the zero id if no entry remains,
+// tree applies edits to the tree id, or to an empty tree if id is zero. If no entry remains, it returns the zero id,
 // because Git does not store empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
@@ -126,7 +126,7 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child applies an edit to one entry. For a new path, old has mode 0. The result keep is false if the entry is removed.
+// child applies an edit to an entry. For a new path, old has mode 0. keep is false if the edit removes the entry.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err
@@ -144,7 +144,7 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 	return next, err == nil && !next.Hash.IsZero(), err
 }
 
-// clear applies only the deletions of an edit to an entry. The caller applies the new content.
+// clear applies only an edit's deletions to an entry. The caller applies new content.
 func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.TreeEntry, error) {
 	none := object.TreeEntry{Name: old.Name}
 	if e.remove {
@@ -179,7 +179,7 @@ func (e *edit) onlyRemoves() bool {
 	return !e.set && !slices.ContainsFunc(slices.Collect(maps.Values(e.children)), writes)
 }
 
-// encodeTree encodes entries in Git's order, in which a directory is sorted as if its name ended with a slash.
+// encodeTree encodes entries in Git's order, which sorts a directory as if a slash followed its name.
 func encodeTree(entries []object.TreeEntry) []byte {
 	sort.Sort(object.TreeEntrySorter(entries))
 	var buf bytes.Buffer
@@ -190,7 +190,7 @@ func encodeTree(entries []object.TreeEntry) []byte {
 	return buf.Bytes()
 }
 
-// Self is the default author and committer. RFC 2606 reserves the top-level domain .invalid.
+// Self is the default author and committer. Its domain ends with .invalid, which RFC 2606 reserves.
 var Self = rollout.Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
 
 func checkIdentity(i rollout.Identity) error {
@@ -201,7 +201,7 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit encodes a commit. The time is in seconds UTC. Equal input gives equal bytes, so a push can be repeated.
+// encodeCommit encodes a commit. The time is in seconds UTC. Equal input gives equal bytes, so pushes can be repeated.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {

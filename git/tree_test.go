@@ -18,12 +18,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// model maps the paths of files to their content.
+// model maps files' paths to their content.
 type model map[string]string
 
 var errModel = errors.New("not possible")
 
-// apply applies edits according to the documentation of Update.Edits.
+// apply applies edits as the documentation of Update.Edits says.
 func (m model) apply(edits map[string][]byte) (model, error) {
 	next := maps.Clone(m)
 	maps.DeleteFunc(next, func(old, _ string) bool {
@@ -66,7 +66,7 @@ func readAll(t *testing.T, s *git.Snapshot) model {
 	return m
 }
 
-// randomEdits returns edits to paths of few names, so that paths collide. Git sorts some of these names differently for directories.
+// randomEdits returns edits to paths of a few names, so that paths collide. Some names sort differently in Git if they are directories.
 func randomEdits(r *rand.Rand) map[string][]byte {
 	names := []string{"a", "a.b", "a-", "b", "c0", "ü"}
 	edits := map[string][]byte{}
@@ -82,8 +82,8 @@ func randomEdits(r *rand.Rand) map[string][]byte {
 	return edits
 }
 
-// TestEditsAgainstModel applies a sequence of random edits. After each push, the files must equal the files of the model. At the end, git
-// fsck must accept the order and modes of all trees.
+// TestEditsAgainstModel applies random edits one after the other. After each push, the files must equal the model's. At
+// the end, git fsck must accept the order and the modes in all trees.
 func TestEditsAgainstModel(t *testing.T) {
 	repo := gittest.New(t)
 	r := mirrorOf(t, repo)

@@ -14,13 +14,13 @@ var ErrUnsigned = errors.New("the commit is not signed")
 
 type signed struct {
 	payload   []byte // the signed bytes: the commit without its signature
-	signature string // in the armor of SSH or OpenPGP
+	signature string // in the armor of SSH or OpenPGP signatures
 	when      time.Time
 }
 
-// split separates a commit object into its signature (the header gpgsig) and the signed content, as git does. Neither
-// part includes other headers that begin with gpgsig. split refuses a commit with two signatures, because different
-// programs would read different signatures.
+// split separates a commit object into its signature (the header gpgsig) and the signed content, as git does. Other
+// headers that begin with gpgsig are in neither of them. split refuses a commit with two signatures, because different
+// programs would verify different signatures.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {
@@ -66,7 +66,7 @@ func split(commit []byte) (s signed, err error) {
 	return s, nil
 }
 
-// stamp parses the time in "Name <address> 1767225600 +0000". It returns the zero time if there is no valid time.
+// stamp parses the time in "Name <address> 1767225600 +0000". If there is no valid time, it returns the zero time.
 func stamp(value []byte) time.Time {
 	i := bytes.LastIndexByte(value, '>')
 	if i < 0 {
@@ -83,7 +83,7 @@ func stamp(value []byte) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// Insert adds an armored signature to a commit object, after the last header as git does.
+// Insert adds an armored signature to a commit object, after the last header, as git does.
 func Insert(commit []byte, signature string) ([]byte, error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok || strings.TrimSpace(signature) == "" {

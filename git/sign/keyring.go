@@ -21,7 +21,7 @@ type Keyring struct {
 	keys openpgp.EntityList
 }
 
-// ParseKeyring parses the output of gpg --armor --export. It refuses private and revoked keys. Errors contain file.
+// ParseKeyring parses the output of gpg --armor --export. It refuses private and revoked keys. Its errors name file.
 func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	k := &Keyring{file: file}
 	const begin = "-----BEGIN PGP "
@@ -56,7 +56,7 @@ func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	return k, nil
 }
 
-// owner returns the first user id of a key, and the fingerprint of the key.
+// owner returns a key's first user id and fingerprint.
 func owner(e *openpgp.Entity) string {
 	name := "?"
 	if id := e.PrimaryIdentity(); id != nil {
@@ -72,12 +72,12 @@ func printable(r rune) rune {
 	return r
 }
 
-// weak lists hash algorithms with known collisions. Signatures with these algorithms are refused.
+// weak lists hash algorithms with known collisions, whose signatures are refused.
 var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
 
 var errMalformed = errors.New("the OpenPGP signature is malformed")
 
-// check returns the signer of a commit. If the library panics because of malformed input, check returns an error.
+// check returns a commit's signer. If the library panics because of malformed input, check returns an error.
 func (k *Keyring) check(c signed) (who string, err error) {
 	defer func() {
 		if recover() != nil {
@@ -97,7 +97,7 @@ func (k *Keyring) check(c signed) (who string, err error) {
 	if err != nil || !is {
 		return "", errMalformed
 	}
-	// The key must be valid when the signature was made, which may be a moment after the commit's time.
+	// The key must be valid when the signature is made, which may be a moment after the time of the commit.
 	config := &packet.Config{Time: func() time.Time { return said.CreationTime }}
 	payload := bytes.NewReader(c.payload)
 	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, payload, bytes.NewReader(raw), config)

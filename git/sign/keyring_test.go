@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// gnupg is a home directory with one key, for the real gpg.
+// gnupg is a home directory of the real gpg, with one key.
 type gnupg struct {
 	t    *testing.T
 	home string
@@ -28,7 +28,7 @@ func newGnuPG(t *testing.T, owner string) gnupg {
 	if _, err := exec.LookPath("gpg"); err != nil {
 		t.Fatal("gpg is not installed, which makes the signatures that this test checks: make programs")
 	}
-	home, err := os.MkdirTemp("", "gpg") // a short path, because the path of gpg's socket in this directory must be short
+	home, err := os.MkdirTemp("", "gpg") // a short path, because gpg creates a socket in this directory, and a socket's path must be short
 	must(t, err)
 	g := gnupg{t: t, home: home}
 	t.Cleanup(func() {
@@ -55,7 +55,7 @@ func (g gnupg) run(stdin string, args ...string) string {
 	return string(out)
 }
 
-// revoke revokes the key with the revocation certificate that gpg made. It first removes the colon that disables this certificate.
+// revoke revokes the key with gpg's revocation certificate. It first removes the colon with which gpg disables the certificate.
 func (g gnupg) revoke() {
 	g.t.Helper()
 	files, err := filepath.Glob(filepath.Join(g.home, "openpgp-revocs.d", "*.rev"))
@@ -65,7 +65,7 @@ func (g gnupg) revoke() {
 	g.run(strings.Replace(string(read(g.t, files[0])), ":-----BEGIN", "-----BEGIN", 1), "--import")
 }
 
-// trusting returns a policy that accepts the keys in a keyring.
+// trusting returns a policy that accepts the keys of a keyring.
 func trusting(t *testing.T, keyring string) sign.Policy {
 	t.Helper()
 	keys, err := sign.ParseKeyring("keyring", []byte(keyring))
@@ -114,7 +114,7 @@ func TestOpenPGP(t *testing.T) {
 	}
 }
 
-// openPGP creates a key and signs a text with it. It returns the public key as gpg --export does, and the signature, both with armor.
+// openPGP creates a key and signs a text with it. It returns the public key, as gpg --export prints it, and the signature, both in armor.
 func openPGP(t testing.TB, text string) (public, signature string) {
 	t.Helper()
 	key, err := openpgp.NewEntity("Ann", "", "ann@example.com", nil)
@@ -128,8 +128,8 @@ func openPGP(t testing.TB, text string) (public, signature string) {
 	return exported.String(), signed.String()
 }
 
-// FuzzParseKeyring checks that ParseKeyring returns either an error or a keyring. Some inputs are only the content of an armor, because an
-// armor's checksum would reject most changes.
+// FuzzParseKeyring checks that ParseKeyring returns either an error or a keyring. Some inputs are put into an armor
+// here, because most changes of an armored text would make its checksum wrong.
 func FuzzParseKeyring(f *testing.F) {
 	public, signature := openPGP(f, commit)
 	signed := insert(f, commit, signature)

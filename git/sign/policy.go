@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Policy holds the accepted signing keys. A nil field accepts no keys of that format.
+// Policy holds the accepted signing keys. If a field is nil, no key of that format is accepted.
 type Policy struct {
 	SSH     *Signers
 	OpenPGP *Keyring
 }
 
 // Verify returns the signer of a commit: the principal of an SSH key, or an OpenPGP user id with the key's fingerprint.
-// The error says why Verify does not accept the signature. For a commit without a signature, the error is ErrUnsigned.
+// The error says why Verify refuses the signature. For a commit without a signature, it is ErrUnsigned.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {

@@ -18,7 +18,7 @@ const commit = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n" +
 	"author Ann <ann@example.com> 1767225600 +0000\n" +
 	"committer Ann <ann@example.com> 1767225600 +0000\n\nshop: blue\n"
 
-// keygen creates a key with the real ssh-keygen. It returns the path of the key file, and the line with the public key.
+// keygen creates a key with the real ssh-keygen. It returns the key file's path, and the line with the public key.
 func keygen(t testing.TB, args ...string) (file, public string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "key")
@@ -57,7 +57,7 @@ func write(t testing.TB, content string) string {
 	return file
 }
 
-// opensshSigns signs content with the real ssh-keygen, as git does for a commit.
+// opensshSigns signs content with the real ssh-keygen, as git signs a commit.
 func opensshSigns(t testing.TB, key, space, content string) string {
 	t.Helper()
 	file := write(t, content)
@@ -72,7 +72,7 @@ func insert(t testing.TB, content, signature string) []byte {
 	return signed
 }
 
-// verify verifies a commit with the keys in the text of an allowed_signers file.
+// verify verifies a commit with the keys of an allowed_signers file, whose text is signers.
 func verify(t testing.TB, signers string, signed []byte) (string, error) {
 	t.Helper()
 	list, err := sign.ParseSigners("signers", []byte(signers))
@@ -166,7 +166,7 @@ func TestSignersThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestOpenSSHReadsOurs checks that the real ssh-keygen accepts the signatures that Key makes.
+// TestOpenSSHReadsOurs checks that the real ssh-keygen accepts the signatures of Key.Sign.
 func TestOpenSSHReadsOurs(t *testing.T) {
 	for _, args := range [][]string{{"-t", "ed25519"}, {"-t", "rsa", "-b", "2048"}} {
 		file, public := keygen(t, args...)
@@ -208,8 +208,8 @@ func TestKeysThatAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzVerify changes a signed commit, and checks that Verify refuses each commit with other signed content. One seed is signed with SSH,
-// the other with OpenPGP.
+// FuzzVerify changes a signed commit, and checks that Verify refuses each commit whose signed content has changed. The
+// seeds are a commit with an SSH signature and a commit with an OpenPGP signature.
 func FuzzVerify(f *testing.F) {
 	key, public := keygen(f, "-t", "ed25519")
 	list, err := sign.ParseSigners("signers", []byte("ann "+public))

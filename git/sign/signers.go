@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// namespace is git's namespace for signatures of commits. A signature for a file has another namespace and is refused.
+// namespace is git's namespace for signatures of commits. Signatures of files have another namespace and are refused.
 const namespace = "git"
 
 // Signers is a list of SSH keys in the format allowed_signers (see ssh-keygen(1)), with one key on each line:
@@ -28,10 +28,10 @@ type Signers struct {
 type allowed struct {
 	principal     string    // the first principal on the line
 	key           []byte    // in SSH's wire format
-	after, before time.Time // zero if there is no bound
+	after, before time.Time // zero for no bound
 }
 
-// ParseSigners parses a list, and refuses a list without keys for commits. Error messages contain the path file.
+// ParseSigners parses a list. It refuses a list without any key for commits. Its errors contain the path file.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -54,7 +54,7 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 	return s, nil
 }
 
-// parseAllowed parses one line. The result ok is false if the key may sign only in other namespaces than git.
+// parseAllowed parses one line. ok is false if the key may sign only in namespaces other than git.
 func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
@@ -87,7 +87,7 @@ func word(s string) (first, rest string) {
 	return s[:i], strings.TrimLeft(s[i:], " \t")
 }
 
-// options parses the options of a line. The result ok is false if the namespaces of the line do not include git.
+// options parses the options of a line. ok is false if the line's namespaces do not include git.
 func (a *allowed) options(options []string) (ok bool, err error) {
 	ok = true
 	for _, option := range options {
@@ -112,7 +112,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// matches reports whether s matches a pattern of OpenSSH's pattern list, and none of the negated patterns.
+// matches reports whether s matches any pattern of an OpenSSH pattern list, and none of its negated patterns.
 func matches(patterns, s string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(patterns, ",") {

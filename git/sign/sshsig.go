@@ -19,7 +19,7 @@ const (
 	sshMagic = "SSHSIG"
 )
 
-// blob is the content of an armored signature after the bytes sshMagic.
+// blob is the content of an armored signature, after the bytes sshMagic.
 type blob struct {
 	Version   uint32
 	PublicKey []byte
@@ -29,7 +29,7 @@ type blob struct {
 	Signature []byte
 }
 
-// message is the data that an SSH key signs, after the bytes sshMagic. Sum is the digest of the signed content.
+// message is the data that an SSH key signs, after the bytes sshMagic. Sum is the signed content's digest.
 type message struct {
 	Namespace string
 	Reserved  string
@@ -79,7 +79,7 @@ func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	return b, key, nil
 }
 
-// sshAlgorithms lists the accepted signature algorithms. Algorithms with SHA-1 and DSA are not accepted.
+// sshAlgorithms lists the accepted signature algorithms. It omits SHA-1 and DSA.
 var sshAlgorithms = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
 	ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
@@ -112,7 +112,7 @@ func (s *Signers) check(c signed) (string, error) {
 	return who, nil
 }
 
-// Key is an Ed25519 or RSA key that signs commits. Equal content gives equal signatures, so a push can be repeated.
+// Key is an Ed25519 or RSA key that signs commits. Equal content gives equal signatures, so pushes can be repeated.
 type Key struct{ signer ssh.AlgorithmSigner }
 
 // ErrPassphrase means that the passphrase for an encrypted key is missing or wrong.
@@ -137,8 +137,8 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns an armored signature of a commit, for Insert. The parameter random should be rand.Reader of crypto/rand.
-// The random data protects RSA keys against side channels, but does not change the signature.
+// Sign returns an armored signature of a commit, for Insert. The parameter random should be crypto/rand's Reader. It
+// protects RSA keys against side channels, but does not change the signature.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)
@@ -162,7 +162,7 @@ func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: sshType, Bytes: data})), nil
 }
 
-// Signers returns a list with only this key, for the given principal, to verify gitrollout's own signatures.
+// Signers returns a list with only this key and the given principal. It verifies gitrollout's own signatures.
 func (k *Key) Signers(principal string) *Signers {
 	return &Signers{file: "the signing key", keys: []allowed{{principal: principal, key: k.signer.PublicKey().Marshal()}}}
 }

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// sshsig is the content of an SSH signature after the magic bytes, as OpenSSH's PROTOCOL.sshsig defines it.
+// sshsig is the content of an SSH signature after the magic bytes, as in OpenSSH's PROTOCOL.sshsig.
 type sshsig struct {
 	Version   uint32
 	PublicKey []byte
@@ -30,7 +30,7 @@ func signer(t *testing.T, file string) ssh.AlgorithmSigner {
 	return key.(ssh.AlgorithmSigner)
 }
 
-// armored signs the constant commit as ssh-keygen does, with the given algorithm. edit may change the signature before it is encoded.
+// armored signs the constant commit as ssh-keygen does, with the given algorithm. edit may change the signature before its encoding.
 func armored(t *testing.T, key ssh.AlgorithmSigner, algorithm string, edit func(*sshsig)) string {
 	t.Helper()
 	sum := sha512.Sum512([]byte(commit))
@@ -46,7 +46,7 @@ func armored(t *testing.T, key ssh.AlgorithmSigner, algorithm string, edit func(
 	return string(pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: data}))
 }
 
-// TestSignaturesThatDoNotCount checks that Verify refuses signatures in which one part is invalid.
+// TestSignaturesThatDoNotCount checks that Verify refuses a signature if any field is invalid.
 func TestSignaturesThatDoNotCount(t *testing.T) {
 	edFile, edPublic := keygen(t, "-t", "ed25519")
 	rsaFile, rsaPublic := keygen(t, "-t", "rsa", "-b", "2048")
@@ -77,7 +77,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// TestSignatureOfTheOtherHash checks a commit that also has a SHA-256 signature. git signs the content without either signature.
+// TestSignatureOfTheOtherHash checks a commit that also has a SHA-256 signature. git signs the commit without both signatures.
 func TestSignatureOfTheOtherHash(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	signed := string(insert(t, commit, opensshSigns(t, key, "git", commit)))

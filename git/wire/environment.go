@@ -11,8 +11,8 @@ import (
 )
 
 // Complete sets the credentials from environment variables, such as GITROLLOUT_GIT_USERNAME, GITROLLOUT_GIT_TOKEN and
-// GITROLLOUT_SSH_PASSPHRASE. A token is a password whose default user name is "x-access-token". Only one source for
-// https may be set: variables with a token or password, a file with a token or password, or a GitHub App.
+// GITROLLOUT_SSH_PASSPHRASE. A token is a password with the default user name "x-access-token". For https, only one
+// source may be set: variables with a token or password, a file with a token or password, or a GitHub App.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	a.Username, a.Password = env("GITROLLOUT_GIT_USERNAME"), env("GITROLLOUT_GIT_PASSWORD")
 	a.SSHPassphrase = env("GITROLLOUT_SSH_PASSPHRASE")
@@ -59,7 +59,7 @@ func (a *Auth) useApp(id string, env func(string) string, now func() time.Time) 
 }
 
 // Token returns a function that returns the default credential for a forge's API: the password for Git, or else the
-// password in the repository's URL. If Refresh is set, the function calls Refresh each time, because tokens expire.
+// password in the repository's URL. If Refresh is set, it is called each time, because tokens expire.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Callers test for these errors with errors.Is. No error of this package contains a credential.
+// Callers compare errors with these by errors.Is. No error of this package contains a credential.
 var (
 	ErrAuth        = errors.New("not authorised") // the server refuses the credentials, or its host key is not accepted
 	ErrUnreachable = rollout.ErrUnreachable
@@ -25,7 +25,7 @@ type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify wraps a network or protocol error with the error above that fits. Only this package reads texts of errors.
+// Classify wraps a network or protocol error in the matching error above. Only this package reads errors' texts.
 func Classify(err error) error {
 	switch {
 	case err == nil:
@@ -59,33 +59,33 @@ func Classify(err error) error {
 	return err
 }
 
-// IsMissing reports whether an error says that the server lacks a commit, or refuses to send the commit by its id.
+// IsMissing reports whether an error says that the server lacks a commit, or does not send it by its id.
 func IsMissing(err error) bool {
 	var server *serverError
 	return errors.As(err, &server) && containsAny(strings.ToLower(server.text),
 		"not our ref", "no such remote ref", "not valid", "unadvertised object", "bad object", "not a valid object")
 }
 
-// movedTexts are messages about a ref that is not at the expected id. git, libgit2, JGit and forges use these texts.
+// movedTexts are messages of git, libgit2, JGit and forges about a ref that is not at the expected id.
 var movedTexts = []string{
 	"non-fast-forward", "fetch first", "cannot lock ref", "incorrect old value provided", "stale info",
 	"failed to update ref", "reference already exists", "failed to lock", "failed to write", "lock_failure",
 	"lock error", "atomic transaction failed", "unable to create", "but expected", "already exists",
 }
 
-// consequenceTexts are messages about a ref that did not move only because another ref of an atomic push failed.
+// consequenceTexts are messages about a ref that did not move only because another ref of the atomic push failed.
 var consequenceTexts = []string{
 	"atomic push fail", "atomic push reject", "atomic transaction failed", "transaction aborted",
 }
 
 func saysMoved(reason string) bool {
 	reason = strings.ToLower(reason)
-	// The message of a hook is free text. It may contain the words of movedTexts by chance.
+	// A hook's message is free text, which may contain the words of movedTexts by chance.
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether another push may have held the lock of a ref, so that the ref may still be at the expected
-// id. A non-fast-forward is no race, because protected branches report it for each forced push.
+// saysRace reports whether another push may have held a ref's lock, so that the ref may still be at the expected id. A
+// non-fast-forward does not count, because protected branches report it for each forced push.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }
@@ -100,7 +100,7 @@ func containsAny(s string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
-// oneLine shortens a server's text to one line of at most 300 characters without control characters.
+// oneLine shortens a server's text to one line of at most 300 characters. It removes control characters.
 func oneLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	return rollout.Cut(rollout.OneLine(strings.Join(lines, "; ")), 300)

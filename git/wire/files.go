@@ -8,18 +8,18 @@ import (
 	"sync"
 )
 
-// File is a file and its purpose, which errors name. A Name "" means that there is no such file.
+// File is a file with its purpose, which errors name. If there is no file, Name is "".
 type File struct{ Purpose, Name string }
 
-// Parsed is the value of files that may change, such as mounted Secrets. It is safe for concurrent use.
+// Parsed is the parsed content of files that may change, such as mounted Secrets. It is safe for concurrent use.
 type Parsed[T any] struct {
 	mu    sync.Mutex
 	data  [][]byte // content of the files as last read
 	value T
-	reads int // how often the content has changed
+	reads int // number of changes of the content
 }
 
-// Read reads the files, and parses them again if they changed. After an error the previous value stays in force.
+// Read reads the files, and parses them again after a change. After an error, the previous value stays in force.
 func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T, error)) (T, error) {
 	data := make([][]byte, len(files))
 	for i, f := range files {
@@ -45,7 +45,7 @@ func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T,
 	return value, err
 }
 
-// Last returns the value in force, and how often the content has changed.
+// Last returns the value in force, and the number of changes of the content.
 func (p *Parsed[T]) Last() (value T, reads int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// FuzzServerAnswers checks that no response makes a fetch or a push panic or hang, and that each stored object's id is its hash.
+// FuzzServerAnswers checks that a fetch or push neither panics nor hangs, whatever the server sends. Each stored object's id is its hash.
 func FuzzServerAnswers(f *testing.F) {
 	f.Add([]byte("000eversion 2\n0015agent=git/2.39.5\n0000"))
 	f.Add([]byte("001e# service=git-upload-pack\n00000030" + strings.Repeat("a", 40) + " HEAD\x00\n0000"))
@@ -43,7 +43,7 @@ func FuzzServerAnswers(f *testing.F) {
 			if _, _, has := st.Content(want); has {
 				t.Error("a commit whose id is not the hash of any content was accepted")
 			}
-			for id, data := range st.objects { // stored content must not share a buffer that is reused
+			for id, data := range st.objects { // a stored object must not share a buffer that is reused
 				if plumbing.ComputeHash(st.kinds[id], data) != id {
 					t.Errorf("%s is kept as %s", st.kinds[id], id)
 				}
@@ -57,7 +57,7 @@ func FuzzServerAnswers(f *testing.F) {
 	})
 }
 
-// FuzzParseRemote checks that no printed form of a URL and no error contains the password in the URL, even if the URL is invalid.
+// FuzzParseRemote checks that neither a printed URL nor an error contains the URL's password, even if the URL is invalid.
 func FuzzParseRemote(f *testing.F) {
 	const secret = "hunter2-secret"
 	for _, rest := range []string{"host/repo", "host:bad/repo", "host", "/x@y/z", "ho st/%zz", "host/\n"} {
@@ -76,7 +76,7 @@ func FuzzParseRemote(f *testing.F) {
 	})
 }
 
-// listedKey returns a server's host key, and the text of this key in a known_hosts file.
+// listedKey returns a server's host key, and its text in a known_hosts file.
 func listedKey(t testing.TB) (key ssh.PublicKey, listed string) {
 	t.Helper()
 	key, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Repeat([]byte{7}, ed25519.PublicKeySize)))
@@ -84,7 +84,7 @@ func listedKey(t testing.TB) (key ssh.PublicKey, listed string) {
 	return key, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// FuzzKnownHosts checks that a host's key is accepted only if the known_hosts file contains the key.
+// FuzzKnownHosts checks that a host's key is accepted only if the known_hosts file contains this key.
 func FuzzKnownHosts(f *testing.F) {
 	key, listed := listedKey(f)
 	_, encoded, _ := strings.Cut(listed, " ")
@@ -111,7 +111,7 @@ func FuzzKnownHosts(f *testing.F) {
 	})
 }
 
-// TestKnownHosts checks with which known_hosts files a host's key is accepted.
+// TestKnownHosts checks which known_hosts files make a host's key accepted.
 func TestKnownHosts(t *testing.T) {
 	key, listed := listedKey(t)
 	for text, want := range map[string]bool{

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// httpLink implements smart HTTP. It keeps the greeting of a version 2 server, so that later lookups take one request.
+// httpLink implements smart HTTP. It stores the greeting of a version 2 server, so that later lookups take one request.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -28,7 +28,7 @@ type httpLink struct {
 	greeted map[string]greeting // the key is a service, such as git-upload-pack
 }
 
-// greeting is the ref advertisement of a service, and the base URL of the service after redirects.
+// greeting is a service's ref advertisement, and the service's base URL after redirects.
 type greeting struct {
 	*advertisement
 	base string
@@ -48,7 +48,7 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 }
 
 // checkRedirect follows a redirect only for GET requests, as git does, and never from https to http. It sends no
-// credential to another origin. Without checkRedirect, net/http would send the credential to subdomains.
+// credential to another origin. By default, net/http would send the credential to subdomains.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {
@@ -76,7 +76,7 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 			return nil, err
 		}
 		// Before version 2, the greeting contains the refs, so each fetch needs a new greeting. A push needs only the
-		// capabilities from the greeting, because the server itself compares the old ids of the refs.
+		// greeting's capabilities, because the server itself compares the refs' old ids.
 		if greet.v2 || service == receivePack {
 			kept := *greet.advertisement
 			kept.refs = nil
@@ -132,7 +132,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	req.Header.Set("Content-Type", "application/x-"+service+"-request")
 	req.Header.Set("Accept", "application/x-"+service+"-result")
 	if service == uploadPack {
-		// If this header exists, net/http repeats the request after a lost connection. A header with a nil value is not sent.
+		// This header makes net/http repeat the request after a lost connection. A header with a nil value is not sent.
 		req.Header["X-Idempotency-Key"] = nil
 	}
 	l.stats.sent.Add(int64(len(request)))
@@ -169,7 +169,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header, nil))
 }
 
-// drained is a response body. Its method Close first reads up to 4 KiB, so that the connection can be reused.
+// drained is a response body. Close first reads up to 4 KiB, so that the connection can be reused.
 type drained struct{ io.ReadCloser }
 
 func (d drained) Close() error {
@@ -177,10 +177,10 @@ func (d drained) Close() error {
 	return d.ReadCloser.Close()
 }
 
-// authorize adds the credentials to a request, and hides them in messages, because some servers repeat them.
+// authorize adds the credentials to a request. It also hides them in messages, because some servers send them back.
 func (l *httpLink) authorize(req *http.Request) (secrets call.Secrets, err error) {
 	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
-		return secrets, nil // a redirect to another origin gets no credentials
+		return secrets, nil // another origin gets no credentials after a redirect
 	}
 	user, password := l.auth.Username, l.auth.Password
 	if l.auth.Refresh != nil {
@@ -194,12 +194,12 @@ func (l *httpLink) authorize(req *http.Request) (secrets call.Secrets, err error
 	if user != "" || password != "" {
 		req.SetBasicAuth(user, password)
 	}
-	// Some servers accept a token as the user name in the URL, without a password.
+	// Some servers accept a token as the user name, without a password.
 	secrets.Hide(cmp.Or(password, user), req.Header.Get("Authorization"))
 	return secrets, nil
 }
 
-// statusError returns the error for a response that is not from Git. It includes the start of a plain-text body.
+// statusError returns the error for a response that is not from Git, with the start of a plain-text body.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets call.Secrets) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {

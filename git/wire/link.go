@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// A Git server has these two services.
+// The two services of a Git server.
 const (
 	uploadPack  = "git-upload-pack"  // serves lookups and fetches
 	receivePack = "git-receive-pack" // serves pushes
 )
 
-// link connects to one repository. Its method open starts a session with a Git service, such as git-upload-pack. If the
-// link has stored the server's advertisement, the session uses it.
+// link connects to a repository. Its method open starts a session with a Git service, such as git-upload-pack. If the
+// link has stored the service's advertisement, the session uses it.
 type link interface {
 	open(ctx context.Context, service string) (*Session, error)
 }
 
-// Server is the server of one repository. Its sessions are independent and may run concurrently.
+// Server is a repository's server. Its sessions are independent and may run concurrently.
 type Server struct {
 	link   link
 	stats  *counters
@@ -48,7 +48,7 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	return s, err
 }
 
-// Narrow divides the size limits of packs by the parameter times. Tests call Narrow before the first session.
+// Narrow divides the size limits for packs by the parameter times. Tests call Narrow before the first session.
 func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
 
 // ToFetch begins a session for lookups and fetches.
@@ -71,30 +71,30 @@ type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends one request and returns the response. With smart HTTP, it may be called any number of times. On a
-	// stream with protocol version 0, it may be called only once.
+	// exchange sends one request and returns the response. It may be called repeatedly with smart HTTP, but only once on a
+	// stream with protocol version 0.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	// Close ends the session.
 	Close func()
-	// Stale drops the stored advertisement, so that the next session requests the advertisement again.
+	// Stale drops the stored advertisement, so that the next session requests a new one.
 	Stale func()
 }
 
 // V2 reports whether the server speaks protocol version 2.
 func (s *Session) V2() bool { return s.v2 }
 
-// Advertised returns the ids of all refs by full name. It returns nil in version 2, and for a stored advertisement.
+// Advertised returns the ids of all refs by full name. For version 2, or a stored advertisement, it returns nil.
 func (s *Session) Advertised() map[string]string { return s.refs }
 
 type counters struct {
 	requests, lookups, fetches, pushes, sent, received atomic.Int64
 }
 
-// Stats counts the operations with a server since Open.
+// Stats counts the operations with a server since the call of Open.
 type Stats struct {
 	// Requests is the number of HTTP requests, or of connections over other transports.
 	Requests int64
-	// Lookups, Fetches and Pushes are the numbers of ref lookups, of requests for a pack, and of pushes.
+	// Lookups, Fetches and Pushes are the numbers of ref lookups, requests for a pack, and pushes.
 	Lookups, Fetches, Pushes int64
 	// Sent and Received are the numbers of bytes in HTTP bodies, or in the streams of other transports.
 	Sent, Received int64
@@ -109,7 +109,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// countedReader counts the read bytes. It fails after a limit, so that a broken server cannot fill the memory.
+// countedReader counts the bytes that were read. It fails after a limit, so that a broken server cannot use all memory.
 type countedReader struct {
 	io.Reader
 	io.Closer

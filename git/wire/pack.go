@@ -12,11 +12,11 @@ import (
 
 // These limits are in uncompressed bytes, because a pack can expand to a thousand times its size.
 const (
-	maxBlob   = 16 << 20  // size of one file; apps need no larger files
-	largeBlob = 1 << 20   // a file counts as large above this size
-	maxLarge  = 128 << 20 // total size of the large files that are kept from one pack
-	maxOther  = 64 << 20  // size of a tree or a commit; a larger object is an error
-	maxBases  = 32 << 20  // total size of omitted files that stay in memory until the end of the pack, as bases of deltas
+	maxBlob   = 16 << 20  // size of a file; apps need no larger files
+	largeBlob = 1 << 20   // a file above this size is large
+	maxLarge  = 128 << 20 // total size of the large files that are kept of a pack
+	maxOther  = 64 << 20  // size of a tree or a commit; above this size, reading the pack fails
+	maxBases  = 32 << 20  // total size of omitted files that stay in memory, because later deltas may need them as bases
 )
 
 type bounds struct {
@@ -35,26 +35,26 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to store. A zero id means that the id is unknown: the server left out the
-	// file, or the file is a delta whose base was omitted.
+	// Omit records a file that is too large to store. A zero id is an unknown id: the server left out the file, or the
+	// file is a delta whose base was omitted.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking reads a pack into a store, one object at a time. A delta that comes before its base waits in memory until
+// unpacking reads a pack into a store, one object at a time. If a delta comes before its base, it waits in memory until
 // the base was read. Few deltas wait, because most bases come first.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
 	into    Store
-	at      map[int64]plumbing.Hash // id of the object at each offset in the pack; zero if its id is unknown
+	at      map[int64]plumbing.Hash // id of the object at each offset in the pack; zero if unknown
 	omitted map[plumbing.Hash]bool
 	leaned  map[plumbing.Hash][]byte // content of omitted files that may be bases; total size at most bases
-	spent   int64                    // total bytes in leaned
-	spread  int64                    // total bytes of the large files in the store
+	spent   int64                    // total size of leaned, in bytes
+	spread  int64                    // total size of the large files in the store, in bytes
 	waiting []delta
 }
 
-// delta is an object in the pack, encoded as the difference from its base.
+// delta is an object of the pack that is encoded as the difference from its base.
 type delta struct {
 	offset int64
 	base   plumbing.Hash
@@ -125,7 +125,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	return err
 }
 
-// isTooLarge reports whether a file of this size must be omitted. If not, it adds the size of a large file to spread.
+// isTooLarge reports whether a file of this size must be omitted. Otherwise, it adds a large file's size to spread.
 func (u *unpacking) isTooLarge(size int64) bool {
 	if size <= u.large {
 		return false
@@ -137,14 +137,14 @@ func (u *unpacking) isTooLarge(size int64) bool {
 	return false
 }
 
-// lean omits a file from the store, but keeps its content in memory, because the file may be the base of later deltas.
+// lean omits a file from the store, but keeps its content in memory, because it may be a later delta's base.
 func (u *unpacking) lean(offset int64, data []byte) {
 	id := plumbing.ComputeHash(plumbing.BlobObject, data)
 	u.leaned[id], u.spent = data, u.spent+int64(len(data))
 	u.omit(offset, id)
 }
 
-// isLost reports whether the content of a base is not available, so that deltas of this base cannot be resolved.
+// isLost reports whether a base's content is not available, so that its deltas cannot be resolved.
 func (u *unpacking) isLost(base plumbing.Hash) bool {
 	return base.IsZero() || u.omitted[base] && u.leaned[base] == nil
 }
@@ -159,14 +159,14 @@ func (u *unpacking) skip(to io.Writer) error {
 	return err
 }
 
-// read returns an object's content. The scanner checks the declared length.
+// read returns an object's content. The scanner checks the length in the object's header.
 func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	c := content{make([]byte, 0, min(h.Length, u.large)), int(h.Length)}
 	err := u.skip(&c)
 	return c.data, err
 }
 
-// content collects an object's bytes. It begins with a small buffer, and allocates the declared length only if needed.
+// content collects an object's bytes. Its buffer starts small, and grows to the declared length only when needed.
 type content struct {
 	data   []byte
 	length int
@@ -181,7 +181,7 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// delta resolves a delta and stores the result. If the base was not read yet, the delta waits for the method settle.
+// delta resolves a delta and stores the result. If the base was not read yet, the delta waits for a call of settle.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {
@@ -191,7 +191,7 @@ func (u *unpacking) delta(d delta) error {
 			return nil
 		}
 	}
-	_, of := binary.Uvarint(d.data) // skip the size of the base
+	_, of := binary.Uvarint(d.data) // skips the size of the base
 	if of <= 0 {
 		return packfile.ErrInvalidDelta
 	}

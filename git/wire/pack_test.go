@@ -28,7 +28,7 @@ func newPack(objects uint32) *packText {
 	return p
 }
 
-// add appends an object: its type, its declared length (told), bytes before the content (such as a delta's base), and the content.
+// add appends an object: its type, its declared length (told), the bytes before its content (such as a delta's base), and its content.
 func (p *packText) add(kind byte, told int, between, content []byte) *packText {
 	p.offsets = append(p.offsets, p.Len())
 	head := kind<<4 | byte(told&15)
@@ -48,7 +48,7 @@ func (p *packText) blob(content string) *packText {
 	return p.add(aBlob, len(content), nil, []byte(content))
 }
 
-// delta appends a delta of the given kind. base is the hash of the base, or the distance to the base in the pack.
+// delta appends a delta of a kind. base is the hash of the delta's base, or the distance to it in the pack.
 func (p *packText) delta(kind byte, base, delta []byte) *packText {
 	return p.add(kind, len(delta), base, delta)
 }
@@ -59,10 +59,10 @@ func (p *packText) end() io.Reader {
 	return bytes.NewReader(p.Bytes())
 }
 
-// appending returns a delta that copies a whole base of the given length and appends text.
+// appending returns a delta that copies a whole base, whose length is given, and appends text.
 func appending(base int, text string) []byte { return appendingTo(base, base, text) }
 
-// appendingTo returns a delta that copies the first bytes of a base and appends text. base and first are lengths.
+// appendingTo returns a delta that copies the beginning of a base and appends text. base is the base's length, and first the copied length.
 func appendingTo(base, first int, text string) []byte {
 	d := binary.AppendUvarint(nil, uint64(base))
 	d = binary.AppendUvarint(d, uint64(first+len(text)))
@@ -74,7 +74,7 @@ const (
 	aBlob, anOffsetDelta, aReferenceDelta = 3, 6, 7
 )
 
-// testStore is a Store in memory. It also records the omitted files.
+// testStore is a Store in memory, which also records omitted files.
 type testStore struct {
 	kinds   map[plumbing.Hash]plumbing.ObjectType
 	objects map[plumbing.Hash][]byte
@@ -103,7 +103,7 @@ func blobID(content string) plumbing.Hash {
 	return plumbing.ComputeHash(plumbing.BlobObject, []byte(content))
 }
 
-// TestDeltasInAnyOrder checks a delta before its base, a delta after its base, and a delta whose base is a delta.
+// TestDeltasInAnyOrder checks a delta before its base, a delta after its base, and a delta of a delta.
 func TestDeltasInAnyOrder(t *testing.T) {
 	base := "the base of all of them\n"
 	p := newPack(4)
@@ -120,12 +120,12 @@ func TestDeltasInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestOmitted checks that Omit gets the id of a too large file. For a too large delta, or a base too large for memory, it gets zero.
+// TestOmitted checks the ids that Omit gets: the id of a file that is too large, and zero for a too large delta or a delta without base.
 func TestOmitted(t *testing.T) {
 	fits, large, huge := strings.Repeat("a", maxBlob), strings.Repeat("b", maxBlob+1), strings.Repeat("c", maxBases+1)
 	p := newPack(6).blob(fits).blob(large).delta(aReferenceDelta, hashOf(large), appendingTo(len(large), 10, "small after all"))
 	endless := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(large))), math.MaxUint64)
-	p.delta(aReferenceDelta, hashOf(large), append(endless, 0x80|0x10, 10)) // the held bytes plus the declared size overflow a uint64
+	p.delta(aReferenceDelta, hashOf(large), append(endless, 0x80|0x10, 10)) // the bytes in memory plus the declared size overflow a uint64
 	p.blob(huge).delta(aReferenceDelta, hashOf(huge), appendingTo(len(huge), 10, "unknown"))
 	into := newTestStore()
 	must(t, readPack(p.end(), into, boundsOver(1)))
@@ -139,7 +139,7 @@ func TestOmitted(t *testing.T) {
 	}
 }
 
-// TestPacksThatAreRefused checks that readPack returns an error for invalid packs, even if they declare more bytes than memory can hold.
+// TestPacksThatAreRefused checks that readPack returns an error for invalid packs, even if they declare more bytes than the memory has.
 func TestPacksThatAreRefused(t *testing.T) {
 	growing := binary.AppendUvarint([]byte{1}, 1<<40)
 	for name, p := range map[string]*packText{
@@ -161,13 +161,13 @@ func TestPacksThatAreRefused(t *testing.T) {
 
 func hashOf(content string) []byte { id := blobID(content); return id[:] }
 
-// TestContentIsInMemoryOnce checks that reading a large file allocates little more memory than the size of the file.
+// TestContentIsInMemoryOnce checks that reading a large file allocates little more memory than the file's size.
 func TestContentIsInMemoryOnce(t *testing.T) {
 	const size = 12 << 20
 	for name, c := range map[string]struct {
 		pack *packText
 		kept int
-		most uint64 // maximum of allocated bytes
+		most uint64 // allowed number of allocated bytes
 	}{
 		"a large file":         {newPack(1).add(aBlob, size, nil, make([]byte, size)), size, size + 2*largeBlob},
 		"one that is not kept": {newPack(1).add(aBlob, maxBlob+size, nil, make([]byte, maxBlob+size)), 0, maxBlob + size + 2*largeBlob},

@@ -13,8 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// pktKind distinguishes data lines from separators. A line begins with its length as four hex digits, including these
-// digits. The lengths 0 to 2 are separators without a payload. go-git's scanner accepts only the separator 0.
+// pktKind distinguishes data lines from separators. A line begins with its length in four hex digits, which the length
+// includes. The lengths 0 to 2 are separators without a payload. go-git's scanner accepts only the separator 0.
 type pktKind int
 
 const (
@@ -35,7 +35,7 @@ func newPktReader(r io.Reader) *pktReader {
 	return &pktReader{r: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next reads one line. The payload is valid until the next call. For an ERR line, next returns the text as an error.
+// next reads one line. The payload is valid until the next call. An ERR line is returned as an error with its text.
 func (p *pktReader) next() (pktKind, []byte, error) {
 	head, err := p.r.Peek(4)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *pktReader) next() (pktKind, []byte, error) {
 	return pktData, payload, nil
 }
 
-// line returns the next line as text, without a final newline. The result ok is false at a separator.
+// line returns the next line as text, without the final newline. At a separator, ok is false.
 func (p *pktReader) line() (text string, ok bool, err error) {
 	kind, payload, err := p.next()
 	return strings.TrimSuffix(string(payload), "\n"), err == nil && kind == pktData, err
@@ -87,7 +87,7 @@ func (w *pktWriter) each(word string, ids []plumbing.Hash) {
 func (w *pktWriter) flush() { w.buf = append(w.buf, "0000"...) }
 func (w *pktWriter) delim() { w.buf = append(w.buf, "0001"...) }
 
-// capabilities maps the names of a server's capabilities to their values. A value may be empty.
+// capabilities maps a server's capabilities to their values, which may be empty.
 type capabilities map[string]string
 
 func (c capabilities) has(name string) bool { _, ok := c[name]; return ok }
@@ -115,7 +115,7 @@ type advertisement struct {
 	refs map[string]string // id by full name; nil in version 2
 }
 
-// readAdvertisement reads up to a separator. In smart HTTP, the advertisement follows a line with the service's name.
+// readAdvertisement reads up to a separator. In smart HTTP, a line with the service's name precedes the advertisement.
 func readAdvertisement(p *pktReader) (*advertisement, error) {
 	a := &advertisement{caps: capabilities{}, refs: map[string]string{}}
 	for first := true; ; {
@@ -148,7 +148,7 @@ func readAdvertisement(p *pktReader) (*advertisement, error) {
 	}
 }
 
-// addRef parses "<id> <ref>". In the first line of an advertisement, a NUL and the capabilities follow.
+// addRef parses "<id> <ref>". In an advertisement's first line, a NUL and the capabilities follow.
 func (a *advertisement) addRef(text string) error {
 	text, caps, _ := strings.Cut(text, "\x00")
 	for word := range strings.FieldsSeq(caps) {
@@ -165,8 +165,8 @@ func (a *advertisement) addRef(text string) error {
 	return nil
 }
 
-// bandReader extracts the data from a side-band stream. The first byte of a packet is its band: 1 for data, 2 for
-// messages to users, 3 for fatal errors. go-git's reader reads on after the flush, so it hangs on an open connection.
+// bandReader extracts the data from a side-band stream. A packet's first byte is its band: 1 for data, 2 for messages
+// to users, 3 for fatal errors. go-git's reader would continue after the flush, and hang on an open connection.
 type bandReader struct {
 	p       *pktReader
 	remarks io.Writer

@@ -21,11 +21,11 @@ type Command struct {
 	Old, New plumbing.Hash
 }
 
-// Refused is the error of a push that the server refused.
+// Refused is the error for a push that the server refused.
 type Refused struct {
-	Reasons []string // one for each failed ref, without refs that failed only because of another ref
+	Reasons []string // one for each failed ref, except refs that failed only because of another ref
 	Remarks string   // output of hooks
-	Moved   bool     // the server said that a ref was not at the Old of its command
+	Moved   bool     // the server said that a ref was not at its command's Old
 	Race    bool     // another push may have held the ref's lock, so the ref may still be at Old
 }
 
@@ -38,7 +38,7 @@ func (e *Refused) Error() string {
 }
 
 // Push sends commands and a pack of the given objects, and reads the server's report. The server moves a ref only if
-// the ref is at the command's Old. If the server supports atomic pushes, either all commands succeed or none.
+// the ref is at its command's Old. If the server supports atomic pushes, it moves all refs or none.
 func (s *Session) Push(ctx context.Context, commands []Command, from Store, objects []plumbing.Hash) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
@@ -47,7 +47,7 @@ func (s *Session) Push(ctx context.Context, commands []Command, from Store, obje
 	if len(commands) > 1 {
 		wanted = append(wanted, "atomic")
 	}
-	caps := "\x00 " + s.caps.only(wanted...) // the capabilities follow only the first command
+	caps := "\x00 " + s.caps.only(wanted...) // only the first command has the capabilities
 	var req pktWriter
 	needPack := false
 	for _, c := range commands {
@@ -77,14 +77,14 @@ func (s *Session) Push(ctx context.Context, commands []Command, from Store, obje
 
 func encodePack(from Store, objects []plumbing.Hash) ([]byte, error) {
 	var buf bytes.Buffer
-	// The window 0 disables deltas. They would save little, because a commit's objects are not versions of each other.
+	// The window 0 disables deltas, which would save little, because a commit's objects are not versions of each other.
 	if _, err := packfile.NewEncoder(&buf, encodable{from: from}, false).Encode(objects, 0); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
 	return buf.Bytes(), nil
 }
 
-// encodable gives the objects of a Store to go-git's encoder.
+// encodable passes a Store's objects to go-git's encoder.
 type encodable struct {
 	storer.EncodedObjectStorer
 	from Store
@@ -115,7 +115,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 		}
 		return fmt.Errorf("report: %w", unexpected(err))
 	}
-	// Read to the end, because the server's hooks may still run, and closing the connection could end these hooks.
+	// Read to the end, because the server's hooks may still run. A closed connection could end them.
 	_, _ = io.Copy(io.Discard, r)
 	_, _ = io.Copy(io.Discard, body)
 	outcome := Refused{Remarks: oneLine(remarks.String())}
@@ -153,7 +153,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 // Atomic reports whether the server can move all branches of a push or none.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches whose id in refs differs from the Old of their command. If refs is nil, the list is empty.
+// Moved lists the branches whose id in refs differs from their command's Old. If refs is nil, it returns none.
 func Moved(refs map[string]string, commands []Command) []string {
 	var moved []string
 	for _, c := range commands {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Remote is a repository's address. It contains no credentials, so it may be printed and stored.
+// Remote is a repository's address without credentials, so it may be printed and stored.
 type Remote struct {
 	scheme string // https, http, ssh, git or file
 	user   string // ssh only
@@ -20,32 +20,32 @@ type Remote struct {
 	path   string
 }
 
-// Auth holds credentials. Each field is optional. The scheme of the repository's URL determines which fields are used.
+// Auth holds credentials. Each field is optional. The scheme of the repository's URL determines the fields to use.
 type Auth struct {
 	// Username and Password are for HTTP basic authentication. Forges accept a token as password, with any user name.
 	Username, Password string
 	// Refresh, if set, returns the user name and password for each HTTP request. It is needed for tokens that expire.
 	Refresh func(context.Context) (username, password string, err error)
-	// Refused, if set, is called after the server answered 401, so that Refresh can get new credentials.
+	// Refused, if set, is called after a response with status 401, so that Refresh can get new credentials.
 	Refused func()
 	// TLS is used for https only.
 	TLS
 
-	// SSHKeyFile is a file with a private key (PEM), read for each connection. Without a file, the SSH agent is used.
+	// SSHKeyFile is a file with a private key (PEM), read for each connection. If it is "", the SSH agent is used.
 	SSHKeyFile    string
 	SSHPassphrase string
 	// KnownHosts is a known_hosts file, read for each connection. The default is ~/.ssh/known_hosts.
 	KnownHosts string
 }
 
-// HTTP reports whether HTTP requests will carry a credential.
+// HTTP reports whether requests over HTTP get a credential.
 func (a Auth) HTTP() bool {
 	return a.Username != "" || a.Password != "" || a.Refresh != nil
 }
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
 
-// ParseRemote parses an http(s), ssh, git or file URL, user@host:path, or a path. The Auth has the URL's credentials.
+// ParseRemote parses an http(s), ssh, git or file URL, user@host:path, or a path. Auth has the credentials in the URL.
 func ParseRemote(raw string) (Remote, Auth, error) {
 	switch {
 	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):
@@ -70,7 +70,7 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 func parseURL(raw string) (Remote, Auth, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// An error of net/url quotes the URL, which may contain a password.
+		// net/url's error quotes the URL, which may contain a password.
 		return Remote{}, Auth{}, fmt.Errorf("repository URL %q is malformed", RedactURL(raw))
 	}
 	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
@@ -118,7 +118,7 @@ func (r Remote) String() string {
 // Local reports whether the repository is on this machine's disk.
 func (r Remote) Local() bool { return r.scheme == "file" }
 
-// loopback reports whether the host is this machine. Unencrypted connections to this machine are safe.
+// loopback reports whether the host is this machine, to which unencrypted connections are safe.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -135,13 +135,13 @@ func (r Remote) hostPort(port string) string {
 	return net.JoinHostPort(strings.Trim(r.host, "[]"), port)
 }
 
-// A password may contain a slash. net/url then takes the part before the slash for a port.
+// If a password contains a slash, net/url takes the text before the slash for a port.
 var (
 	userinfo = regexp.MustCompile(`(?s)^(.*?://)(?:[^/]*@|[^/@]*:.*@)`)
 	query    = regexp.MustCompile(`\?\S*`)
 )
 
-// RedactURL removes possible secrets from a URL: the part of the authority before the last "@", and the query.
+// RedactURL removes possible secrets from a URL: the text before the last "@" of the authority, and the query.
 func RedactURL(raw string) string {
 	if !strings.Contains(raw, "://") {
 		return raw

@@ -26,7 +26,7 @@ type sshDialer struct {
 	signer Parsed[ssh.Signer]
 }
 
-// newSSHDialer reads the key and the known hosts, so that a missing file prevents the start.
+// newSSHDialer reads the key and the known hosts, because a missing file must prevent the start.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
 	d.remote.user = cmp.Or(remote.user, "git")
@@ -46,7 +46,7 @@ func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	return d, nil
 }
 
-// hosts reads the file of known hosts again, because it may have changed.
+// hosts reads the known_hosts file again, because it may have changed.
 func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	check, err := knownhosts.New(d.known)
 	if err != nil {
@@ -56,7 +56,7 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey returns the key, or nil if the agent is used. It decrypts the key only if the file has changed, to save time.
+// readKey returns the key, or nil for the agent. To save time, it decrypts the key again only if the file has changed.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil
@@ -90,7 +90,7 @@ func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, io.NopCloser(nil), nil
 }
 
-// agentMethods connects to the SSH agent. Each dial makes a new connection, because the agent may have been restarted.
+// agentMethods connects to the SSH agent, for each dial anew, because the agent may have been restarted.
 func agentMethods() ([]ssh.AuthMethod, io.Closer, error) {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
@@ -158,10 +158,10 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// hostKeyAlgorithms returns the algorithms of the host's known keys. With other algorithms, a server could choose an
-// unlisted key of another type. This looks like an attack (go-git issues 411, 619, 1341, 1551).
+// hostKeyAlgorithms returns the algorithms of the host's known keys. With other algorithms, the server could present an
+// unlisted key of another type, which would look like an attack (go-git issues 411, 619, 1341, 1551).
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
-	// This key is not the host's key, so the callback returns an error that lists the known keys of the host.
+	// No host has this key, so the callback returns an error that lists the host's known keys.
 	nobody, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return nil
@@ -187,7 +187,7 @@ func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
 		return nil, err
 	}
 	if service == uploadPack {
-		// A server that refuses this variable uses protocol version 0, which is also supported.
+		// If the server refuses this variable, it uses protocol version 0, which is also supported.
 		_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	}
 	in, err := session.StdinPipe()

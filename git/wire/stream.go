@@ -16,14 +16,14 @@ import (
 
 const userAgent = "gitrollout/1"
 
-// stream is one connection to a service, over SSH, git:// or the pipes of a local process.
+// stream is a connection to a service, over SSH, git:// or a local process's pipes.
 type stream struct {
 	in  io.Reader
 	out io.Writer
-	// The function end ends the request. The function close closes the connection, even while a read waits for data.
+	// The function end ends the request. The function close closes the connection, even during a read that waits for data.
 	end   func() error
 	close func()
-	// stderr returns the error output of the server, which may be empty.
+	// stderr returns the server's error output, or "".
 	stderr func() string
 }
 
@@ -40,7 +40,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	// The reads and writes below take no context. When ctx ends, the closed connection ends the reads and writes.
+	// The reads and writes below take no context. When ctx ends, the connection is closed, which ends them.
 	unwatch := context.AfterFunc(ctx, s.close)
 	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
 	out := countedWriter{s.out, &l.stats.sent}
@@ -102,7 +102,7 @@ func (e *explained) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail keeps the first kilobyte of the text that is written to it, such as a server's stderr.
+// tail keeps the first kilobyte of the written text, such as a server's stderr.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -123,7 +123,7 @@ func (t *tail) String() string {
 	return t.buf.String()
 }
 
-// dialGit connects to git://, which has no authentication and no encryption.
+// dialGit connects to git://, which is neither authenticated nor encrypted.
 func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", remote.hostPort("9418"))
@@ -145,8 +145,8 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// dialLocal serves a local repository with the git program. go-git's server lacks compare-and-swap, hooks and shallow
-// clients. It also moves a checked-out branch; git refuses such a push (receive.denyCurrentBranch).
+// dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap, no hooks and no
+// shallow clients. It also moves a checked-out branch, which git refuses (receive.denyCurrentBranch).
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {
@@ -172,7 +172,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 		if err := cmd.Start(); err != nil {
 			return nil, fmt.Errorf("git: %w", err)
 		}
-		// git ends only after its whole output was read.
+		// git ends only when its whole output was read.
 		wait := sync.OnceFunc(func() {
 			_ = in.Close()
 			_, _ = io.Copy(io.Discard, out)
@@ -187,7 +187,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// localEnv returns the environment without the variables that git sets in hooks, because they name another repository.
+// localEnv returns the environment except variables that git sets in hooks, because they name another repository.
 func localEnv(service string) []string {
 	var env []string
 	for _, kv := range os.Environ() {

@@ -9,9 +9,9 @@ import (
 	"net/url"
 )
 
-// TLS configures https. Each field is optional. Files are read again for each request, because mounted Secrets change.
+// TLS configures https. Each field is optional. For each request, files are read again, because mounted Secrets change.
 type TLS struct {
-	// CAFile has PEM certificates of authorities to trust, in addition to the system's certificates.
+	// CAFile has PEM certificates of authorities that are trusted in addition to the system's authorities.
 	CAFile string
 	// CertFile and KeyFile have a client certificate and its key (PEM). CertFile may contain both.
 	CertFile, KeyFile string
@@ -19,7 +19,7 @@ type TLS struct {
 	Proxy string
 }
 
-// Clients makes HTTP clients for one TLS configuration. It is safe for concurrent use.
+// Clients makes HTTP clients for a TLS configuration. It is safe for concurrent use.
 type Clients struct {
 	how   TLS
 	proxy func(*http.Request) (*url.URL, error)
@@ -39,7 +39,7 @@ func NewClients(how TLS) (*Clients, error) {
 	if how.Proxy != "" {
 		u, err := url.Parse(how.Proxy)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
-			// The error does not quote the URL, because any part may be the password.
+			// The error does not quote the URL, which may contain a password anywhere.
 			return nil, errors.New("the proxy is not a URL such as http://proxy.example.com:3128")
 		}
 		c.proxy = http.ProxyURL(u)
@@ -48,7 +48,7 @@ func NewClients(how TLS) (*Clients, error) {
 	return c, err
 }
 
-// Client returns a client with the current content of the files. The client follows redirects as git does.
+// Client returns a client with the files' current content. The client follows redirects as git does.
 func (c *Clients) Client() (*http.Client, error) {
 	files := []File{
 		{"CA file", c.how.CAFile}, {"client certificate", c.how.CertFile}, {"client key", c.how.KeyFile},

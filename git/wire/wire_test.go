@@ -27,7 +27,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// pkts encodes each line as a packet. A line "" becomes a flush packet.
+// pkts encodes each line as a packet, and a line "" as a flush packet.
 func pkts(lines ...string) []byte {
 	var w pktWriter
 	for _, line := range lines {
@@ -40,7 +40,7 @@ func pkts(lines ...string) []byte {
 	return w.buf
 }
 
-// answering returns a session with a server that sends the same bytes in response to every request.
+// answering returns a session with a server that responds to each request with the same bytes.
 func answering(v2 bool, answer []byte) *Session {
 	return &Session{
 		bounds: boundsOver(1),
@@ -53,7 +53,7 @@ func answering(v2 bool, answer []byte) *Session {
 	}
 }
 
-// packed returns the id of a commit with one file, and a pack with this commit, its tree and its file.
+// packed returns the id of a commit with one file, and a pack of this commit, its tree and its file.
 func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
 	t.Helper()
 	st := newTestStore()
@@ -75,7 +75,7 @@ func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
 	return commit, pack
 }
 
-// TestReports checks the reports that a server sends after a push. A ref without an explicit "ok" counts as failed.
+// TestReports checks the reports that a server sends after a push. A ref without "ok" counts as failed.
 func TestReports(t *testing.T) {
 	main, state := Command{Ref: "refs/heads/main"}, Command{Ref: "refs/heads/state"}
 	main.New, state.New = plumbing.NewHash(strings.Repeat("1", 40)), plumbing.NewHash(strings.Repeat("2", 40))
@@ -111,7 +111,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestFetchReadsAPack checks that Fetch reads packs in packAnswers, so that these seeds of FuzzServerAnswers reach the pack parser.
+// TestFetchReadsAPack checks that Fetch reads the packs in packAnswers: these seeds of FuzzServerAnswers must reach the pack parser.
 func TestFetchReadsAPack(t *testing.T) {
 	commit, pack := packed(t)
 	for name, answer := range packAnswers(pack) {
@@ -127,7 +127,7 @@ func TestFetchReadsAPack(t *testing.T) {
 	}
 }
 
-// packAnswers returns the response to a shallow fetch with a given pack, for each protocol version.
+// packAnswers returns the response to a shallow fetch with the given pack, for each protocol version.
 func packAnswers(pack []byte) map[string][]byte {
 	return map[string][]byte{
 		"v2": pkts("packfile\n", "\x02counting\n", "\x01"+string(pack), ""),
@@ -135,7 +135,7 @@ func packAnswers(pack []byte) map[string][]byte {
 	}
 }
 
-// TestRedirectToPlainHTTP checks that no redirect from https to plain http is followed, whether or not there are credentials.
+// TestRedirectToPlainHTTP checks that no redirect from https to http is followed, with or without credentials.
 func TestRedirectToPlainHTTP(t *testing.T) {
 	asked := false
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -163,7 +163,7 @@ func TestRedirectToPlainHTTP(t *testing.T) {
 	}
 }
 
-// TestRedactURL checks how RedactURL changes valid and invalid URLs, and other texts.
+// TestRedactURL checks RedactURL for valid and invalid URLs, and for other texts.
 func TestRedactURL(t *testing.T) {
 	for raw, want := range map[string]string{
 		"":                                 "",
@@ -182,7 +182,7 @@ func TestRedactURL(t *testing.T) {
 	}
 }
 
-// TestParseRemote checks the parsed parts, the printed form and the credentials for each form of a repository's address.
+// TestParseRemote checks the parts, the printed form and the credentials for each form of a repository's address.
 func TestParseRemote(t *testing.T) {
 	const secret = "hunter2-secret"
 	for raw, want := range map[string]struct {
